@@ -1,0 +1,61 @@
+"""Every error that a caller of sessgit can act on, in one tree.
+
+A message says what is wrong, a hint says the next command. The exit code of a class is the one that the
+command line leaves with; the table is in `docs/architecture.md` and in `sessgit --help`.
+"""
+
+from __future__ import annotations
+
+
+class SessgitError(Exception):
+    """Something a person can act on; `str()` is the message, `hint` the next step or empty."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(SessgitError):
+    """The words of the call do not fit together."""
+
+    exit_code = 2
+
+
+class ConflictError(SessgitError):
+    """The change would overwrite or contradict something; nothing was changed."""
+
+    exit_code = 3
+
+
+class NotFoundError(SessgitError):
+    """No session, turn or cell has this address."""
+
+    exit_code = 4
+
+
+class AmbiguousError(NotFoundError):
+    """More than one session has this address; the message lists them all."""
+
+
+class NewerStoreError(SessgitError):
+    """The store was written by a later sessgit in a format that this one does not know."""
+
+    exit_code = 5
+
+
+class DamageError(SessgitError):
+    """A check found that what is stored is not what was promised."""
+
+    exit_code = 6
+
+
+class StoreError(SessgitError):
+    """The store cannot be read or written."""
+
+    exit_code = 7
+
+
+class MovedError(StoreError):
+    """A ref no longer held the value that it was read with: load again and try again."""
