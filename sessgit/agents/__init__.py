@@ -1,0 +1,1 @@
+"""The agents whose conversations are kept; each folder knows one client's files."""

@@ -1,0 +1,217 @@
+"""What the lines of one turn say: cells, tools, files, tokens, prompt and answer.
+
+Everything here is computed from the turn's own lines, so that it is the same wherever the turn is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sessgit.agents.claude.lines import Line, blocks, prompt_uuid, said, tool_results
+from sessgit.model import canonical, ids
+from sessgit.model.turn import Cell, Tokens, Turn, count
+
+_READING = ("file_path", "notebook_path", "path")
+_CHANGING_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+_READING_TOOLS = ("Read", "NotebookRead")
+_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
+_SYNTHETIC = "<synthetic>"
+
+
+def describe(body: Sequence[Line]) -> Turn:
+    """The turn that a body says; the first line is its prompt."""
+    reader = _Reader(prompt_uuid(body[0]))
+    for number, line in enumerate(body, start=1):
+        reader.take(number, line)
+    return reader.turn(body)
+
+
+def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """For each line the tool, else the line's type, and the path of the file that it is about, or ``""``."""
+    calls: dict[str, tuple[str, str]] = {}
+    out = []
+    for line in lines:
+        name, path = line.type or "line", ""
+        for block in blocks(line):
+            if block.get("type") == "tool_use":
+                name, path = calls[_text(block, "id")] = _call(block)
+            elif block.get("type") == "tool_result":
+                name, path = calls.get(_text(block, "tool_use_id"), (name, path))
+        out.append((name, path))
+    return out
+
+
+def time_of(line: Line) -> str:
+    """The line's own time, RFC 3339 in UTC with milliseconds, or ``""``."""
+    moment = canonical.seconds(line.text("timestamp"))
+    return "" if moment is None else canonical.rfc3339(moment)
+
+
+def display_prompt(text: str) -> str:
+    """A prompt as a person typed it: a slash command as `/name arguments`."""
+    command = _COMMAND.search(text) if text.lstrip().startswith("<command-message>") else None
+    if command is None:
+        return text
+    arguments = _ARGUMENTS.search(text)
+    return f"{command[1]} {arguments[1]}".strip() if arguments else command[1]
+
+
+@dataclass
+class _Message:
+    """One message of the model, which the client writes as a line for each block."""
+
+    id: str
+    model: str
+    lines: list[int] = field(default_factory=list)
+    depends: tuple[str, ...] = ()
+    usage: Tokens = field(default_factory=Tokens)
+
+
+@dataclass
+class _Call:
+    id: str
+    name: str
+    message: str
+    lines: list[int]
+    ok: bool | None = None
+
+
+class _Reader:
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.messages: dict[str, _Message] = {}
+        self.calls: dict[str, _Call] = {}
+        self.order: list[_Message | _Call] = []
+        self.results: list[str] = []
+        self.read: dict[str, None] = {}
+        self.changed: dict[str, None] = {}
+        self.users = 0
+
+    def take(self, number: int, line: Line) -> None:
+        if line.data is None or line.data.get("isSidechain"):
+            return
+        if line.type == "assistant":
+            self._answer(number, line)
+        elif line.type == "user":
+            self.users += 1
+            for block in tool_results(line):
+                self._result(number, block)
+
+    def _answer(self, number: int, line: Line) -> None:
+        message = _message(line)
+        key = _text(message, "id") or line.uuid or str(number)
+        found = self.messages.get(key)
+        if found is None:
+            cell = ids.cell_id(self.key, key)
+            found = self.messages[key] = _Message(cell, _text(message, "model"), depends=tuple(self.results))
+            self.results = []
+            self.order.append(found)
+        found.lines.append(number)
+        found.usage = _usage(message) or found.usage
+        for block in blocks(line):
+            if block.get("type") == "tool_use" and _text(block, "id"):
+                self._call(number, block, found)
+
+    def _call(self, number: int, block: dict[str, Any], message: _Message) -> None:
+        key = _text(block, "id")
+        if key in self.calls:
+            return
+        name, path = _call(block)
+        call = self.calls[key] = _Call(ids.cell_id(self.key, key), name, message.id, [number])
+        self.order.append(call)
+        if path and name in _CHANGING_TOOLS:
+            self.changed[path] = None
+        elif path and name in _READING_TOOLS:
+            self.read[path] = None
+
+    def _result(self, number: int, block: dict[str, Any]) -> None:
+        call = self.calls.get(_text(block, "tool_use_id"))
+        if call is None or call.ok is not None:
+            return
+        call.lines.append(number)
+        call.ok = block.get("is_error") is not True
+        self.results.append(call.id)
+
+    def turn(self, body: Sequence[Line]) -> Turn:
+        prompt, tools = body[0], dict[str, int]()
+        for call in self.calls.values():
+            tools[call.name] = tools.get(call.name, 0) + 1
+        tokens: dict[str, Tokens] = {}
+        calls: dict[str, int] = {}
+        for message in self.messages.values():
+            if message.model and message.model != _SYNTHETIC:
+                tokens[message.model] = tokens.get(message.model, Tokens()) + message.usage
+                calls[message.model] = calls.get(message.model, 0) + 1
+        return Turn(
+            prompt_uuid=self.key,
+            prompt=display_prompt(said(prompt)),
+            answer=_last_answer(body),
+            time=time_of(prompt),
+            ended=max((time_of(line) for line in body), default=""),
+            model=next((m.model for m in reversed(self.messages.values()) if m.model in tokens), ""),
+            cells=tuple(_cell(unit) for unit in self.order),
+            tools=tools,
+            files_read=tuple(self.read),
+            files_changed=tuple(self.changed),
+            tokens=tokens,
+            calls=calls,
+            messages=self.users + len(self.messages),
+            interrupted=_interrupted(body) or any(call.ok is None for call in self.calls.values()),
+        )
+
+
+def _cell(unit: _Message | _Call) -> Cell:
+    if isinstance(unit, _Message):
+        return Cell(unit.id, "llm_call", unit.model or "message", tuple(unit.lines), unit.depends, True)
+    return Cell(unit.id, "tool", unit.name, tuple(unit.lines), (unit.message,), unit.ok)
+
+
+def _call(block: dict[str, Any]) -> tuple[str, str]:
+    """The tool's name and the file that the call is about, or ``""``."""
+    arguments = block.get("input")
+    paths = (_text(arguments, key) for key in _READING) if isinstance(arguments, dict) else iter(())
+    return _text(block, "name") or "tool", next((p for p in paths if p), "")
+
+
+def _last_answer(body: Sequence[Line]) -> str:
+    """The text of the model's last message that has any, all its blocks together."""
+    last, parts = None, list[str]()
+    for line in reversed(body):
+        if line.type != "assistant" or line.data is None or line.data.get("isSidechain"):
+            continue
+        key, text = _text(_message(line), "id") or line.uuid, said(line)
+        if last is None and text:
+            last = key
+        if key == last and text:
+            parts.append(text)
+    return "\n".join(reversed(parts))
+
+
+def _interrupted(body: Sequence[Line]) -> bool:
+    return any(said(line).startswith("[Request interrupted") for line in body[-2:] if line.type == "user")
+
+
+def _message(line: Line) -> dict[str, Any]:
+    message = line.data.get("message") if line.data else None
+    return message if isinstance(message, dict) else {}
+
+
+def _usage(message: dict[str, Any]) -> Tokens | None:
+    usage = message.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    return Tokens(
+        count(usage.get("input_tokens")),
+        count(usage.get("output_tokens")),
+        count(usage.get("cache_read_input_tokens")),
+        count(usage.get("cache_creation_input_tokens")),
+    )
+
+
+def _text(value: Any, key: str) -> str:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""

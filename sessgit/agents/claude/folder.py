@@ -1,0 +1,26 @@
+"""The files of a turn's folder, from its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sessgit.agents.claude import cells
+from sessgit.agents.claude.lines import Line
+from sessgit.model import canonical, texts
+from sessgit.model.turn import Turn
+from sessgit.store import layout
+from sessgit.store.store import join_lines
+
+
+def files(before: Sequence[Line], body: Sequence[Line], turn: Turn) -> dict[str, bytes]:
+    """The folder's files by path: a function of the turn's lines alone."""
+    lines = [*before, *body]
+    labels = cells.label(lines)
+    stored, long = texts.cut([line.raw for line in lines], lambda index, _: labels[index])
+    out = {layout.BODY: join_lines(stored[len(before) :])}
+    if before:
+        out[layout.BEFORE] = join_lines(stored[: len(before)])
+    if turn.cells:
+        out[layout.CELLS] = join_lines(canonical.compact(cell.as_json()) for cell in turn.cells)
+    out.update((f"{layout.TEXTS}/{name}", text) for name, text in long.items())
+    return out

@@ -1,0 +1,100 @@
+"""Lines out of a transcript file, redacted as they are read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from sessgit.agents.claude.lines import Line, parse, split
+from sessgit.errors import NotFoundError, SessgitError
+from sessgit.model.message import Extent
+
+_CHUNK = 8 << 20
+
+Redact = Callable[[bytes], tuple[bytes, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    file: BinaryIO
+    inode: int
+    size: int
+    modified: float
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Opened]:
+    """The file at `path`, which must be a regular one; a link, a folder or a pipe is refused and never waited for."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is no file {path}") from error
+    except OSError as error:
+        raise SessgitError(f"cannot read {path}: {error.strerror or error}") from error
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            raise SessgitError(f"cannot read {path}: it is not a regular file")
+        yield Opened(file, info.st_ino, info.st_size, info.st_mtime)
+
+
+def no_redaction(raw: bytes) -> tuple[bytes, int]:
+    return raw, 0
+
+
+def make(raw: bytes, extent: Extent, redact: Redact) -> Line:
+    """The line as it is stored."""
+    clean, found = redact(raw)
+    return Line(clean, extent, parse(clean), raw if found else None, found)
+
+
+class Reader:
+    """Reads forward from `offset`; `offset` is then behind the last complete line, `torn` what follows it."""
+
+    def __init__(self, source: Opened, offset: int, redact: Redact) -> None:
+        self.offset = offset
+        self.torn = b""
+        self._source = source
+        self._redact = redact
+
+    def lines(self) -> Iterator[Line]:
+        """Each complete line up to the size that the file had when it was opened."""
+        step = _CHUNK
+        while True:
+            data = self.at(self.offset, min(step, self._source.size - self.offset))
+            start = self.offset
+            for raw, extent in split(data, start):
+                self.offset = extent.end
+                yield make(raw, extent, self._redact)
+            if start + len(data) >= self._source.size or not data:
+                self.torn = data[self.offset - start :]
+                return
+            step = _CHUNK if self.offset > start else step * 2
+
+    def tail(self) -> list[Line]:
+        """The torn last line, if there is one."""
+        if not self.torn:
+            return []
+        return [make(self.torn, Extent(self.offset, len(self.torn)), self._redact)]
+
+    def again(self, extent: Extent) -> list[Line]:
+        """The lines of an extent, read once more; none where the file is too short for it."""
+        data = self.at(extent.offset, extent.length)
+        if len(data) != extent.length:
+            return []
+        lines = [make(raw, where, self._redact) for raw, where in split(data, extent.offset)]
+        return lines if len(lines) == extent.lines else []
+
+    def at(self, offset: int, length: int) -> bytes:
+        """So many bytes of the file, fewer at its end."""
+        self._source.file.seek(offset)
+        parts = []
+        while length > 0 and (part := self._source.file.read(length)):
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)

@@ -1,0 +1,140 @@
+"""What the client keeps beside a transcript: subagents, large tool results, plans, todos and tasks.
+
+A file of a subagent grows while the session goes on, and a finished turn's folder never changes: so the bytes
+that come later are recorded with the turn that runs when they come. The pieces, in the order of the turns, are
+the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from sessgit.agents.claude.lines import Line, parse
+from sessgit.agents.claude.reader import Redact, opened
+from sessgit.errors import SessgitError
+from sessgit.model.texts import LONGEST_LINE
+from sessgit.store import layout
+
+_AGENT = re.compile(r"agent-[A-Za-z0-9_-]{1,80}\.(jsonl|meta\.json)")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+class Subagents:
+    """The files of a session's subagents, and how much of each is recorded with which turn."""
+
+    def __init__(self, transcript: Path, agent_id: str, redact: Redact) -> None:
+        self._folders = (transcript.parent / agent_id / "subagents", transcript.parent)
+        self._agent_id = agent_id
+        self._redact = redact
+        self._done: dict[str, tuple[str, int, int]] = {}
+        self._files: dict[str, tuple[Path, str]] | None = None
+
+    def resume(self, done: Mapping[str, tuple[str, int, int]]) -> None:
+        """Goes on from what an earlier pass recorded."""
+        self._done = dict(done)
+
+    @property
+    def done(self) -> dict[str, tuple[str, int, int]]:
+        """By file name the prompt uuid of the turn it was last recorded with, and from and to which byte."""
+        return self._done
+
+    def of_turn(self, key: str, lines: Sequence[Line], *, is_last: bool) -> dict[str, bytes]:
+        """The pieces that belong to the turn by path in its folder; to the last turn also what others left over."""
+        files = self._found()
+        if not files:
+            return {}
+        prompts = {line.text("promptId") for line in lines} - {""}
+        out: dict[str, bytes] = {}
+        for name, (path, prompt) in files.items():
+            turn, start, end = self._done.get(name, ("", 0, 0))
+            mine = prompt in prompts if prompt else _mentions(lines, name)
+            if turn == key or (not turn and (mine or is_last)):
+                piece = self._read(path, start)
+            elif turn and is_last:
+                start, piece = end, self._read(path, end)
+            else:
+                continue
+            if piece:
+                self._done[name] = (key, start, start + len(piece))
+                out[f"{layout.SUBAGENTS}/{name}"] = self._clean(name, piece)
+        return out
+
+    def _found(self) -> dict[str, tuple[Path, str]]:
+        """Each file's path and the prompt id that its first line names."""
+        if self._files is None:
+            self._files = {}
+            for folder, flat in zip(self._folders, (False, True), strict=True):
+                for path in _entries(folder):
+                    if _AGENT.fullmatch(path.name) and (prompt := self._belongs(path, flat)) is not None:
+                        self._files[path.name] = (path, prompt)
+        return self._files
+
+    def _belongs(self, path: Path, flat: bool) -> str | None:
+        """The prompt id, ``""`` where the file has none, or None where it is another session's."""
+        if path.name.endswith(".meta.json"):
+            lines = path.with_name(path.name.removesuffix(".meta.json") + ".jsonl")
+            return self._belongs(lines, flat) if lines.exists() else None
+        first = parse(self._read(path, 0, LONGEST_LINE).partition(b"\n")[0]) or {}
+        if flat and first.get("sessionId") != self._agent_id:
+            return None
+        prompt = first.get("promptId")
+        return prompt if isinstance(prompt, str) else ""
+
+    def _read(self, path: Path, start: int, most: int | None = None) -> bytes:
+        """The file's complete lines from `start` on; a file that is no JSONL as a whole."""
+        data = _read(path, start, most)
+        if path.suffix == ".jsonl" and most is None:
+            return data[: data.rfind(b"\n") + 1]
+        return data
+
+    def _clean(self, name: str, piece: bytes) -> bytes:
+        if not name.endswith(".jsonl"):
+            return self._redact(piece)[0]
+        return b"".join(self._redact(raw)[0] + b"\n" for raw in piece.split(b"\n")[:-1])
+
+
+def results(transcript: Path, agent_id: str, lines: Sequence[Line], redact: Redact) -> dict[str, bytes]:
+    """The large tool results that the lines name, which the client keeps in files of their own."""
+    folder = transcript.parent / agent_id / "tool-results"
+    names = [path.name for path in _entries(folder) if _PLAIN.fullmatch(path.name)]
+    named = [n for n in names if any(n.encode() in line.raw for line in lines)]
+    return {f"{layout.FILES}/tool-results/{name}": redact(_read(folder / name, 0))[0] for name in named}
+
+
+def live(config: Path, agent_id: str, slug: str, redact: Redact) -> dict[str, bytes]:
+    """Plan, todos and tasks as they are now, by path in `live/`."""
+    todos = [p for p in _entries(config / "todos") if p.name.startswith(f"{agent_id}-agent-")]
+    tasks = [p for p in _entries(config / "tasks" / agent_id) if p.suffix == ".json"]
+    plans = [p for p in [config / "plans" / f"{slug}.md"] if slug and _PLAIN.fullmatch(slug) and p.is_file()]
+    found = [(f"{kind}/{p.name}", p) for kind, paths in _kinds(todos, tasks, plans) for p in paths]
+    return {name: redact(_read(path, 0))[0] for name, path in found if _PLAIN.fullmatch(path.name)}
+
+
+def _kinds(todos: list[Path], tasks: list[Path], plans: list[Path]) -> Iterable[tuple[str, list[Path]]]:
+    return (("todos", todos), ("tasks", tasks), ("plans", plans))
+
+
+def _mentions(lines: Sequence[Line], name: str) -> bool:
+    agent = name.removeprefix("agent-").partition(".")[0]
+    token = json.dumps(agent).encode()
+    return any(token in line.raw for line in lines)
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _read(path: Path, start: int, most: int | None = None) -> bytes:
+    """The file's bytes; none where it is gone or no regular file, since what lies beside may go at any time."""
+    try:
+        with opened(path) as source:
+            source.file.seek(start)
+            return source.file.read(min(source.size - start, most or LONGEST_LINE) if source.size > start else 0)
+    except SessgitError:
+        return b""

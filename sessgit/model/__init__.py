@@ -1,0 +1,1 @@
+"""Values and pure functions on them; nothing here touches a disk."""

@@ -1,0 +1,63 @@
+"""JSON and times in the one form in which they are stored."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+
+
+def dumps(value: Any) -> bytes:
+    """The document as UTF-8 with sorted keys, two-space indent and a final newline.
+
+    A lone surrogate, which UTF-8 cannot hold, is written as its JSON escape.
+    """
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=2)
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(value, sort_keys=True, indent=2).encode() + b"\n"
+
+
+def compact(value: Any) -> bytes:
+    """One line of JSON with sorted keys and no newline."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def rfc3339(seconds: float) -> str:
+    """The time as RFC 3339 in UTC with milliseconds: `2026-03-01T10:00:00.000Z`."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def seconds(text: str | None) -> float | None:
+    """The RFC 3339 time as seconds since 1970, or None where the text is no time between 1970 and 9999."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    try:
+        value = moment.timestamp()
+    except (OverflowError, OSError):
+        return None
+    return value if value >= 0 else None
+
+
+def one_line(text: str, width: int) -> str:
+    """The first non-empty line without control characters, cut to `width` with an ellipsis."""
+    for line in text.splitlines():
+        clean = _CONTROL.sub(" ", line).strip()
+        if clean:
+            return clean if len(clean) <= width else clean[: width - 1].rstrip() + "…"
+    return ""
+
+
+def printable(text: str) -> str:
+    """The text with its control characters, newlines and tabs apart, made harmless for a terminal."""
+    return re.sub(r"[^\n\t]", lambda m: "\ufffd" if _CONTROL.match(m.group()) else m.group(), text)

@@ -1,0 +1,33 @@
+"""The settings of a store, with their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class RecordConfig:
+    """What is recorded and how. `granularity` is `turn` or `cell`."""
+
+    granularity: str = "turn"
+    redact: bool = True
+    fsync: bool = True
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens of each kind."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`prices` override the built-in table by model name."""
+
+    record: RecordConfig = field(default_factory=RecordConfig)
+    prices: dict[str, Price] = field(default_factory=dict)

@@ -1,0 +1,48 @@
+"""Names that are functions of what they name, so that two machines arrive at the same ones."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+
+SESSION_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+CELL_ID = re.compile(r"cell_[a-z0-9]{8}")
+_NAMESPACE = uuid.UUID("6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def session_id(agent_id: str) -> str:
+    """The session's id for the agent's own: itself where it can be a ref name, else a uuid5 of it."""
+    if SESSION_ID.fullmatch(agent_id):
+        return agent_id
+    return str(uuid.uuid5(_NAMESPACE, agent_id.encode("utf-8", "surrogatepass").hex()))
+
+
+def line_id(line: bytes, offset: int) -> str:
+    """A uuid5 for a prompt that has no uuid of its own: of its bytes and where they stand."""
+    return str(uuid.uuid5(_NAMESPACE, f"{offset}:{hashlib.sha256(line).hexdigest()}"))
+
+
+def short(prompt_uuid: str) -> str:
+    """Eight characters of `0-9a-f` for a prompt's uuid: its own first eight where it has them."""
+    head = prompt_uuid[:8]
+    if re.fullmatch(r"[0-9a-f]{8}", head):
+        return head
+    return hashlib.sha256(prompt_uuid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def rewound_name(session: str, prompt_uuid: str) -> str:
+    """The branch for the turns that a rewind left behind, of which `prompt_uuid` is the first."""
+    return f"{session}.r-{short(prompt_uuid)}"
+
+
+def cell_id(prompt_uuid: str, key: str) -> str:
+    """`cell_` and eight of `a-z0-9`, a function of the turn and of the agent's id for the call or message."""
+    digest = hashlib.sha256(f"{prompt_uuid}\0{key}".encode("utf-8", "surrogatepass")).digest()
+    number = int.from_bytes(digest[:8], "big")
+    letters = []
+    for _ in range(8):
+        number, digit = divmod(number, 36)
+        letters.append(_DIGITS[digit])
+    return "cell_" + "".join(letters)

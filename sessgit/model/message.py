@@ -1,0 +1,101 @@
+"""Commit messages: a subject that a person reads and trailers that git and programs read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sessgit.model import canonical
+
+EVENTS = (
+    "turn", "cell", "start", "fork", "compact", "graft", "merge", "end", "edit", "repair",
+)  # fmt: skip
+SUBJECT_WIDTH = 72
+_TRAILER = re.compile(r"([A-Z][A-Za-z0-9-]*): (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where so many whole lines stood in the agent's file: `offset+length/lines`, in bytes."""
+
+    offset: int
+    length: int
+    lines: int = 1
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+    def __str__(self) -> str:
+        return f"{self.offset}+{self.length}/{self.lines}"
+
+    @classmethod
+    def parse(cls, text: str) -> Extent | None:
+        match = re.fullmatch(r"(\d{1,15})\+(\d{1,15})/(\d{1,9})", text)
+        return cls(int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+def join(extents: Iterable[Extent]) -> list[Extent]:
+    """The extents in their order, neighbours that touch made one."""
+    out: list[Extent] = []
+    for extent in extents:
+        if out and out[-1].end == extent.offset:
+            out[-1] = Extent(out[-1].offset, out[-1].length + extent.length, out[-1].lines + extent.lines)
+        else:
+            out.append(extent)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A subject and trailers in their order; a key may stand several times."""
+
+    subject: str
+    trailers: tuple[tuple[str, str], ...] = ()
+
+    def get(self, key: str) -> str:
+        """The value of the last trailer of that key, or ``""``."""
+        return next((v for k, v in reversed(self.trailers) if k == key), "")
+
+    def all(self, key: str) -> list[str]:
+        return [v for k, v in self.trailers if k == key]
+
+    def number(self, key: str) -> int | None:
+        """The value as a count, or None where there is none."""
+        value = self.get(key)
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 16 else None
+
+    @property
+    def extents(self) -> list[Extent]:
+        return [e for e in map(Extent.parse, self.all("Extent")) if e is not None]
+
+    @property
+    def tools(self) -> dict[str, int]:
+        """Tool calls by name."""
+        out: dict[str, int] = {}
+        for part in self.get("Tools").split(", "):
+            name, _, number = part.rpartition(" ")
+            if name and number.isdigit():
+                out[name] = int(number)
+        return out
+
+
+def dumps(message: Message) -> str:
+    """The whole message: subject, blank line, trailers. No value can break out of its line."""
+    subject = canonical.one_line(message.subject, SUBJECT_WIDTH) or "(empty)"
+    lines = [f"{key}: {canonical.one_line(value, 500)}" for key, value in message.trailers if value]
+    return subject + "\n\n" + "".join(line + "\n" for line in lines)
+
+
+def loads(text: str) -> Message:
+    """The subject and trailers of a message; lines that are no trailers are passed over."""
+    subject, _, rest = text.partition("\n")
+    matches = (_TRAILER.fullmatch(line) for line in rest.splitlines())
+    return Message(subject, tuple((m[1], m[2]) for m in matches if m))
+
+
+def tools_value(tools: dict[str, int]) -> str:
+    """`Edit 2, Bash 1`: most used first, at most twelve."""
+    ranked = sorted(tools.items(), key=lambda item: (-item[1], item[0]))[:12]
+    return ", ".join(f"{canonical.one_line(name, 60).replace(',', ' ')} {number}" for name, number in ranked)

@@ -1,0 +1,166 @@
+"""Secrets known by the name they are given: `API_KEY=…`, `"password": "…"`, `--token …`.
+
+A name alone is weak evidence, since code is full of `token = token` and `password: string`. The value has to
+look like a secret too, and the less its place says (a quoted literal, an environment variable, plain code), the
+more random it has to look.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sessgit.model.secret_rules import HARMLESS_NAMES, STRONG_ENDINGS, VENDORS, WEAK_ENDINGS
+
+NAME_TAIL = (
+    rb"(?:[_-]?(?:[0-9]{1,2}|prod|production|dev|development|test|staging|live|value|base64|b64))?"
+    rb"(?P<quote>[\"'`\\]{0,10})[ \t]{0,8}"
+)
+"""What may stand between the last word of a name and the sign of an assignment."""
+
+_NAME_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+_NAME_END = re.compile(
+    rb"(?P<word>passw(?:or)?d|pwd|pass(?:phrase)?|secret|token|key)"
+    + NAME_TAIL
+    + rb"(?P<sign>=>|:=|={1,3}|:|(?=[ \t\"']))[ \t]{0,8}"
+)
+_QUOTED = re.compile(rb"[rbfuRBFU]{0,2}(?P<quote>\\{0,8}[\"'`])(?P<value>[!#-&(-\[\]-_a-~]{6,512})(?P=quote)")
+_BARE = re.compile(rb"(?P<value>[!%*+./0-9:=?@A-Z^_a-z~-]{6,512})(?=[\s\"'\\,;&)}\]`|#]|\Z)")
+_LITERAL = re.compile(rb"[!-~]{6,512}")
+_SEPARATORS = re.compile(rb"[^A-Za-z0-9]+")
+_PASS = re.compile(rb"(?i)(?:^|[_.-])pass\Z")
+_WORD = re.compile(rb"[A-Za-z]*[0-9]{0,4}")
+_MEMBER = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_AWS_SECRET = re.compile(rb"[A-Za-z0-9/+]{40}")
+_PATH = re.compile(rb"[~.]{0,2}(?:/[\w.@+-]+)+/?|[\w.@+-]+(?:/[\w.@+-]+)*\.[a-z]{2,5}")
+_MADE_UP = re.compile(
+    rb"(?i)x{4}|\*{3}|\.{3}|\$\{|\{\{|\$\(|%[sd]\b|^[<\[{$]|redacted|placeholder|changeme|process\.env|os\.environ"
+    rb"|getenv|(?:^|[^a-z])(?:your|example|change[-_]me|dummy|insert|replace|todo)(?:[^a-z]|$)"
+)
+_COMMON_PASSWORDS = frozenset(
+    b"password pass passwd pwd secret user username root admin guest token test example postgres mysql mongo redis "
+    b"rabbitmq localhost hunter changeme string null none true false undefined".split()
+)
+_ABOUT_SECRETS = re.compile(rb"(?i)passw|passphrase|secret|token|key|field|input|label")
+_SPECIAL = frozenset(b"!@#$%^&*?+=~")
+
+
+class Assigned(NamedTuple):
+    """The value at `start` to `end`: a secret of a kind, as its name says and its looks confirm."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class Naming(NamedTuple):
+    """What a name says of its value; a `weak` name needs a value that looks random."""
+
+    kind: str
+    password: bool = False
+    weak: bool = False
+    shell: bool = False
+
+
+def find_assigned(data: bytes) -> Iterator[Assigned]:
+    """The secrets of a text that stand after a name, in order, never overlapping."""
+    done = 0
+    for found in _NAME_END.finditer(data.lower()):
+        if found.start() < done:
+            continue
+        before = data[max(0, found.start() - 48) : found.start()]
+        name = before[len(before.rstrip(_NAME_BYTES)) :] + data[found.start() : found.end("word")]
+        flag = name.startswith(b"--")
+        if not found["sign"] and not flag:
+            continue
+        naming = naming_of(name)
+        value = None if naming is None else _value(data, found.end(), naming, flag)
+        if naming is not None and value is not None:
+            done = value.end("value")
+            yield Assigned(value.start("value"), done, naming.kind)
+
+
+def naming_of(name: bytes) -> Naming | None:
+    """What a name says of its value, or None where it promises no secret."""
+    plain = _SEPARATORS.sub(b"", name.lower()).decode("ascii", "replace")
+    shell = name.isupper()
+    strong = next((kind for ending, kind in STRONG_ENDINGS if plain.endswith(ending)), None)
+    if strong is None and _PASS.search(name):
+        strong = "password"
+    if strong == "password":
+        return Naming(strong, password=True, shell=shell)
+    weak = next((kind for ending, kind in WEAK_ENDINGS if plain.endswith(ending)), None)
+    kind = strong or weak
+    if kind is None or ("secret" not in kind and HARMLESS_NAMES.search(plain)):
+        return None
+    vendor = next((kind for part, kind in VENDORS if part in plain), None)
+    return Naming(vendor or kind, weak=not (strong or vendor or shell), shell=shell)
+
+
+def is_secret_literal(value: bytes, naming: Naming) -> bool:
+    """Whether a whole literal, such as a string of a JSON document, is the secret its name promises."""
+    if not _LITERAL.fullmatch(value):
+        return False
+    return is_password(value) if naming.password else _is_token(value, naming)
+
+
+def is_made_up(value: bytes) -> bool:
+    """Whether a value is a placeholder or a template, and not something anybody could use."""
+    return _MADE_UP.search(value) is not None or value.lower() in _COMMON_PASSWORDS
+
+
+def is_words(value: bytes) -> bool:
+    """Whether a value is words, perhaps with short numbers after them: a name, and nothing random."""
+    return all(_WORD.fullmatch(part) for part in _SEPARATORS.split(value))
+
+
+def is_password(value: bytes) -> bool:
+    """Whether a value in the place of a password is likely to be one."""
+    if is_made_up(value) or b"://" in value or _PATH.fullmatch(value):
+        return False
+    if is_words(value) and _ABOUT_SECRETS.search(value):
+        return False
+    letters, digits, special = _classes(value)
+    return letters > 0 and (digits > 0 or special > 0)
+
+
+def _is_token(value: bytes, naming: Naming) -> bool:
+    if naming.kind == "aws-secret-key" and _AWS_SECRET.fullmatch(value):
+        return not is_words(value)
+    shortest = 10 if naming.kind == "secret" else 16
+    if len(value) < shortest or is_made_up(value) or b"://" in value or _PATH.fullmatch(value) or is_words(value):
+        return False
+    letters, digits, _ = _classes(value)
+    if naming.weak:
+        mixed = value.lower() != value and value.upper() != value
+        return len(value) >= 20 and mixed and digits >= 3 and _entropy(value) >= 3.5
+    if naming.kind == "token" and _UUID.fullmatch(value):
+        return False
+    return letters > 0 and digits > 0 and len(set(value)) >= 4
+
+
+def _value(data: bytes, start: int, naming: Naming, flag: bool) -> re.Match[bytes] | None:
+    """The value at an offset, if it looks the more like a secret the less it is marked as a literal."""
+    quoted = _QUOTED.match(data, start)
+    if quoted is not None:
+        return quoted if is_secret_literal(quoted["value"], naming) else None
+    bare = _BARE.match(data, start)
+    if bare is None or not is_secret_literal(bare["value"], naming) or _MEMBER.fullmatch(bare["value"]):
+        return None
+    if naming.shell or flag:
+        return bare
+    _, digits, special = _classes(bare["value"])
+    random = digits >= 3 or (naming.password and special > 0)
+    return bare if random and len(set(bare["value"])) >= 8 else None
+
+
+def _classes(value: bytes) -> tuple[int, int, int]:
+    """How many letters, digits and marks that no identifier has a value holds."""
+    digits = sum(48 <= byte <= 57 for byte in value)
+    letters = sum(65 <= byte & 0xDF <= 90 for byte in value)
+    return letters, digits, sum(byte in _SPECIAL for byte in value)
+
+
+def _entropy(value: bytes) -> float:
+    """Bits for a byte of the value, by its own frequencies."""
+    return -sum(n / len(value) * log2(n / len(value)) for n in Counter(value).values())

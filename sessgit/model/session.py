@@ -1,0 +1,257 @@
+"""The state of a session: what `session.json` holds, bounded whatever the number of turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sessgit.model import canonical
+from sessgit.model.turn import Tokens, Turn, add_by_model, count
+
+STATES = ("active", "ended", "interrupted", "archived")
+STAGES = ("gathering", "shaping", "critiquing", "synthesized")
+RULES = {"cut": 1, "redact": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a session left another: `commit` is the fork point, which never moves.
+
+    The agent's file took over the turns up to `turn`. Their folders hold the bytes of the file itself but for two
+    cases: `replaced` are the agent's ids that stand in shared folders where the file has this session's, and
+    `prefix` is the length of a beginning that this program wrote and can write again (its hash is `prefix_sha256`).
+    """
+
+    session: str
+    turn: int
+    commit: str
+    replaced: tuple[str, ...] = ()
+    prefix: int = 0
+    prefix_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation's state: derived from its turns, but for the authored fields at the end."""
+
+    id: str
+    agent_id: str
+    agent: str = "claude"
+    agent_version: str = ""
+    title: str = ""
+    project: str = ""
+    transcript: str = ""
+    git_branch: str = ""
+    first_prompt: str = ""
+    created: str = ""
+    updated: str = ""
+    ended: str = ""
+    headless: bool = False
+    state: str = "active"
+    origin: Origin | None = None
+    turns: int = 0
+    messages: int = 0
+    cells: int = 0
+    redacted: int = 0
+    tokens: Mapping[str, Tokens] = field(default_factory=dict)
+    calls: Mapping[str, int] = field(default_factory=dict)
+    rules: Mapping[str, int] = field(default_factory=lambda: dict(RULES))
+    name: str = ""
+    description: str = ""
+    labels: tuple[str, ...] = ()
+    stage: str = ""
+    confidence: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """What a later version wrote and this one does not know: written back as it was."""
+
+
+def carry(head: Session, state: Session) -> Session:
+    """The state with what belongs to the session rather than to its turns, as the session's head has it."""
+    return replace(
+        state,
+        created=head.created or state.created,
+        title=head.title,
+        origin=head.origin,
+        name=head.name,
+        description=head.description,
+        labels=head.labels,
+        stage=head.stage,
+        confidence=head.confidence,
+        extra=head.extra,
+    )
+
+
+def after_turn(before: Session, turn: Turn, number: int) -> Session:
+    """The state after a turn, from the state after the turn in front of it."""
+    calls = {model: before.calls.get(model, 0) + turn.calls.get(model, 0) for model in {**before.calls, **turn.calls}}
+    return replace(
+        before,
+        turns=number,
+        messages=before.messages + turn.messages,
+        cells=before.cells + len(turn.cells),
+        tokens=add_by_model(dict(before.tokens), dict(turn.tokens)),
+        calls=calls,
+        first_prompt=before.first_prompt or canonical.one_line(turn.prompt, 200),
+        created=before.created or turn.time,
+        updated=max(before.updated, turn.time, turn.ended),
+        ended="",
+        state="active",
+    )
+
+
+def dumps(session: Session) -> bytes:
+    """The canonical `session.json`."""
+    models = sorted({*session.tokens, *session.calls})
+    document: dict[str, Any] = {
+        "metadata": {
+            "session_id": session.id,
+            "agent": session.agent,
+            "agent_id": session.agent_id,
+            "agent_version": session.agent_version,
+            "title": session.title,
+            "cwd": session.project,
+            "transcript_path": session.transcript,
+            "git_branch": session.git_branch,
+            "first_prompt": session.first_prompt,
+            "created_at": session.created or None,
+            "updated_at": session.updated or None,
+            "ended_at": session.ended or None,
+            "headless": session.headless,
+            "state": session.state,
+        },
+        "origin": None if session.origin is None else _origin_json(session.origin),
+        "budget": {
+            "total_tokens_used": sum(t.total for t in session.tokens.values()),
+            "by_model": {
+                model: {"calls": session.calls.get(model, 0), **session.tokens.get(model, Tokens()).as_json()}
+                for model in models
+            },
+        },
+        "cells": {"count": session.cells},
+        "trajectory": {"turns": session.turns, "messages": session.messages},
+        "rules": {**session.rules, "redacted": session.redacted},
+        "authored": {
+            "name": session.name,
+            "description": session.description,
+            "labels": sorted(session.labels),
+            "stage": session.stage,
+            "confidence": session.confidence,
+        },
+    }
+    return canonical.dumps(_merge(session.extra, document))
+
+
+def loads(document: object) -> Session:
+    """The state that a `session.json` holds; a field of the wrong kind counts as missing."""
+    top = _mapping(document)
+    meta, budget, authored = (
+        _mapping(top.get("metadata")),
+        _mapping(top.get("budget")),
+        _mapping(top.get("authored")),
+    )
+    trajectory, rules = _mapping(top.get("trajectory")), _mapping(top.get("rules"))
+    by_model = {str(k): _mapping(v) for k, v in _mapping(budget.get("by_model")).items()}
+    state, confidence = _text(meta.get("state")), authored.get("confidence")
+    return Session(
+        id=_text(meta.get("session_id")),
+        agent_id=_text(meta.get("agent_id")),
+        agent=_text(meta.get("agent")),
+        agent_version=_text(meta.get("agent_version")),
+        title=_text(meta.get("title")),
+        project=_text(meta.get("cwd")),
+        transcript=_text(meta.get("transcript_path")),
+        git_branch=_text(meta.get("git_branch")),
+        first_prompt=_text(meta.get("first_prompt")),
+        created=_text(meta.get("created_at")),
+        updated=_text(meta.get("updated_at")),
+        ended=_text(meta.get("ended_at")),
+        headless=meta.get("headless") is True,
+        state=state if state in STATES else "active",
+        origin=_origin(top.get("origin")),
+        turns=count(trajectory.get("turns")),
+        messages=count(trajectory.get("messages")),
+        cells=count(_mapping(top.get("cells")).get("count")),
+        redacted=count(rules.get("redacted")),
+        tokens={model: Tokens.from_json(v) for model, v in by_model.items()},
+        calls={model: count(v.get("calls")) for model, v in by_model.items()},
+        rules={str(k): count(v) for k, v in rules.items() if k != "redacted"} or dict(RULES),
+        name=_text(authored.get("name")),
+        description=_text(authored.get("description")),
+        labels=tuple(_text(label) for label in _list(authored.get("labels"))),
+        stage=_text(authored.get("stage")),
+        confidence=float(confidence) if isinstance(confidence, int | float) else None,
+        extra=_unknown(top),
+    )
+
+
+_KNOWN: dict[str, set[str] | None] = {
+    "metadata": {
+        "session_id", "agent", "agent_id", "agent_version", "title", "cwd", "transcript_path", "git_branch",
+        "first_prompt", "created_at", "updated_at", "ended_at", "headless", "state",
+    },
+    "origin": None,
+    "budget": {"total_tokens_used", "by_model"},
+    "cells": {"count"},
+    "trajectory": {"turns", "messages"},
+    "rules": None,
+    "authored": {"name", "description", "labels", "stage", "confidence"},
+}  # fmt: skip
+
+
+def _unknown(top: Mapping[str, Any]) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    for key, value in top.items():
+        known = _KNOWN.get(key, set())
+        if key not in _KNOWN:
+            extra[key] = value
+        elif known is not None and isinstance(value, dict):
+            inner = {k: v for k, v in value.items() if k not in known}
+            if inner:
+                extra[key] = inner
+    return extra
+
+
+def _merge(extra: Mapping[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    out = dict(document)
+    for key, value in extra.items():
+        known = out.get(key)
+        out[key] = {**value, **known} if isinstance(known, dict) and isinstance(value, dict) else value
+    return out
+
+
+def _origin_json(origin: Origin) -> dict[str, Any]:
+    return {
+        "session": origin.session,
+        "turn": origin.turn,
+        "commit": origin.commit,
+        "replaced": list(origin.replaced),
+        "prefix": origin.prefix,
+        "prefix_sha256": origin.prefix_sha256,
+    }
+
+
+def _origin(value: object) -> Origin | None:
+    v = _mapping(value)
+    if not v:
+        return None
+    return Origin(
+        _text(v.get("session")),
+        count(v.get("turn")),
+        _text(v.get("commit")),
+        tuple(_text(i) for i in _list(v.get("replaced"))),
+        count(v.get("prefix")),
+        _text(v.get("prefix_sha256")),
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,99 @@
+"""Long strings, cut out of the lines of a turn into files of their own and filled in again.
+
+A JSON string token of `LIMIT` raw bytes or more becomes a file; `{"$text":"<name>"}` stands in its place. git
+sorts delta candidates by the end of the name, so versions of one file meet: that makes a packed store small, and
+`git show` shows what a tool said as readable text. The format is in `docs/format.md`, "Texts".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from sessgit.model import jsonscan
+
+RULES_VERSION = 1
+LIMIT = 4096
+LONGEST_LINE = 64 << 20
+"""A longer line is kept as it is: reading it as JSON would cost several times its size in memory."""
+
+_MARK = b'{"$text":"'
+_MARKER = re.compile(rb'\{"\$text":"([A-Za-z0-9._-]{1,96})"\}')
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+Label = Callable[[int, str], tuple[str, str]]
+"""From a line's index and a JSON key to the tool (or line type) and the path of the file, or ``""``."""
+
+
+def cut(lines: Sequence[bytes], label: Label) -> tuple[list[bytes], dict[str, bytes]]:
+    """The lines with their long strings cut out, and the texts by name.
+
+    Guarantees `fill(*cut(lines, label)) == lines`; where that cannot be had, the lines as they are and no texts.
+    """
+    if not any(len(line) >= LIMIT for line in lines) or any(_MARK in line for line in lines):
+        return list(lines), {}
+    texts: dict[str, bytes] = {}
+    out = [_cut_line(line, index, label, texts) for index, line in enumerate(lines)]
+    if not texts or fill(out, texts) != list(lines):
+        return list(lines), {}
+    return out, texts
+
+
+def fill(lines: Sequence[bytes], texts: Mapping[str, bytes]) -> list[bytes]:
+    """The lines with every marker whose text is there replaced by it."""
+
+    def token(match: re.Match[bytes]) -> bytes:
+        text = texts.get(match[1].decode())
+        return match[0] if text is None else jsonscan.encode(text.decode())
+
+    return [_MARKER.sub(token, line) if _MARK in line else line for line in lines]
+
+
+def names(lines: Sequence[bytes]) -> list[str]:
+    """The names of the texts that the lines refer to."""
+    return [m[1].decode() for line in lines if _MARK in line for m in _MARKER.finditer(line)]
+
+
+def _cut_line(line: bytes, index: int, label: Label, texts: dict[str, bytes]) -> bytes:
+    if not LIMIT <= len(line) <= LONGEST_LINE or not _is_json(line):
+        return line
+    parts: list[bytes] = []
+    done = 0
+    for start, end, key, _ in jsonscan.string_values(line, min_length=LIMIT):
+        cuttable = _cuttable(line[start:end])
+        if cuttable is None:
+            continue
+        name = _name(cuttable, *label(index, key), key)
+        if texts.setdefault(name, cuttable) != cuttable:
+            continue
+        parts += line[done:start], b'{"$text":"', name.encode(), b'"}'
+        done = end
+    parts.append(line[done:])
+    return b"".join(parts)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _cuttable(token: bytes) -> bytes | None:
+    """The token's text in UTF-8, or None where encoding that text would not give the very same token."""
+    text = jsonscan.decode(token)
+    if text is None or jsonscan.encode(text) != token:
+        return None
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _name(text: bytes, tool: str, path: str, key: str) -> str:
+    blob = hashlib.sha1(b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
+    base = re.split(r"[/\\]", path)[-1][-40:] or key[-40:]
+    return "-".join((blob[:8], _UNSAFE.sub("_", tool[:24]), _UNSAFE.sub("_", base)))

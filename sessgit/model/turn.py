@@ -1,0 +1,120 @@
+"""A turn and what is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+CELL_TYPES = ("repl", "tool", "llm_call", "map_reduce", "verification")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token counts by kind, as the model's service bills them."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+        )
+
+    @property
+    def total(self) -> int:
+        return self.input + self.output + self.cache_read + self.cache_write
+
+    def as_json(self) -> dict[str, int]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_json(cls, value: object) -> Tokens:
+        """The counts of a JSON object; what is missing or no count is 0."""
+        if not isinstance(value, dict):
+            return cls()
+        return cls(*(count(value.get(f.name)) for f in fields(cls)))
+
+
+def count(value: object) -> int:
+    """The value where it is a plausible count, else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else 0
+
+
+def add_by_model(a: dict[str, Tokens], b: dict[str, Tokens]) -> dict[str, Tokens]:
+    """Both counts added, model by model."""
+    return {model: a.get(model, Tokens()) + b.get(model, Tokens()) for model in {**a, **b}}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One replayable unit of a turn.
+
+    `lines` are its line numbers in the turn's `transcript.jsonl`, from 1; `depends` are ids of cells of the
+    same turn; `ok` is None while there is no result.
+    """
+
+    id: str
+    type: str
+    operation: str
+    lines: tuple[int, ...]
+    depends: tuple[str, ...] = ()
+    ok: bool | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "type": self.type,
+            "operation": self.operation,
+            "lines": list(self.lines),
+            "depends": list(self.depends),
+            "ok": self.ok,
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Cell:
+        return cls(
+            str(value["id"]),
+            str(value["type"]),
+            str(value["operation"]),
+            tuple(int(n) for n in value["lines"]),
+            tuple(str(d) for d in value["depends"]),
+            value["ok"] if isinstance(value.get("ok"), bool) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a turn's lines say: everything in it is computed from them.
+
+    `time` is that of the prompt, `ended` the latest of its lines, both RFC 3339 or empty. `files_read` and
+    `files_changed` are paths that tools named, in order of first use; `tools` counts calls by name; `tokens` are by
+    model, each message counted once.
+    """
+
+    prompt_uuid: str
+    prompt: str = ""
+    answer: str = ""
+    time: str = ""
+    ended: str = ""
+    model: str = ""
+    cells: tuple[Cell, ...] = ()
+    tools: dict[str, int] = field(default_factory=dict)
+    files_read: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    tokens: dict[str, Tokens] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+    messages: int = 0
+    interrupted: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.files_read, *self.files_changed)))
+
+    @property
+    def total(self) -> Tokens:
+        return sum(self.tokens.values(), Tokens())

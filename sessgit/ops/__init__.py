@@ -1,0 +1,1 @@
+"""What can be done with sessions, one verb a file: values in, values out."""

@@ -1,0 +1,142 @@
+"""The commits that a recording makes: turns, cells, and those that are no turn.
+
+Each function writes objects and returns the id of a commit that no ref points to yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sessgit.agents.claude import cells, folder
+from sessgit.agents.claude.cutter import Node
+from sessgit.agents.claude.lines import Line
+from sessgit.model import canonical
+from sessgit.model import message as messages
+from sessgit.model.message import Message
+from sessgit.model.session import Session
+from sessgit.model.turn import Turn
+from sessgit.store import layout
+from sessgit.store.store import Store, join_lines
+
+Changes = Mapping[str, tuple[str, bool] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a turn's commit holds: its lines, and the files beside them by path in its folder."""
+
+    before: Sequence[Line]
+    body: Sequence[Line]
+    side: Mapping[str, bytes]
+    complete: bool = True
+    """False for a commit of one cell, after which the same turn goes on."""
+    project_head: str = ""
+
+
+def turn(store: Store, on: str, node: Node, content: Content, state: Session, changes: Changes) -> str:
+    """The commit of a turn, or of a turn so far, on the commit `on`."""
+    told = cells.describe(content.body)
+    kept = _side_entries(store, node) if node.commit else {}
+    files = folder.files(content.before, content.body, told)
+    tree = store.write_folder({**files, **content.side}, kept)
+    message = _turn_message(store, node, told, content, state.id)
+    time = _time(told.time) or store.commit(on).time
+    every = {**changes, layout.turn(node.number): (tree, True), layout.TAIL: None}
+    return store.write_commit(on, every, state, message, [on], time)
+
+
+def start(store: Store, state: Session) -> str:
+    """The first commit of a session that comes from no other: no turn yet."""
+    where = state.project or state.agent_id
+    message = Message(f"start: {where}", (("Session", state.id), ("Event", "start")))
+    return store.write_commit(None, {}, state, message, [], _time(state.created))
+
+
+def compact(store: Store, on: str, lines: Sequence[Line], session: str) -> str:
+    """A commit of its own for a compaction that stands before a prompt, so that the history shows it."""
+    boundary = next(line for line in lines if line.is_boundary)
+    message = Message(
+        "compact: the conversation so far into a summary",
+        (("Session", session), ("Event", "compact"), *_provenance(store, lines)),
+    )
+    time = _time(boundary.text("timestamp")) or store.commit(on).time
+    return store.write_commit(on, _tail(store, lines, torn=False), store.state(on), message, [on], time)
+
+
+def end(store: Store, on: str, lines: Sequence[Line], state: Session, *, torn: bool) -> str:
+    """The commit that the session ends with: the lines behind the last turn's body, and the state."""
+    turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
+    message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *_provenance(store, lines)))
+    time = _time(state.ended) or store.commit(on).time
+    return store.write_commit(on, _tail(store, lines, torn=torn), state, message, [on], time)
+
+
+def tail_bytes(lines: Sequence[Line], *, torn: bool) -> bytes:
+    """The lines as `tail.jsonl` holds them; a torn last line has no newline."""
+    data = join_lines(line.raw for line in lines)
+    return data[:-1] if torn else data
+
+
+def _tail(store: Store, lines: Sequence[Line], *, torn: bool) -> Changes:
+    data = tail_bytes(lines, torn=torn)
+    return {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
+
+
+def _side_entries(store: Store, node: Node) -> dict[str, tuple[str, bool]]:
+    """What is recorded beside the lines of a turn already: a file that the agent has deleted since stays."""
+    recorded = store.folder(node.commit, node.number)
+    found: dict[str, tuple[str, bool]] = {}
+    for name in (layout.SUBAGENTS, layout.FILES):
+        if name in recorded:
+            found |= store.repo.files(recorded[name][0], name)
+    return found
+
+
+def _turn_message(store: Store, node: Node, told: Turn, content: Content, session: str) -> Message:
+    subject = f"turn {node.number}: {canonical.one_line(told.prompt, 200) or '(no text)'}"
+    if not content.complete:
+        subject = f"cell {node.number}.{len(told.cells)}: {told.cells[-1].operation}"
+    total = told.total
+    trailers = (
+        ("Session", session),
+        ("Turn", str(node.number)),
+        ("Event", "turn" if content.complete else "cell"),
+        ("Prompt", node.key),
+        ("Cell", "" if content.complete else told.cells[-1].id),
+        ("Model", told.model),
+        ("Tools", messages.tools_value(told.tools)),
+        ("Tokens-In", str(total.input)),
+        ("Tokens-Out", str(total.output)),
+        ("Tokens-Cache-Read", str(total.cache_read)),
+        ("Tokens-Cache-Write", str(total.cache_write)),
+        ("Project-Head", content.project_head),
+        *_provenance(store, [*content.before[node.copied :], *content.body]),
+    )
+    return Message(subject, trailers)
+
+
+def _provenance(store: Store, lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """Where the lines stood, the hash of what is stored, and a proof of the original bytes where they differ."""
+    if not lines:
+        return []
+    placed = (line.extent for line in lines if line.extent.length)
+    out = [("Extent", str(extent)) for extent in messages.join(placed)]
+    stored = hashlib.sha256(join_lines(line.raw for line in lines)).hexdigest()
+    out.append(("Lines-SHA256", stored))
+    secrets = sum(line.secrets for line in lines)
+    if secrets:
+        out.append(("Redacted", str(secrets)))
+        out.append(("Original-HMAC", store.hmac(line.written + b"\n" for line in lines)))
+    return out
+
+
+def ended(state: Session, body: Sequence[Line], last_time: str) -> Session:
+    """The state at the end of a session: interrupted where its last turn was, as far as its lines are at hand."""
+    cut_short = bool(body) and cells.describe(body).interrupted
+    return replace(state, state="interrupted" if cut_short else "ended", ended=last_time or state.updated)
+
+
+def _time(text: str) -> int:
+    return int(canonical.seconds(text) or 0)

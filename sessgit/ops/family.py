@@ -1,0 +1,198 @@
+"""Forks that the client made: which session a transcript was copied from, and how much of it they share.
+
+The client names the parent in `forkedFrom` or not at all; what always holds is that a copy keeps the uuids. So the
+parent is the session with the longest common beginning of prompts, and the original is the file that was born first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sessgit.agents.claude import cells, folder
+from sessgit.agents.claude.cutter import Cutter, Node, Place
+from sessgit.agents.claude.facts import Facts
+from sessgit.agents.claude.lines import Line, is_prompt, prompt_uuid
+from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.model import ids
+from sessgit.model import message as messages
+from sessgit.model.message import Extent, Message
+from sessgit.model.session import Origin, Session
+from sessgit.store import layout
+from sessgit.store.index import Index, Row
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a quick reading of a transcript tells: the prompts of its head, oldest first, and when it was born.
+
+    `born` is the time of the first line that has one; a copy stamps its first lines anew.
+    """
+
+    prompts: tuple[str, ...]
+    times: tuple[str, ...]
+    born: str
+    forked_from: str
+
+
+class _Nothing:
+    def turn(self, key: str) -> Node | None:
+        return None
+
+    def find(self, uuid: str) -> Place | None:
+        return None
+
+
+def first_prompt(path: Path) -> str:
+    """The uuid of the first prompt in a transcript, or ``""``."""
+    with opened(path) as source:
+        return next((prompt_uuid(line) for line in Reader(source, 0, no_redaction).lines() if is_prompt(line)), "")
+
+
+def outline(path: Path) -> Outline:
+    """Reads the transcript once, keeping none of its lines."""
+    cutter, facts = Cutter(_Nothing(), session="outline"), Facts(None)
+    times: dict[str, str] = {}
+    forked_from = ""
+    with opened(path) as source:
+        for line in Reader(source, 0, no_redaction).lines():
+            facts.note(line)
+            cutter.feed(line)
+            if is_prompt(line):
+                times.setdefault(prompt_uuid(line), cells.time_of(line))
+                origin = (line.data or {}).get("forkedFrom")
+                if isinstance(origin, dict) and isinstance(origin.get("sessionId"), str):
+                    forked_from = forked_from or origin["sessionId"]
+            if cutter.current is not None:
+                cutter.current.before, cutter.current.body = [], []
+    prompts, node = list[str](), cutter.head
+    while node is not None:
+        prompts.append(node.key)
+        node = node.parent
+    prompts.reverse()
+    return Outline(tuple(prompts), tuple(times.get(p, "") for p in prompts), facts.born, forked_from)
+
+
+def shared(prompts: Sequence[str], rows: Sequence[Row]) -> int:
+    """How many prompts both begin with."""
+    count = 0
+    for prompt, row in zip(prompts, rows, strict=False):
+        if prompt != row.prompt:
+            break
+        count += 1
+    return count
+
+
+def of(store: Store, index: Index, path: Path, session: str) -> Lineage | None:
+    """The lineage of a transcript that is not recorded yet, or None where it is no copy of a recorded one."""
+    root = first_prompt(path)
+    if not root:
+        return None
+    index.sync()
+    relatives = {layout.session_of(row.branch) for row in index.with_prompt(root)} - {session}
+    if not relatives:
+        return None
+    seen = outline(path)
+    named = ids.session_id(seen.forked_from) if seen.forked_from else ""
+    best: tuple[tuple[bool, int, bool], str, int] | None = None
+    for relative in sorted(relatives):
+        branch = index.branch(relative)
+        length = shared(seen.prompts, index.turns(relative))
+        if branch is None or not length or (seen.born < branch.state.created and relative != named):
+            continue
+        rank = (relative == named, length, branch.state.origin is None)
+        if best is None or rank > best[0]:
+            best = (rank, relative, length)
+    if best is None:
+        return None
+    return Lineage(store, best[1], index.turns(best[1])[: best[2]])
+
+
+@dataclass
+class Lineage:
+    """A fork in the making: the parent's turns that the transcript shares, and those whose bytes are its own."""
+
+    store: Store
+    parent: str
+    rows: list[Row]
+    own: dict[int, str] = field(default_factory=dict)
+    extents: list[Extent] = field(default_factory=list)
+    secrets: int = 0
+    _replaced: bool | None = None
+
+    @property
+    def commit(self) -> str:
+        """The fork point."""
+        return self.rows[-1].commit
+
+    def take(self, node: Node, agent_id: str) -> bool:
+        """Whether the turn is one of those shared: then it stands for the parent's, and its lines are noted."""
+        row = self.rows[node.number - 1] if node.number <= len(self.rows) else None
+        if row is None or row.prompt != node.key:
+            return False
+        lines = [*node.before, *node.body]
+        if not self._same(row, lines, agent_id):
+            content = folder.files(node.before, node.body, cells.describe(node.body))
+            self.own[node.number] = self.store.write_folder(content)
+        self.extents += messages.join(line.extent for line in lines)
+        self.secrets += sum(line.secrets for line in lines)
+        node.commit = row.commit
+        node.before, node.body = [], []
+        return True
+
+    def is_fork_point(self, node: Node | None) -> bool:
+        return node is not None and node.key == self.rows[-1].prompt
+
+    def changes(self) -> dict[str, tuple[str, bool] | None]:
+        """The turns whose folders hold the fork's own bytes."""
+        return {layout.turn(number): (tree, True) for number, tree in self.own.items()}
+
+    def state(self, parent: Session, session: str, agent_id: str) -> Session:
+        """The first state of the fork: what the parent's turns count, the parent's labels, no name yet."""
+        replaced = self._ids(parent) if self._replaced else ()
+        return replace(
+            parent,
+            id=session,
+            agent_id=agent_id,
+            origin=Origin(self.parent, len(self.rows), self.commit, replaced),
+            state="active",
+            ended="",
+            name="",
+            description="",
+            title="",
+        )
+
+    def message(self, session: str) -> Message:
+        """The message of the fork's first commit; its extents are those of all shared turns, in their order."""
+        trailers = [
+            ("Session", session),
+            ("Event", "fork"),
+            ("Fork-Point", f"{self.parent}@{len(self.rows)}"),
+        ]
+        trailers += [("Extent", str(extent)) for extent in messages.join(self.extents)]
+        return Message(f"fork: {self.parent} at turn {len(self.rows)}", tuple(trailers))
+
+    def _ids(self, parent: Session) -> tuple[str, ...]:
+        return (parent.agent_id, *(parent.origin.replaced if parent.origin else ()))
+
+    def _same(self, row: Row, lines: list[Line], agent_id: str) -> bool:
+        """Whether the lines are the parent's, as they are or with the session's id in the place of the parent's."""
+        stored = self.store.lines(row.commit, row.turn)
+        theirs, ours = [*stored.before, *stored.body], [line.raw for line in lines]
+        if theirs == ours:
+            self._replaced = self._replaced or False
+            return self._replaced is False
+        old = self._ids(self.store.state(row.commit))
+        if [with_session(raw, old, agent_id) for raw in theirs] != ours or self._replaced is False:
+            return False
+        self._replaced = True
+        return True
+
+
+def with_session(raw: bytes, old: Sequence[str], new: str) -> bytes:
+    """The line with the session's id in the place of others, wherever one stands as a `sessionId`."""
+    for agent_id in old:
+        raw = raw.replace(b'"sessionId":"%s"' % agent_id.encode(), b'"sessionId":"%s"' % new.encode())
+    return raw

@@ -1,0 +1,127 @@
+"""Start and stop recording: the stub in the store, and the entries in the client's settings that run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.agents.claude import settings
+from sessgit.errors import ConflictError, UsageError
+from sessgit.store import spool
+from sessgit.store.layout import Beside
+from sessgit.store.store import create
+from sessgit.store.stub import remove_stub, write_stub
+
+EVENTS = {"turn": settings.HOOK_EVENTS, "cell": settings.CELL_EVENTS}
+
+# The client rewrites its settings now and then; more than a few times in a row means something else.
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What an installation did, and what a person should know about it."""
+
+    store: Path
+    stub: Path
+    settings: Path
+    added: tuple[str, ...]
+    already_there: tuple[str, ...]
+    """Events that had an entry of ours before, whatever stub it ran."""
+    other_stubs: tuple[Path, ...]
+    """Stubs that the settings ran before, and do not any more."""
+    plugin: str
+    """The enabled plugin, which runs the same hooks a second time, or empty."""
+    hooks_disabled: bool
+    """The settings keep all hooks from running."""
+    older_conversations: int
+    """Transcripts of the client that are in no store yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uninstalled:
+    """What an uninstallation removed; the store with all that was recorded stays."""
+
+    store: Path
+    settings: Path
+    removed: tuple[str, ...]
+    stub_removed: bool
+    plugin: str
+    """The plugin that is still enabled, and finds no stub any more, or empty."""
+
+
+def install(
+    store_path: Path,
+    config_dir: Path,
+    *,
+    python: str,
+    granularity: str = "turn",
+    known: Collection[str] = (),
+) -> Installed:
+    """From now on every event of the clients that use `config_dir` is recorded in the store, made if need be.
+
+    Doing it again changes nothing. `known` are the agent's ids of sessions that are recorded already.
+    """
+    if granularity not in EVENTS:
+        raise UsageError(f"granularity is turn or cell, not {granularity!r}")
+    events = EVENTS[granularity]
+    store = store_path.absolute()
+    create(store)
+    # The stub first: settings that name it are of use only when it is there.
+    stub = write_stub(store, python)
+    command = settings.stub_command(stub)
+    path = config_dir / "settings.json"
+    before = _edit(path, lambda document: settings.with_hooks(document, command, events))
+    return Installed(
+        store=store,
+        stub=stub,
+        settings=path,
+        added=tuple(event for event in events if event not in before.events),
+        already_there=tuple(event for event in events if event in before.events),
+        other_stubs=tuple(sorted(Path(other) for other in before.stubs if Path(other) != stub)),
+        plugin=before.plugin,
+        hooks_disabled=before.hooks_disabled,
+        older_conversations=_transcripts(config_dir, known),
+    )
+
+
+def uninstall(store_path: Path, config_dir: Path) -> Uninstalled:
+    """Nothing records any more, and no trace but the store is left; the store may even be gone."""
+    store = store_path.absolute()
+    path = config_dir / "settings.json"
+    before = _edit(path, settings.without_hooks, keep_empty=False)
+    stub_removed = remove_stub(store)
+    spool.remove_marker(Beside(store).spool)
+    return Uninstalled(
+        store=store,
+        settings=path,
+        removed=tuple(dict.fromkeys(event for event, _ in before.entries)),
+        stub_removed=stub_removed,
+        plugin=before.plugin,
+    )
+
+
+def _edit(
+    path: Path, change: Callable[[settings.Document], settings.Document], *, keep_empty: bool = True
+) -> settings.Installation:
+    """What was installed before the change, which is in the file now."""
+    for attempt in range(_ATTEMPTS):
+        snapshot = settings.read(path)
+        try:
+            document = change(snapshot.document)
+        except ConflictError as error:
+            raise ConflictError(f"{path}: {error}", error.hint) from error
+        try:
+            settings.replace(snapshot, document, keep_empty=keep_empty)
+            break
+        except ConflictError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    return settings.installed(snapshot.document)
+
+
+def _transcripts(config_dir: Path, known: Collection[str]) -> int:
+    """How many conversations the client keeps that are not `known`."""
+    found = {path.stem for path in config_dir.glob("projects/*/*.jsonl")}
+    return sum(not stem.startswith("agent-") for stem in found.difference(known))

@@ -1,0 +1,1 @@
+"""The store: a bare git repository and what lies beside it."""

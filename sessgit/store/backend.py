@@ -1,0 +1,204 @@
+"""The only importer of pygit2: objects and refs of one bare repository, in plain values.
+
+Object ids are 40 hex digits. Every error of the library leaves here as one of `sessgit.errors`. Objects are
+written first; a ref is then moved by compare-and-swap, from the value that was read to the value that was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import FileMode, ObjectType, Option, SortMode
+
+from sessgit.errors import MovedError, NotFoundError, StoreError
+
+AUTHOR = ("sessgit", "sessgit@localhost")
+_UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
+_CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    id: str
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+    time: int
+
+
+def create(path: Path) -> None:
+    """A new bare repository at `path`, or the one that is there made complete."""
+    with _translated(f"cannot create a store at {path}"):
+        repo = pygit2.init_repository(str(path), bare=True, initial_head=_UNBORN_HEAD)
+        for key, value in _CONFIG.items():
+            repo.config[key] = value
+
+
+class Repository:
+    """One open repository. Not to be shared between threads."""
+
+    def __init__(self, path: Path, *, fsync: bool = False) -> None:
+        with _translated(f"cannot open the store at {path}", "sessgit doctor says more about it."):
+            pygit2.option(Option.ENABLE_FSYNC_GITDIR, fsync)
+            self._repo = pygit2.Repository(str(path))
+        self.path = path
+        self.written = 0
+        """Objects that this process asked to be written: the measure of work of a recording."""
+
+    # Objects
+
+    def write_blob(self, data: bytes) -> str:
+        self.written += 1
+        with _translated("cannot write to the store"):
+            return str(self._repo.create_blob(data))
+
+    def write_tree(self, entries: Mapping[str, tuple[str, bool]]) -> str:
+        """A tree of `name: (object id, is a tree)`."""
+        self.written += 1
+        with _translated("cannot write to the store"):
+            builder = self._repo.TreeBuilder()
+            for name, (oid, is_tree) in entries.items():
+                builder.insert(name, oid, FileMode.TREE if is_tree else FileMode.BLOB)
+            return str(builder.write())
+
+    def edit_tree(self, base: str | None, changes: Mapping[str, tuple[str, bool] | None]) -> str:
+        """The tree `base` with each path replaced by an object, or taken out; folders left empty go too."""
+        nested: dict[str, dict[str, tuple[str, bool] | None]] = {}
+        direct: dict[str, tuple[str, bool] | None] = {}
+        for path, value in changes.items():
+            name, _, rest = path.partition("/")
+            if rest:
+                nested.setdefault(name, {})[rest] = value
+            else:
+                direct[name] = value
+        entries = self.tree(base) if base else {}
+        for name, inner in nested.items():
+            below = entries.get(name)
+            oid = self.edit_tree(below[0] if below and below[1] else None, inner)
+            direct[name] = (oid, True) if self.tree(oid) else None
+        for name, value in direct.items():
+            if value is None:
+                entries.pop(name, None)
+            else:
+                entries[name] = value
+        return self.write_tree(entries)
+
+    def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
+        """A commit that no ref points to yet; author and committer date are `time`, in UTC."""
+        self.written += 1
+        who = pygit2.Signature(*AUTHOR, time, 0)
+        with _translated("cannot write to the store"):
+            return str(self._repo.create_commit(None, who, who, message, tree, list(parents)))
+
+    def tree(self, oid: str) -> dict[str, tuple[str, bool]]:
+        """The entries of a tree as `name: (object id, is a tree)`."""
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Tree):
+            raise StoreError(f"object {oid} is not a tree")
+        return {str(e.name): (str(e.id), e.type == ObjectType.TREE) for e in found}
+
+    def files(self, tree: str, prefix: str = "") -> dict[str, tuple[str, bool]]:
+        """Every file below a tree by its path, in the form that `edit_tree` takes."""
+        out: dict[str, tuple[str, bool]] = {}
+        for name, (oid, is_tree) in self.tree(tree).items():
+            path = f"{prefix}/{name}" if prefix else name
+            out |= self.files(oid, path) if is_tree else {path: (oid, False)}
+        return out
+
+    def entry(self, tree: str, path: str) -> tuple[str, bool] | None:
+        """The object at a path below a tree and whether it is a tree, or None."""
+        found = self._object(tree)
+        if not isinstance(found, pygit2.Tree):
+            return None
+        try:
+            entry = found[path]
+        except KeyError:
+            return None
+        return str(entry.id), isinstance(entry, pygit2.Tree)
+
+    def blob(self, oid: str) -> bytes:
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Blob):
+            raise StoreError(f"object {oid} is not a file")
+        with _translated("cannot read the store"):
+            return found.data
+
+    def commit(self, oid: str) -> Commit:
+        found = self._object(oid)
+        if not isinstance(found, pygit2.Commit):
+            raise NotFoundError(f"{oid} is not a commit")
+        return _commit(found)
+
+    def has(self, oid: str) -> bool:
+        return oid in self._repo
+
+    def first_parents(self, tip: str) -> Iterator[Commit]:
+        """The commit `tip` and its first parents, newest first."""
+        with _translated("cannot read the history of the store"):
+            walker = self._repo.walk(tip, SortMode.TOPOLOGICAL)
+            walker.simplify_first_parent()
+            for found in walker:
+                yield _commit(found)
+
+    def merge_base(self, a: str, b: str) -> str | None:
+        with _translated("cannot read the history of the store"):
+            found = self._repo.merge_base(a, b)
+        return None if found is None else str(found)
+
+    def _object(self, oid: str) -> pygit2.Object:
+        try:
+            return self._repo[oid]
+        except (KeyError, ValueError) as error:
+            raise StoreError(
+                f"the store lacks the object {oid}", "git fsck in the store shows what is missing."
+            ) from error
+        except pygit2.GitError as error:
+            raise StoreError(f"the store cannot be read: {error}", "Is the disk whole? Try git fsck there.") from error
+
+    # Refs
+
+    def ref(self, name: str) -> str | None:
+        """The commit that a ref points to, or None."""
+        with _translated("cannot read the refs of the store"):
+            found = self._repo.references.get(name)
+            return None if found is None else str(found.resolve().target)
+
+    def move(self, name: str, old: str | None, new: str | None) -> None:
+        """Moves a ref from `old` to `new`, where None is no ref; raises MovedError if it no longer holds `old`."""
+        try:
+            if old is None and new is not None:
+                self._repo.create_reference_direct(name, new, False)
+                return
+            reference = self._repo.references.get(name)
+            if reference is None or str(reference.target) != old:
+                raise MovedError(f"{name} was moved by someone else")
+            if new is None:
+                reference.delete()
+            else:
+                reference.set_target(new)
+        except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
+            if self.ref(name) != old:
+                raise MovedError(f"{name} was moved by someone else") from error
+            raise StoreError(f"cannot move {name}: {error}") from error
+
+
+def _commit(found: pygit2.Commit) -> Commit:
+    return Commit(
+        str(found.id),
+        str(found.tree_id),
+        tuple(str(p) for p in found.parent_ids),
+        found.raw_message.decode("utf-8", "replace"),
+        found.commit_time,
+    )
+
+
+@contextmanager
+def _translated(message: str, hint: str = "") -> Iterator[None]:
+    try:
+        yield
+    except (pygit2.GitError, OSError, KeyError, ValueError) as error:
+        raise StoreError(f"{message}: {error}", hint) from error

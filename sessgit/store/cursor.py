@@ -1,0 +1,81 @@
+"""How far a transcript is recorded, and what the recorder must know to go on from there.
+
+A cursor is a memory aid: without it, or where it no longer fits the file or the ref, the file is read from its
+beginning and ends at the same turns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from sessgit.model.message import Extent
+from sessgit.store.layout import Beside
+from sessgit.store.store import write_private
+
+_VERSION = 1
+_WINDOW = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """`commit` is the head that `offset` bytes of the file at `path` led to.
+
+    `current` is the branch whose last turn was fed last, `uuids` those of that turn's body; `pending` are the
+    lines that belong to no body yet, the first `stuck` of them from before that turn's last line. `agents` holds
+    for each file of a subagent the turn that it was last recorded with, and from and to which byte.
+    """
+
+    path: str
+    inode: int
+    offset: int
+    proof: str
+    commit: str
+    current: str
+    uuids: list[str] = field(default_factory=list)
+    pending: list[Extent] = field(default_factory=list)
+    stuck: int = 0
+    agents: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+
+
+def load(beside: Beside, session: str) -> Cursor | None:
+    """The session's cursor, or None where there is none that can be read."""
+    try:
+        document = json.loads(beside.cursor(session).read_bytes())
+        if document.pop("version") != _VERSION:
+            return None
+        document["pending"] = [Extent(*pair) for pair in document["pending"]]
+        document["agents"] = {name: tuple(value) for name, value in document["agents"].items()}
+        return Cursor(**document)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def save(beside: Beside, session: str, cursor: Cursor) -> None:
+    document: dict[str, Any] = {"version": _VERSION, **asdict(cursor)}
+    document["pending"] = [[e.offset, e.length, e.lines] for e in cursor.pending]
+    write_private(beside.cursor(session), json.dumps(document).encode())
+
+
+def forget(beside: Beside, session: str) -> None:
+    beside.cursor(session).unlink(missing_ok=True)
+
+
+def proof(file: BinaryIO, offset: int) -> str:
+    """The hash of the last 64 KiB before `offset`: what tells that the file is still the one that was read."""
+    start = max(0, offset - _WINDOW)
+    file.seek(start)
+    return hashlib.sha256(file.read(offset - start)).hexdigest()
+
+
+def fits(cursor: Cursor, path: Path, file: BinaryIO, inode: int, size: int) -> bool:
+    """Whether the file goes on from where the cursor stands."""
+    return (
+        cursor.path == str(path)
+        and cursor.inode == inode
+        and cursor.offset <= size
+        and cursor.proof == proof(file, cursor.offset)
+    )

@@ -1,0 +1,255 @@
+"""The index: sessions, turns and prompts in one SQLite file, derived from the refs and never the truth.
+
+It is brought level with the refs whenever someone asks, branch by branch, from the new tip back to the first
+commit that it knows. A missing, damaged or older one is made anew; where it cannot be written, it lives in memory.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.errors import StoreError
+from sessgit.model import message as messages
+from sessgit.model import session as sessions
+from sessgit.model.message import Message
+from sessgit.model.session import Session
+from sessgit.model.turn import Tokens
+from sessgit.store import layout, refs
+from sessgit.store.store import Store
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE branches(
+    name TEXT PRIMARY KEY, tip TEXT NOT NULL, session TEXT NOT NULL, agent_id TEXT NOT NULL, project TEXT NOT NULL,
+    title TEXT NOT NULL, authored_name TEXT NOT NULL, updated TEXT NOT NULL, state BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX branches_project ON branches(project, updated);
+CREATE TABLE turns(
+    branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL, time INTEGER NOT NULL,
+    message TEXT NOT NULL, PRIMARY KEY(branch, turn)
+) WITHOUT ROWID;
+CREATE INDEX turns_prompt ON turns(prompt);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A turn as its commits tell it; `time` is in seconds since 1970, `commits` are oldest first."""
+
+    branch: str
+    turn: int
+    commits: tuple[str, ...]
+    prompt: str
+    time: int
+    message: Message
+
+    @property
+    def commit(self) -> str:
+        """The turn's last commit."""
+        return self.commits[-1]
+
+    @property
+    def tokens(self) -> Tokens:
+        kinds = ("Tokens-In", "Tokens-Out", "Tokens-Cache-Read", "Tokens-Cache-Write")
+        return Tokens(*(self.message.number(kind) or 0 for kind in kinds))
+
+    @property
+    def title(self) -> str:
+        """The first line of the prompt."""
+        return self.message.subject.partition(": ")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch with its state as of its tip."""
+
+    name: str
+    tip: str
+    state: Session
+
+
+class Index:
+    """The index of the store at `path`; `open_store` is called only if something has changed since."""
+
+    def __init__(self, path: Path, open_store: Callable[[], Store]) -> None:
+        self._path = path
+        self._open_store = open_store
+        self._db = _open(layout.Beside(path).index)
+
+    def close(self) -> None:
+        self._db.close()
+
+    # Level with the refs
+
+    def sync(self, session: str | None = None) -> None:
+        """Brings all branches level with their refs, or those of one session."""
+        prefix = layout.HEADS + (session or "")
+        wanted = {
+            name.removeprefix(layout.HEADS): tip
+            for name, tip in refs.read_all(self._path, prefix).items()
+            if session is None or layout.session_of(name.removeprefix(layout.HEADS)) == session
+        }
+        query, arguments = "SELECT name, tip FROM branches", ()
+        if session is not None:
+            query, arguments = f"{query} WHERE session = ?", (session,)  # type: ignore[assignment]
+        known = dict(self._db.execute(query, arguments).fetchall())
+        if wanted == known:
+            return
+        changed = sorted((b for b in wanted if known.get(b) != wanted[b]), key=lambda b: (layout.is_rewound(b), b))
+        try:
+            with self._db:
+                for branch in known.keys() - wanted.keys():
+                    self._drop(branch)
+                store = self._open_store() if changed else None
+                for branch in changed:
+                    assert store is not None
+                    self._update(store, branch, wanted[branch])
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"the index cannot be written: {error}", "Delete index.sqlite3: it is made anew."
+            ) from error
+
+    def _drop(self, branch: str) -> None:
+        self._db.execute("DELETE FROM branches WHERE name = ?", (branch,))
+        self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
+
+    def _update(self, store: Store, branch: str, tip: str) -> None:
+        state = store.state(tip)
+        values = (
+            branch, tip, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
+            state.updated, sessions.dumps(state),
+        )  # fmt: skip
+        self._db.execute("INSERT OR REPLACE INTO branches VALUES (?,?,?,?,?,?,?,?,?)", values)
+        new, found = self._new_rows(store, branch, tip)
+        last = found[1] if found else 0
+        if found and found[0] == branch:
+            self._db.execute("DELETE FROM turns WHERE branch = ? AND turn > ?", (branch, last))
+        else:
+            self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
+        if found and found[0] != branch:
+            copy = (
+                "INSERT INTO turns SELECT ?, turn, commits, prompt, time, message FROM turns"
+                " WHERE branch = ? AND turn <= ?"
+            )
+            self._db.execute(copy, (branch, found[0], last))
+        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?)", new)
+
+    def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[list[tuple[object, ...]], tuple[str, int] | None]:
+        """The rows from the tip back to the first commit that is known, and the branch and turn of that one."""
+        rows: dict[int, tuple[list[str], str, int, str]] = {}
+        found: tuple[str, int] | None = None
+        for commit in store.repo.first_parents(tip):
+            message = messages.loads(commit.message)
+            turn, prompt = message.number("Turn"), message.get("Prompt")
+            if not turn or not prompt:
+                continue
+            if turn not in rows and (found := self._holder(branch, prompt, commit.id)):
+                break
+            rows.setdefault(turn, ([], prompt, commit.time, commit.message))[0].insert(0, commit.id)
+        new = [(branch, n, " ".join(c), p, t, m) for n, (c, p, t, m) in sorted(rows.items())]
+        return list(new), found
+
+    def _holder(self, branch: str, prompt: str, commit: str) -> tuple[str, int] | None:
+        """The branch, this one first, whose turn ends with the commit, and the turn's number."""
+        held = self._db.execute("SELECT branch, turn, commits FROM turns WHERE prompt = ?", (prompt,)).fetchall()
+        matches = [(b, n) for b, n, commits in held if commits.endswith(commit)]
+        return min(matches, key=lambda match: (match[0] != branch, match), default=None)
+
+    # Questions
+
+    def branches(self, session: str | None = None) -> list[Branch]:
+        """All branches, or those of one session, the sessions' heads before what rewinds left."""
+        where, arguments = ("WHERE session = ?", [session]) if session else ("", [])
+        query = f"SELECT name, tip, state FROM branches {where} ORDER BY name"
+        return [_branch(*row) for row in self._db.execute(query, arguments)]
+
+    def branch(self, name: str) -> Branch | None:
+        row = self._db.execute("SELECT name, tip, state FROM branches WHERE name = ?", (name,)).fetchone()
+        return _branch(*row) if row else None
+
+    def names(self) -> list[tuple[str, str, str, str, str]]:
+        """Of each branch its name, the agent's id, the authored name, the title and the project."""
+        return self._db.execute("SELECT name, agent_id, authored_name, title, project FROM branches").fetchall()
+
+    def turns(self, branch: str) -> list[Row]:
+        """The turns of a branch from the first to the last."""
+        query = "SELECT branch, turn, commits, prompt, time, message FROM turns WHERE branch = ? ORDER BY turn"
+        return [_row(*row) for row in self._db.execute(query, (branch,))]
+
+    def turn(self, branch: str, number: int) -> Row | None:
+        query = "SELECT branch, turn, commits, prompt, time, message FROM turns WHERE branch = ? AND turn = ?"
+        row = self._db.execute(query, (branch, number)).fetchone()
+        return _row(*row) if row else None
+
+    def with_prompt(self, prompt: str) -> list[Row]:
+        """The turns with this prompt uuid, in whatever session."""
+        query = "SELECT branch, turn, commits, prompt, time, message FROM turns WHERE prompt = ? ORDER BY branch"
+        return [_row(*row) for row in self._db.execute(query, (prompt,))]
+
+    def commit_of(self, session: str, prompt: str) -> str | None:
+        """The last commit of the turn with this prompt in one session, on whatever branch."""
+        return next((r.commit for r in self.with_prompt(prompt) if layout.session_of(r.branch) == session), None)
+
+    def counts(self) -> tuple[int, int]:
+        """The number of sessions and of turns, each turn counted once."""
+        sessions_ = self._db.execute("SELECT count(DISTINCT session) FROM branches").fetchone()[0]
+        turns = self._db.execute("SELECT count(DISTINCT prompt) FROM turns").fetchone()[0]
+        return int(sessions_), int(turns)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    for attempt in (0, 1):
+        try:
+            return _connect(path)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) or attempt:
+                break
+            for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+                name.unlink(missing_ok=True)
+    return _prepare(sqlite3.connect(":memory:"))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=10)
+    try:
+        path.chmod(0o600)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = OFF")
+        return _prepare(db)
+    except (sqlite3.Error, OSError) as error:
+        db.close()
+        if isinstance(error, OSError):
+            raise sqlite3.OperationalError(str(error)) from error
+        raise
+
+
+def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
+    if db.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
+        return db
+    db.execute("BEGIN IMMEDIATE")
+    with db:
+        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+            for table in ("branches", "turns"):
+                db.execute(f"DROP TABLE IF EXISTS {table}")
+            _each(db, _SCHEMA.split(";"))
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+    return db
+
+
+def _each(db: sqlite3.Connection, statements: Iterable[str]) -> None:
+    for statement in statements:
+        if statement.strip():
+            db.execute(statement)
+
+
+def _branch(name: str, tip: str, state: bytes) -> Branch:
+    import json  # noqa: PLC0415  (sessions that nobody looks at are not decoded)
+
+    return Branch(name, tip, sessions.loads(json.loads(state)))
+
+
+def _row(branch: str, turn: int, commits: str, prompt: str, time: int, message: str) -> Row:
+    return Row(branch, turn, tuple(commits.split()), prompt, time, messages.loads(message))

@@ -1,0 +1,74 @@
+"""Every ref and every path of a store, in the repository's trees and beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FORMAT = 1
+
+HEADS = "refs/heads/"
+ARCHIVE = "refs/archive/"
+TAGS = "refs/tags/"
+KEEP = "refs/keep/"
+
+FORMAT_FILE = "format"
+STATE = "session.json"
+LIVE = "live"
+PAD = "pad"
+TAIL = "tail.jsonl"
+TURNS = "turns"
+
+BEFORE = "before.jsonl"
+BODY = "transcript.jsonl"
+TEXTS = "texts"
+CELLS = "cells.jsonl"
+SUBAGENTS = "subagents"
+FILES = "files"
+
+FAN_OUT = 100
+
+
+def head(branch: str) -> str:
+    """The ref of a live session or of one of its rewound branches."""
+    return HEADS + branch
+
+
+def session_of(branch: str) -> str:
+    """The session that a branch belongs to: `a41f.r-9c02` belongs to `a41f`."""
+    return branch.partition(".")[0]
+
+
+def is_rewound(branch: str) -> bool:
+    return ".r-" in branch
+
+
+def turn(number: int) -> str:
+    """The folder of a turn: `turns/0000/000007`."""
+    return f"{TURNS}/{number // FAN_OUT:04d}/{number:06d}"
+
+
+def turn_numbers(groups: dict[str, list[str]]) -> list[int]:
+    """The turn numbers among the entries of the folders under `turns/`, rising."""
+    return sorted(int(name) for names in groups.values() for name in names if name.isdigit())
+
+
+class Beside:
+    """The paths beside the repository's own files; none of them is ever pushed."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.config = store / "config.toml"
+        self.index = store / "index.sqlite3"
+        self.spool = store / "spool"
+        self.state = store / "state"
+        self.locks = store / "state" / "locks"
+        self.key = store / "key"
+        self.hook = store / "hook"
+        self.log = store / "log"
+        self.ignore = store / ".gitignore"
+
+    def cursor(self, session: str) -> Path:
+        return self.state / f"{session}.json"
+
+    def lock(self, name: str) -> Path:
+        return self.locks / f"{name}.lock"

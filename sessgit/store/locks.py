@@ -1,0 +1,32 @@
+"""File locks of a store: one for each session, held while its branch is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from filelock import FileLock, Timeout
+
+from sessgit.errors import StoreError
+from sessgit.store.layout import Beside
+
+
+@contextmanager
+def session(beside: Beside, name: str, timeout: float = 0) -> Iterator[bool]:
+    """Holds the lock of a session; yields False where another process still holds it after `timeout` seconds.
+
+    The lock saves double work. What keeps the store right is the compare-and-swap on its refs.
+    """
+    lock = FileLock(beside.lock(name), mode=0o600)
+    try:
+        beside.locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock.acquire(timeout=timeout, poll_interval=0.01)
+    except Timeout:
+        yield False
+        return
+    except OSError as error:
+        raise StoreError(f"cannot lock the session {name}: {error}") from error
+    try:
+        yield True
+    finally:
+        lock.release()

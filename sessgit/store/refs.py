@@ -1,0 +1,78 @@
+"""All refs of a store, read from git's own files without loading a git library.
+
+Reading commands ask at every start whether the index is level with the refs; loading libgit2 for that would cost
+more than the command itself. The two places are git's: loose files under `refs/`, which win, and `packed-refs`
+(gitrepository-layout(5)). Loose ones are read first, since packing writes the packed file before it deletes them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessgit.errors import StoreError
+from sessgit.store import layout
+
+_PACKED = re.compile(r"^([0-9a-f]{40}) (refs/[^\s]+)$", re.MULTILINE)
+_HEX = re.compile(r"[0-9a-f]{40}")
+
+
+def read_all(store: Path, prefix: str = "refs/") -> dict[str, str]:
+    """Each ref whose name starts with `prefix` and the object it holds."""
+    found = {name: oid for name, oid in _loose_below(store, prefix) if oid}
+    for oid, name in _PACKED.findall(_packed(store)):
+        if name.startswith(prefix):
+            found.setdefault(name, oid)
+    return found
+
+
+def of_session(store: Path, session: str) -> dict[str, str]:
+    """The branches of one session, the head and what rewinds left, and their tips."""
+    found = read_all(store, layout.head(session))
+    branches = {name.removeprefix(layout.HEADS): oid for name, oid in found.items()}
+    return {branch: oid for branch, oid in branches.items() if layout.session_of(branch) == session}
+
+
+def read(store: Path, name: str) -> str | None:
+    """The object that one ref holds, or None."""
+    loose = _loose(store / name)
+    if loose:
+        return loose
+    return next((oid for oid, found in _PACKED.findall(_packed(store)) if found == name), None)
+
+
+def _loose_below(store: Path, prefix: str) -> Iterator[tuple[str, str | None]]:
+    pending = [prefix.rpartition("/")[0]]
+    while pending:
+        parent = pending.pop()
+        try:
+            entries = list(os.scandir(store / parent))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise StoreError(f"cannot read the refs of the store: {error}") from error
+        for entry in entries:
+            name = f"{parent}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                pending.append(name)
+            elif name.startswith(prefix):
+                yield name, _loose(Path(entry.path))
+
+
+def _loose(path: Path) -> str | None:
+    try:
+        text = path.read_text("ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return text if _HEX.fullmatch(text) else None
+
+
+def _packed(store: Path) -> str:
+    try:
+        return (store / "packed-refs").read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise StoreError(f"cannot read the refs of the store: {error}") from error

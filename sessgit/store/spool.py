@@ -1,0 +1,235 @@
+"""The events that wait for a recorder, and the marker of a recorder that has not read them yet.
+
+The order that keeps a last event from being orphaned: the stub renames the event into place and looks at the
+marker after that; a recorder takes the marker away and reads the spool after that.
+
+Loaded at every event: only the standard library's light modules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.errors import StoreError
+
+# What the stub saves at most is 1 MiB, or 2 where the shell counts in blocks of 1,024.
+MAX_BYTES = 2 << 20
+STALE_SAVE = 600.0
+STALE_CLAIM = 60.0
+MARKER = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What the client told a hook; texts that this event does not carry are empty."""
+
+    path: Path
+    received: float
+    name: str
+    session_id: str
+    transcript_path: str
+    cwd: str
+    last_assistant_message: str | None = None
+    """May hold lone surrogates, as the transcript may."""
+    source: str = ""
+    reason: str = ""
+    agent_transcript_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file in the spool that is no event of a client; `why` quotes nothing of it."""
+
+    path: Path
+    received: float
+    why: str
+
+
+def waiting(spool: Path, now: float) -> list[Event | Unreadable]:
+    """What waits, in order of arrival; what a killed stub left half saved ten minutes ago is removed."""
+    found = []
+    try:
+        entries = list(os.scandir(spool))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"the spool cannot be read: {error}") from error
+    for entry in entries:
+        try:
+            state = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue
+        if entry.name.endswith(".json") and not stat.S_ISDIR(state.st_mode):
+            found.append((state.st_mtime_ns, entry.name))
+        elif entry.name.endswith(".tmp") and state.st_mtime < now - STALE_SAVE:
+            _unlink(spool / entry.name)
+    events = (_read(spool / name, mtime / 1e9) for mtime, name in sorted(found))
+    return [event for event in events if event is not None]
+
+
+def discard(event: Event | Unreadable) -> bool:
+    """Whether the event's file is gone; who reads the spool again and again has to stop where it is not."""
+    return _unlink(event.path)
+
+
+def claim_waiting(spool: Path, now: float) -> bool:
+    """False where another living recorder has yet to read the spool, and will find whatever is in it now.
+
+    Two may both be told True where a dead one's marker was replaced: that costs double work and no event.
+    """
+    marker = spool / MARKER
+    ours = spool / f"{os.getpid()}.{MARKER}.tmp"
+    try:
+        # A link and not O_EXCL: nobody must see a marker without its pid and take it for a dead one's.
+        _unlink(ours)
+        with os.fdopen(os.open(ours, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(b"%d\n" % os.getpid())
+        return _claimed(marker, ours, now)
+    except OSError:
+        # Without a marker every event starts a recorder of its own: slower, and still right.
+        return True
+    finally:
+        _unlink(ours)
+
+
+def release_waiting(spool: Path) -> None:
+    """The marker is gone if it was this process's own; to be called before the spool is read."""
+    marker = spool / MARKER
+    if _holder(marker)[0] == os.getpid():
+        _unlink(marker)
+
+
+def remove_marker(spool: Path) -> None:
+    """The marker is gone, whoever set it."""
+    _unlink(spool / MARKER)
+
+
+def _read(path: Path, received: float) -> Event | Unreadable | None:
+    """None where another recorder has discarded the file meanwhile."""
+    try:
+        content = _content(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        # A symlink ends here too: O_NOFOLLOW answers ELOOP.
+        return Unreadable(path, received, error.strerror or "not readable")
+    if content is None:
+        return Unreadable(path, received, "not a regular file")
+    if len(content) > MAX_BYTES:
+        return Unreadable(path, received, "too long")
+    try:
+        payload = json.loads(content)
+    except (ValueError, RecursionError):
+        return Unreadable(path, received, "not JSON")
+    if not isinstance(payload, dict):
+        return Unreadable(path, received, "not an object")
+    return _event(path, received, payload)
+
+
+def _event(path: Path, received: float, payload: dict[str, object]) -> Event | Unreadable:
+    texts: dict[str, str] = {}
+    for key in ("hook_event_name", "session_id", "transcript_path", "cwd"):
+        value = payload.get(key)
+        if not isinstance(value, str) or not value:
+            return Unreadable(path, received, f"no {key}")
+        texts[key] = value
+    for key in ("source", "reason", "agent_transcript_path"):
+        value = payload.get(key)
+        if value is not None and not isinstance(value, str):
+            return Unreadable(path, received, f"{key} is not a text")
+        texts[key] = value or ""
+    message = payload.get("last_assistant_message")
+    if message is not None and not isinstance(message, str):
+        return Unreadable(path, received, "last_assistant_message is not a text")
+    if not all(map(_fit_for_a_path, texts.values())):
+        return Unreadable(path, received, "a text that cannot be a path")
+    for key in ("transcript_path", "agent_transcript_path"):
+        # The recorder has left the client's folder: to it a relative path means another file.
+        if texts[key] and not os.path.isabs(texts[key]):  # noqa: PTH117
+            return Unreadable(path, received, f"{key} is relative")
+    return Event(
+        path=path,
+        received=received,
+        name=texts["hook_event_name"],
+        session_id=texts["session_id"],
+        transcript_path=texts["transcript_path"],
+        cwd=texts["cwd"],
+        last_assistant_message=message,
+        source=texts["source"],
+        reason=texts["reason"],
+        agent_transcript_path=texts["agent_transcript_path"],
+    )
+
+
+def _content(path: Path) -> bytes | None:
+    """At most one byte more than is allowed; None for what is not a regular file."""
+    # O_NONBLOCK: opening a FIFO must not wait for a writer.
+    flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return None
+        return file.read(MAX_BYTES + 1)
+
+
+def _fit_for_a_path(text: str) -> bool:
+    """JSON can spell NUL and lone surrogates, at which `open` raises ValueError instead of OSError."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _claimed(marker: Path, ours: Path, now: float) -> bool:
+    for _ in range(3):
+        try:
+            os.link(ours, marker)
+        except FileExistsError:
+            holder, written = _holder(marker)
+            recent = written is not None and now - STALE_CLAIM < written < now + STALE_CLAIM
+            if recent and holder != os.getpid() and _alive(holder):
+                return False
+            if not _unlink(marker):
+                break
+        else:
+            break
+    return True
+
+
+def _holder(marker: Path) -> tuple[int, float | None]:
+    """The pid in the marker, 0 if there is none in it, and when it was written."""
+    try:
+        with marker.open("rb") as file:
+            text = file.read(32).strip()
+            written = os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return 0, None
+    return (int(text) if text.isdigit() and len(text) < 16 else 0), written
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 0:
+        return False
+    if os.name == "nt":
+        # There a signal 0 would be an interrupt; the marker's age alone decides.
+        return True
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _unlink(path: Path) -> bool:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True

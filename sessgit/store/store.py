@@ -1,0 +1,178 @@
+"""A store, opened: sessions and turns read from commits, and commits made of them.
+
+Reading goes by commit: what a commit holds never changes, so whoever has its id needs no lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sessgit.errors import DamageError, NewerStoreError, NotFoundError, StoreError
+from sessgit.model import message as messages
+from sessgit.model import session as sessions
+from sessgit.model import texts
+from sessgit.model.message import Message
+from sessgit.model.session import Session
+from sessgit.model.turn import Cell
+from sessgit.store import backend, layout
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLines:
+    """The lines of a recorded turn, whole, without their newlines."""
+
+    before: list[bytes]
+    body: list[bytes]
+
+
+def create(path: Path) -> None:
+    """Makes an empty store at `path`, readable by its owner alone; one that is there is made complete."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        backend.create(path)
+        beside = layout.Beside(path)
+        for folder in (beside.spool, beside.state, beside.locks):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if not beside.ignore.exists():
+            beside.ignore.write_text("*\n")
+        if not beside.key.exists():
+            write_private(beside.key, secrets.token_bytes(32))
+    except OSError as error:
+        raise StoreError(f"cannot create a store at {path}: {error}") from error
+
+
+def exists(path: Path) -> bool:
+    return (path / "HEAD").is_file() and (path / "objects").is_dir()
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Puts the bytes in the place of a file in one step, readable by its owner alone."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise StoreError(f"cannot write {path}: {error}") from error
+
+
+class Store:
+    """An open store. `repo` moves its refs; everything else here reads or makes objects."""
+
+    def __init__(self, path: Path, *, fsync: bool = False) -> None:
+        if not exists(path):
+            raise NotFoundError(f"there is no store at {path}", "sessgit install makes one and turns recording on.")
+        self.path = path
+        self.beside = layout.Beside(path)
+        self.repo = backend.Repository(path, fsync=fsync)
+        self.commit = lru_cache(maxsize=4096)(self.repo.commit)
+        self.message = lru_cache(maxsize=4096)(lambda oid: messages.loads(self.commit(oid).message))
+
+    # Reading
+
+    def state(self, commit: str) -> Session:
+        """The state of the session as of a commit."""
+        tree = self.tree(commit)
+        entry = self.repo.entry(tree, layout.STATE)
+        if entry is None:
+            raise DamageError(f"commit {commit} has no {layout.STATE}")
+        try:
+            return sessions.loads(json.loads(self.repo.blob(entry[0])))
+        except (ValueError, RecursionError) as error:
+            raise DamageError(f"{layout.STATE} of commit {commit} is no JSON: {error}") from error
+
+    def tree(self, commit: str) -> str:
+        """The tree of a commit, once its format is known to be one that this program reads."""
+        tree = self.commit(commit).tree
+        entry = self.repo.entry(tree, layout.FORMAT_FILE)
+        version = self.repo.blob(entry[0]).strip() if entry else b"none"
+        if version == str(layout.FORMAT).encode():
+            return tree
+        if version.isdigit() and int(version) > layout.FORMAT:
+            raise NewerStoreError(
+                f"the store is in format {version.decode()}, this sessgit knows format {layout.FORMAT}",
+                "Install a newer sessgit.",
+            )
+        raise DamageError(f"commit {commit} says no format that is known")
+
+    def lines(self, commit: str, number: int) -> TurnLines:
+        """The lines of turn `number` as of a commit, long strings filled in."""
+        folder = self.folder(commit, number)
+        texts_tree = folder.get(layout.TEXTS)
+        stored = self.repo.tree(texts_tree[0]) if texts_tree else {}
+        before, body = (_split(self._file(folder, name)) for name in (layout.BEFORE, layout.BODY))
+        if not stored:
+            return TurnLines(before, body)
+        wanted = {name: self.repo.blob(stored[name][0]) for name in texts.names(before + body) if name in stored}
+        return TurnLines(texts.fill(before, wanted), texts.fill(body, wanted))
+
+    def cells(self, commit: str, number: int) -> list[Cell]:
+        return [
+            Cell.from_json(json.loads(line)) for line in _split(self._file(self.folder(commit, number), layout.CELLS))
+        ]
+
+    def folder(self, commit: str, number: int) -> dict[str, tuple[str, bool]]:
+        """The entries of a turn's folder as of a commit."""
+        entry = self.repo.entry(self.tree(commit), layout.turn(number))
+        if entry is None:
+            raise NotFoundError(f"commit {commit[:12]} has no turn {number}")
+        return self.repo.tree(entry[0])
+
+    def tail(self, commit: str) -> bytes:
+        """The bytes behind the last turn's body, as far as they are recorded."""
+        entry = self.repo.entry(self.tree(commit), layout.TAIL)
+        return self.repo.blob(entry[0]) if entry else b""
+
+    def _file(self, folder: Mapping[str, tuple[str, bool]], name: str) -> bytes:
+        entry = folder.get(name)
+        return self.repo.blob(entry[0]) if entry else b""
+
+    # Writing
+
+    def write_folder(self, files: Mapping[str, bytes], kept: Mapping[str, tuple[str, bool]] | None = None) -> str:
+        """A tree of files by path; `kept` are entries taken over as they are."""
+        changes: dict[str, tuple[str, bool] | None] = dict(kept or {})
+        changes.update({path: (self.repo.write_blob(data), False) for path, data in files.items()})
+        return self.repo.edit_tree(None, changes)
+
+    def write_commit(
+        self,
+        base: str | None,
+        changes: Mapping[str, tuple[str, bool] | None],
+        state: Session,
+        message: Message,
+        parents: Sequence[str],
+        time: int,
+    ) -> str:
+        """A commit whose tree is that of the commit `base` with changes and a new state; no ref is moved."""
+        blobs = {layout.STATE: (self.repo.write_blob(sessions.dumps(state)), False)}
+        if base is None:
+            blobs[layout.FORMAT_FILE] = (self.repo.write_blob(b"%d\n" % layout.FORMAT), False)
+        tree = self.repo.edit_tree(self.commit(base).tree if base else None, {**changes, **blobs})
+        return self.repo.write_commit(tree, list(parents), messages.dumps(message), time)
+
+    def hmac(self, parts: Iterable[bytes]) -> str:
+        """A keyed hash that only this machine can make: it proves original bytes without telling them."""
+        digest = hmac.new(self.beside.key.read_bytes(), digestmod=hashlib.sha256)
+        for part in parts:
+            digest.update(part)
+        return digest.hexdigest()
+
+
+def join_lines(lines: Iterable[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+def _split(data: bytes) -> list[bytes]:
+    return data.split(b"\n")[:-1]

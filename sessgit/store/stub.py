@@ -1,0 +1,75 @@
+"""The stub that the client runs: a copy beside the repository, with the interpreter's path written in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import tempfile
+from pathlib import Path
+
+from sessgit.errors import StoreError, UsageError
+from sessgit.store.layout import Beside
+
+PLACEHOLDER = "@PYTHON@"
+
+
+def write_stub(store: Path, python: str) -> Path:
+    """The path of the store's stub, which starts `python`; in one step, since clients run it meanwhile."""
+    if not Path(python).is_absolute() or "\0" in python:
+        raise UsageError(f"the interpreter needs an absolute path, not {python!r}")
+    line = f"python={PLACEHOLDER}\n"
+    source = template().read_text(encoding="utf-8")
+    if source.count(line) != 1:
+        raise StoreError(f"{template()} is not the stub of this version", "install sessgit again")
+    content = os.fsencode(source.replace(line, f"python={shlex.quote(python)}\n"))
+    target = Beside(store).hook
+    try:
+        if not _is(target, content):
+            _replace(target, content)
+    except OSError as error:
+        raise StoreError(f"the hook cannot be written: {error}") from error
+    return target
+
+
+def remove_stub(store: Path) -> bool:
+    """Whether there was a stub; there is none now."""
+    try:
+        Beside(store).hook.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StoreError(f"the hook cannot be removed: {error}") from error
+    return True
+
+
+def template() -> Path:
+    """The stub without an interpreter: inside the package in a wheel, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    for folder in (package, package.parent):
+        if (found := folder / "hooks" / "hook").is_file():
+            return found
+    raise StoreError("this installation of sessgit lacks hooks/hook", "install sessgit again")
+
+
+def _is(target: Path, content: bytes) -> bool:
+    try:
+        state = target.lstat()
+        return state.st_mode == 0o100700 and state.st_size == len(content) and target.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _replace(target: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(prefix=".hook.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), 0o700)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(name).unlink()
+        raise

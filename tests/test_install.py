@@ -1,0 +1,176 @@
+"""Installing and uninstalling, with a store and a client's folder of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sessgit.agents.claude import settings
+from sessgit.errors import ConflictError, UsageError
+from sessgit.ops.install import Installed, Uninstalled, install, uninstall
+
+HOOKS_FILE = Path(__file__).parents[1] / "hooks" / "hooks.json"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    folder = tmp_path / ".claude"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def store(config: Path) -> Path:
+    return config / "session-store"
+
+
+def run(store: Path, config: Path, **more: object) -> Installed:
+    return install(store, config, python=sys.executable, **more)  # type: ignore[arg-type]
+
+
+def document(config: Path) -> dict[str, object]:
+    loaded = json.loads((config / "settings.json").read_text())
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def test_the_first_time(store: Path, config: Path) -> None:
+    assert run(store, config) == Installed(
+        store=store,
+        stub=store / "hook",
+        settings=config / "settings.json",
+        added=settings.HOOK_EVENTS,
+        already_there=(),
+        other_stubs=(),
+        plugin="",
+        hooks_disabled=False,
+        older_conversations=0,
+    )
+    assert document(config) == settings.with_hooks({}, settings.stub_command(store / "hook"))
+    assert (store / "spool").is_dir()
+    assert os.access(store / "hook", os.X_OK)
+
+
+def test_again(store: Path, config: Path) -> None:
+    run(store, config)
+    before = {path: path.stat().st_mtime_ns for path in (config / "settings.json", store / "hook")}
+    result = run(store, config)
+    assert (result.added, result.already_there) == ((), settings.HOOK_EVENTS)
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+
+
+def test_the_granularity_can_change(store: Path, config: Path) -> None:
+    run(store, config)
+    assert run(store, config, granularity="cell").added == ("PostToolUse",)
+    assert settings.installed(document(config)).events == set(settings.CELL_EVENTS)
+    assert run(store, config).already_there == settings.HOOK_EVENTS
+    assert settings.installed(document(config)).events == set(settings.HOOK_EVENTS)
+    with pytest.raises(UsageError):
+        run(store, config, granularity="line")
+
+
+def test_another_store_takes_over(store: Path, config: Path, tmp_path: Path) -> None:
+    run(store, config)
+    result = run(tmp_path / "other", config)
+    assert (result.added, result.other_stubs) == ((), (store / "hook",))
+    assert settings.installed(document(config)).stubs == {str(tmp_path / "other" / "hook")}
+
+
+def test_what_a_person_should_know(store: Path, config: Path) -> None:
+    told = {"disableAllHooks": True, "enabledPlugins": {"sessgit@home": True}}
+    (config / "settings.json").write_text(json.dumps(told))
+    for name in ("a/one.jsonl", "a/two.jsonl", "b/two.jsonl", "b/agent-3.jsonl", "b/four.txt", "b/four/agent-5.jsonl"):
+        (config / "projects" / name).parent.mkdir(parents=True, exist_ok=True)
+        (config / "projects" / name).write_text("")
+    result = run(store, config, known={"one", "seven"})
+    assert (result.hooks_disabled, result.plugin, result.older_conversations) == (True, "sessgit@home", 1)
+    assert uninstall(store, config).plugin == "sessgit@home"
+    assert document(config) == told
+
+
+def test_uninstalling_leaves_the_store_and_nothing_else(store: Path, config: Path) -> None:
+    run(store, config)
+    (store / "spool" / "waiting").write_text("1")
+    (store / "spool" / "1-0.json").write_text("{}")
+    assert uninstall(store, config) == Uninstalled(
+        store=store,
+        settings=config / "settings.json",
+        removed=settings.HOOK_EVENTS,
+        stub_removed=True,
+        plugin="",
+    )
+    assert [path.name for path in config.iterdir()] == ["session-store"]
+    assert not (store / "hook").exists()
+    assert [path.name for path in (store / "spool").iterdir()] == ["1-0.json"]
+    again = uninstall(store, config)
+    assert (again.removed, again.stub_removed) == ((), False)
+
+
+def test_uninstalling_gives_the_settings_back_byte_for_byte(store: Path, config: Path) -> None:
+    before = '{\n  "model": "opus",\n  "hooks": {\n    "Stop": [\n      {\n        "hooks": []\n      }\n    ]\n  }\n}'
+    (config / "settings.json").write_text(before)
+    run(store, config, granularity="cell")
+    shutil.rmtree(store)
+    assert uninstall(store, config).removed[0] == "Stop"
+    assert (config / "settings.json").read_text() == before
+
+
+def test_settings_that_cannot_be_edited_are_named(store: Path, config: Path) -> None:
+    path = config / "settings.json"
+    for content in ('{"hooks": []}', "{ // x\n}"):
+        path.write_text(content)
+        with pytest.raises(ConflictError, match=r"settings\.json"):
+            run(store, config)
+        assert path.read_text() == content
+
+
+def disturbed(monkeypatch: pytest.MonkeyPatch, path: Path, times: int) -> None:
+    """Another program changes the file just before it is replaced, so many times."""
+    real: Callable[..., bool] = settings.replace
+    left = iter(range(times))
+
+    def replace(snapshot: settings.Snapshot, new: dict[str, object], **more: bool) -> bool:
+        if (number := next(left, None)) is not None:
+            path.write_text(json.dumps({"theirs": number}))
+        return real(snapshot, new, **more)
+
+    monkeypatch.setattr(settings, "replace", replace)
+
+
+def test_a_change_in_between_is_kept(store: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disturbed(monkeypatch, config / "settings.json", 2)
+    assert run(store, config).added == settings.HOOK_EVENTS
+    assert document(config)["theirs"] == 1
+    assert settings.installed(document(config)).events == set(settings.HOOK_EVENTS)
+
+
+def test_changes_without_end_are_told(store: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disturbed(monkeypatch, config / "settings.json", 9)
+    with pytest.raises(ConflictError, match=r"settings\.json"):
+        run(store, config)
+    assert document(config) == {"theirs": 2}
+
+
+@pytest.mark.parametrize("variable", ["SESSGIT_STORE", "CLAUDE_CONFIG_DIR", "HOME"])
+def test_the_plugin_finds_the_stub(store: Path, config: Path, variable: str) -> None:
+    """Its command, run with each variable that may say where the store is."""
+    install(store, config, python="/bin/true")
+    places = {"SESSGIT_STORE": store, "CLAUDE_CONFIG_DIR": config, "HOME": config.parent}
+    command = json.loads(HOOKS_FILE.read_text())["hooks"]["Stop"][0]["hooks"][0]["command"]
+    for env in ({variable: str(places[variable])}, {"HOME": "/nowhere"}):
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            input=b"{}",
+            capture_output=True,
+            env={"PATH": "/usr/bin:/bin", **env},
+            check=True,
+        )
+        assert (done.stdout, done.stderr) == (b"", b"")
+    assert [path.read_bytes() for path in (store / "spool").glob("*.json")] == [b"{}"]
