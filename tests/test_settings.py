@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -361,4 +362,6 @@ def test_the_plugin_runs_the_default_store_on_the_same_events() -> None:
     assert ordered(plugin["hooks"]) == ordered(expected)
     manifest = json.loads((HOOKS_FILE.parent / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["name"] == settings.PLUGIN
+    project = tomllib.loads((HOOKS_FILE.parents[1] / "pyproject.toml").read_text())["project"]
+    assert manifest["version"] == project["version"]
     assert (HOOKS_FILE.parent / manifest["hooks"]).samefile(HOOKS_FILE)

@@ -6,21 +6,18 @@ more random it has to look.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
+from math import log2
 from typing import NamedTuple
 
-from sessgit.model.secret_rules import HARMLESS_NAMES, STRONG_ENDINGS, VENDORS, WEAK_ENDINGS
-
-NAME_TAIL = (
-    rb"(?:[_-]?(?:[0-9]{1,2}|prod|production|dev|development|test|staging|live|value|base64|b64))?"
-    rb"(?P<quote>[\"'`\\]{0,10})[ \t]{0,8}"
-)
-"""What may stand between the last word of a name and the sign of an assignment."""
+from sessgit.model.secret_rules import HARMLESS_NAMES, NAME_TAIL, STRONG_ENDINGS, VENDORS, WEAK_ENDINGS
 
 _NAME_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _NAME_END = re.compile(
     rb"(?P<word>passw(?:or)?d|pwd|pass(?:phrase)?|secret|token|key)"
-    + NAME_TAIL
+    + NAME_TAIL.encode("ascii")
     + rb"(?P<sign>=>|:=|={1,3}|:|(?=[ \t\"']))[ \t]{0,8}"
 )
 _QUOTED = re.compile(rb"[rbfuRBFU]{0,2}(?P<quote>\\{0,8}[\"'`])(?P<value>[!#-&(-\[\]-_a-~]{6,512})(?P=quote)")
@@ -28,7 +25,7 @@ _BARE = re.compile(rb"(?P<value>[!%*+./0-9:=?@A-Z^_a-z~-]{6,512})(?=[\s\"'\\,;&)
 _LITERAL = re.compile(rb"[!-~]{6,512}")
 _SEPARATORS = re.compile(rb"[^A-Za-z0-9]+")
 _PASS = re.compile(rb"(?i)(?:^|[_.-])pass\Z")
-_WORD = re.compile(rb"[A-Za-z]*[0-9]{0,4}")
+_WORD = re.compile(rb"[A-Za-z]*[0-9]{0,4}|[0-9]+")
 _MEMBER = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AWS_SECRET = re.compile(rb"[A-Za-z0-9/+]{40}")
@@ -80,6 +77,7 @@ def find_assigned(data: bytes) -> Iterator[Assigned]:
             yield Assigned(value.start("value"), done, naming.kind)
 
 
+@lru_cache(maxsize=1024)
 def naming_of(name: bytes) -> Naming | None:
     """What a name says of its value, or None where it promises no secret."""
     plain = _SEPARATORS.sub(b"", name.lower()).decode("ascii", "replace")
@@ -116,7 +114,7 @@ def is_words(value: bytes) -> bool:
 
 def is_password(value: bytes) -> bool:
     """Whether a value in the place of a password is likely to be one."""
-    if is_made_up(value) or b"://" in value or _PATH.fullmatch(value):
+    if len(value) < 6 or is_made_up(value) or b"://" in value or _PATH.fullmatch(value):
         return False
     if is_words(value) and _ABOUT_SECRETS.search(value):
         return False

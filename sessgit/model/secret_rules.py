@@ -12,31 +12,120 @@ RULES_VERSION = 1
 """Stored with every session; it rises with any change that makes another text come out."""
 
 
+NAME_TAIL = (
+    r"(?:[_-]?(?:[0-9]{1,2}|prod|production|dev|development|test|staging|live|value|base64|b64))?"
+    r"(?P<quote>[\"'`\\]{0,10})[ \t]{0,8}"
+)
+"""What may stand between the last word of a name and the sign of an assignment."""
+
+_TAIL = NAME_TAIL.replace("?P<quote>", "?:")
+# Every value that is taken for a secret has a digit or a sign, and most code after such a name has none.
+_VALUE = r"(?:=>|:=|={1,3}|:)[ \t]{0,8}[rbfu]{0,2}\\{0,9}[\"'`]?[^\s\"'\\`]{0,120}?[0-9!@#$%^&*?+=~]"
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A fast search that has to succeed before the rules that name it are tried; several may share a name.
+
+    It is run over every line, raw. So it begins with one rare literal character, which the expression engine seeks
+    several times faster than it tries an alternation of prefixes, and looks back for what is before; or a `sign`
+    that most lines lack is asked for first. It hits texts, and the JSON strings `JSON.stringify` makes of them.
+    """
+
+    name: str
+    pattern: str
+    sign: bytes = b""
+    lower: bool = False
+
+
+CUES = (
+    # An underscore and 16 letters or digits: most prefixed tokens, and few other things but the client's ids.
+    Cue(
+        "_",
+        r"_(?:(?=[A-Za-z0-9]{16})(?<!toolu_)(?<!msg_)(?<!req_)|(?<=[po]at_|_v1_|fm2_|glc_)"
+        r"|(?<=figd_|hsec_|cret_|waka_)(?=[A-Za-z0-9_+/-]{20})|(?<=scale_|ntrys_)|(?:pass|PASS)" + _TAIL + _VALUE + ")",
+    ),
+    Cue(
+        "-",
+        r"-(?:(?<=[abcekioprstxlyKTUXY0]-)(?=[A-Za-z0-9_-]{20})(?:(?<=sk-)|(?<=fc-)[0-9a-f]{32}"
+        r"|(?<=xai-|key-|pul-|KEY-)|(?<=xox[a-z]-|xapp-|pplx-|pypi-|tvly-|NRAK-|HRKU-|PMAK-|gldt-|glrt-|glft-|v1\.0-)"
+        r"|(?<=glpat-|glptt-|glcbt-|glimt-|glrtr-|nvapi-|tskey-|CFPAT-)|(?<=glsoat-|glffct-|sq0[a-z]{3}-|GOCSPX-)"
+        r"|(?<=glagent-))|us[0-9]|u(?:ser)?[ =]{1,2}[\\\"']{0,4}[^\s:\"'\\]{1,64}:"
+        r"|(?<=--)(?:[a-z0-9]+-){0,3}(?:password|passwd|token|secret|key)[ \\\"'])",
+    ),
+    Cue("A", r"A(?:KIA|SIA|Iza|TATT3|TCTT3|ccountKey=|(?<=:A)A[A-Za-z0-9_-]{33})"),
+    Cue(
+        ".",
+        r"\.(?:eyJ|slack\.com/|atlasv1\.|com/api/webhooks/|(?<=SG\.)|(?<=dp\.)|(?<=hv[sbr]\.)|(?<=ya29\.)"
+        r"|(?=[0-9a-f]{64})|(?=[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}))",
+    ),
+    Cue("B", r"B(?:(?:earer|EARER|asic)[ \t\\]t?[A-Za-z0-9_.~+/=-]{8}|(?<=-----B)EGIN )"),
+    Cue("dapi", r"dapi[0-9a-f]{32}", b"dapi"),
+    Cue("cio", r"cio[A-Za-z0-9]{32}", b"cio"),
+    Cue("@", r"://[^\s/:@\"'<>\[\]{}\\]{0,64}:[^\s/@\"'\\]{3,128}@", b"@"),
+    Cue("%", r"sig=[A-Za-z0-9%+/]{40}", b"%"),
+    Cue("~", r"~(?<=[0-9]Q~)", b"~"),
+    Cue("key", r"k(?:(?:ey|en)" + _TAIL + _VALUE + r"|ie[\"'\\]{0,9} ?[:=]|en\$|(?<=sk)[0-9a-f]{32})", lower=True),
+    Cue("password", r"w(?:(?<=passw)(?:or)?d|(?<=pw)d)" + _TAIL + "(?:" + _VALUE + r"|(?<=[ \t])[!-~]{4})", lower=True),
+    Cue("secret", r"secret" + _TAIL + _VALUE, lower=True),
+    Cue(
+        "B",
+        r"z(?<=authoriz)ation[\"'\\\]]{0,8} {0,2}[:=] {0,2}[\"'\\]{0,4}(?:bearer|basic) {1,2}[a-z0-9_.~+/=-]{8}",
+        lower=True,
+    ),
+)
+
+NAME_CUES = frozenset(("_", "-", "key", "password", "secret"))
+"""The cues after which values are looked for by the names before them."""
+
+
+def has_cue(text: bytes) -> bool:
+    """False only if no rule would change the text, or a string of the JSON line."""
+    lower = text.lower()
+    for sign, pattern, folded in _searches():
+        if (not sign or sign in text) and pattern.search(lower if folded else text):
+            return True
+    return False
+
+
+def cues_of(text: bytes) -> set[str]:
+    """The names of the cues a text holds."""
+    lower = text.lower()
+    found = zip(CUES, _searches(), strict=True)
+    return {cue.name for cue, (_, pattern, folded) in found if pattern.search(lower if folded else text)}
+
+
+@cache
+def _searches() -> tuple[tuple[bytes, re.Pattern[bytes], bool], ...]:
+    return tuple((cue.sign, compiled(cue.pattern), cue.lower) for cue in CUES)
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[bytes]:
+    """The bytes expression of a pattern."""
+    return re.compile(pattern.encode("ascii"))
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One kind of secret: a text without any of the `anchors` holds none, in the others `pattern` finds it.
+    """One kind of secret: `pattern` finds it in texts that hold the `cue`.
 
     The group `secret`, where there is one, is what is replaced. `check` names how a find is told from an
     example: "token" (machine-made, only a row of x is one), "password" (made by people), "word" or "basic".
     """
 
     kind: str
-    anchors: tuple[str, ...]
+    cue: str
     pattern: str
     check: str = "token"
-
-
-@cache
-def compiled(pattern: str) -> re.Pattern[bytes]:
-    """The bytes expression of a rule's pattern."""
-    return re.compile(pattern.encode("ascii"))
 
 
 _PRIVATE_KEY = (
     r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?P<secret>(?:\s|\\+[nr])*+"
     r"(?:[A-Za-z-]{4,20}: [^\r\n\\\[]{1,100}(?:\s|\\+[nr])++)*+(?:[A-Za-z0-9+/=]|[\r\n]\s*+|\\+[nr]\s*+){40,}+)"
 )
-_JWT = r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}"
+# Told from the middle of a longer run by itself: any of thousands of starts in one would read on to its end.
+_JWT = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}"
 _URL = r"://[^\s/:@\"'<>\[\]{}\\]{0,64}:(?P<secret>[!#$%&()*+,.0-9:;=?A-Z^_a-z|~-]{3,128})@(?=[A-Za-z0-9_.-])"
 _COOKIE = (
     r"(?i)cookie[\"'\\]{0,3}\s?[:=]\s?[\"'\\]{0,2}(?:[^\s=;\"'\\]{1,64}=[^;\s\"'\\]{0,4096};\s?){0,50}?"
@@ -47,123 +136,123 @@ _NETRC = r"machine\s+\S{1,128}\s+login\s+\S{1,128}\s+password\s+(?P<secret>[^\s\
 
 # Specific kinds stand before the general ones that would match the same text.
 RULES = (
-    Rule("private-key", ("PRIVATE KEY",), _PRIVATE_KEY),
-    Rule("age-secret-key", ("AGE-SECRET-KEY-1",), r"AGE-SECRET-KEY-1[0-9A-Z]{50,64}"),
-    Rule("onepassword-token", ("ops_eyJ",), r"ops_eyJ[A-Za-z0-9_=-]{80,}"),
-    Rule("sentry-org-token", ("sntrys_",), r"sntrys_[A-Za-z0-9+/=_-]{40,}"),
-    Rule("grafana-cloud-token", ("glc_",), r"glc_[A-Za-z0-9+/=]{32,}"),
-    Rule("supabase-key", ("sbp_", "sb_secret_"), r"(?:sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{20,})"),
-    Rule("jwt", (".eyJ",), _JWT),
-    Rule("aws-access-key", ("AKIA", "ASIA"), r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    Rule("google-api-key", ("AIza",), r"AIza[A-Za-z0-9_-]{35}"),
-    Rule("google-client-secret", ("GOCSPX-",), r"GOCSPX-[A-Za-z0-9_-]{20,}"),
-    Rule("google-oauth-token", ("ya29.",), r"ya29\.[A-Za-z0-9_-]{20,}"),
-    Rule("azure-storage-key", ("AccountKey=",), r"AccountKey=(?P<secret>[A-Za-z0-9+/]{80,}={0,2})"),
-    Rule("azure-shared-key", ("AccessKey=",), r"SharedAccessKey=(?P<secret>[A-Za-z0-9+/]{40,}={0,2})"),
-    Rule("azure-sas", ("sig=",), r"sig=(?P<secret>[A-Za-z0-9%+/]{40,}(?:%3[Dd]|=))"),
-    Rule("azure-client-secret", ("Q~",), r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
-    Rule("github-fine-grained-token", ("github_pat_",), r"github_pat_[A-Za-z0-9_]{22,}"),
-    Rule("github-token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{30,}"),
-    Rule("gitlab-token", ("gl",), r"gl(?:pat|ptt|dt|rt|rtr|cbt|ft|imt|agent|soat|ffct)-[A-Za-z0-9_-]{20,}"),
-    Rule("anthropic-api-key", ("sk-ant-",), r"sk-ant-[A-Za-z0-9_-]{20,}"),
-    Rule("openrouter-api-key", ("sk-or-",), r"sk-or-v[0-9]-[A-Za-z0-9]{32,}"),
-    Rule("langfuse-secret-key", ("sk-lf-",), r"sk-lf-[0-9a-f-]{30,}"),
-    Rule("openai-api-key", ("sk-",), r"sk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})"),
-    Rule("huggingface-token", ("hf_", "api_org_"), r"(?:hf|api_org)_[A-Za-z0-9]{30,}"),
-    Rule("replicate-token", ("r8_",), r"r8_[A-Za-z0-9]{30,}"),
-    Rule("groq-api-key", ("gsk_",), r"gsk_[A-Za-z0-9]{40,}"),
-    Rule("xai-api-key", ("xai-",), r"xai-[A-Za-z0-9]{40,}"),
-    Rule("perplexity-api-key", ("pplx-",), r"pplx-[A-Za-z0-9]{32,}"),
-    Rule("nvidia-api-key", ("nvapi-",), r"nvapi-[A-Za-z0-9_-]{50,}"),
-    Rule("together-api-key", ("tgp_v1_",), r"tgp_v1_[A-Za-z0-9_-]{40,}"),
-    Rule("fireworks-api-key", ("fw_",), r"fw_[A-Za-z0-9]{22,}"),
-    Rule("tavily-api-key", ("tvly-",), r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{24,}"),
-    Rule("firecrawl-api-key", ("fc-",), r"fc-[0-9a-f]{32}(?![A-Za-z0-9])"),
-    Rule("langsmith-api-key", ("lsv2_",), r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
-    Rule("pinecone-api-key", ("pcsk_",), r"pcsk_[A-Za-z0-9]{4,8}_[A-Za-z0-9]{40,}"),
-    Rule("jina-api-key", ("jina_",), r"jina_[A-Za-z0-9]{32}[A-Za-z0-9_-]{10,}"),
-    Rule("cerebras-api-key", ("csk-",), r"csk-[a-z0-9]{40,}"),
-    Rule("runpod-api-key", ("rpa_",), r"rpa_[A-Z0-9]{30,}[A-Za-z0-9]*"),
-    Rule("elevenlabs-api-key", ("sk_",), r"sk_[0-9a-f]{48}(?![A-Za-z0-9])"),
-    Rule("stripe-key", ("_live_", "_test_"), r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    Rule("webhook-secret", ("whsec_",), r"whsec_[A-Za-z0-9+/]{24,}={0,2}"),
-    Rule("square-token", ("sq0",), r"sq0[a-z]{3}-[A-Za-z0-9_-]{22,}"),
+    Rule("private-key", "B", _PRIVATE_KEY),
+    Rule("age-secret-key", "-", r"AGE-SECRET-KEY-1[0-9A-Z]{50,64}"),
+    Rule("onepassword-token", "_", r"ops_eyJ[A-Za-z0-9_=-]{80,}"),
+    Rule("sentry-org-token", "_", r"sntrys_[A-Za-z0-9+/=_-]{40,}"),
+    Rule("grafana-cloud-token", "_", r"glc_[A-Za-z0-9+/=]{32,}"),
+    Rule("supabase-key", "_", r"(?:sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{20,})"),
+    Rule("jwt", ".", _JWT),
+    Rule("aws-access-key", "A", r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    Rule("google-api-key", "A", r"AIza[A-Za-z0-9_-]{35}"),
+    Rule("google-client-secret", "-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
+    Rule("google-oauth-token", ".", r"ya29\.[A-Za-z0-9_-]{20,}"),
+    Rule("azure-storage-key", "A", r"AccountKey=(?P<secret>[A-Za-z0-9+/]{80,}={0,2})"),
+    Rule("azure-shared-key", "key", r"SharedAccessKey=(?P<secret>[A-Za-z0-9+/]{40,}={0,2})"),
+    Rule("azure-sas", "%", r"sig=(?P<secret>[A-Za-z0-9%+/]{40,}%3[Dd])"),
+    Rule("azure-client-secret", "~", r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}"),
+    Rule("github-fine-grained-token", "_", r"github_pat_[A-Za-z0-9_]{22,}"),
+    Rule("github-token", "_", r"gh[pousr]_[A-Za-z0-9]{30,}"),
+    Rule("gitlab-token", "-", r"gl(?:pat|ptt|dt|rt|rtr|cbt|ft|imt|agent|soat|ffct)-[A-Za-z0-9_-]{20,}"),
+    Rule("anthropic-api-key", "-", r"sk-ant-[A-Za-z0-9_-]{20,}"),
+    Rule("openrouter-api-key", "-", r"sk-or-v[0-9]-[A-Za-z0-9]{32,}"),
+    Rule("langfuse-secret-key", "-", r"sk-lf-[0-9a-f-]{30,}"),
+    Rule("openai-api-key", "-", r"sk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})"),
+    Rule("huggingface-token", "_", r"(?:hf|api_org)_[A-Za-z0-9]{30,}"),
+    Rule("replicate-token", "_", r"r8_[A-Za-z0-9]{30,}"),
+    Rule("groq-api-key", "_", r"gsk_[A-Za-z0-9]{40,}"),
+    Rule("xai-api-key", "-", r"xai-[A-Za-z0-9]{40,}"),
+    Rule("perplexity-api-key", "-", r"pplx-[A-Za-z0-9]{32,}"),
+    Rule("nvidia-api-key", "-", r"nvapi-[A-Za-z0-9_-]{50,}"),
+    Rule("together-api-key", "_", r"tgp_v1_[A-Za-z0-9_-]{40,}"),
+    Rule("fireworks-api-key", "_", r"fw_[A-Za-z0-9]{22,}"),
+    Rule("tavily-api-key", "-", r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{24,}"),
+    Rule("firecrawl-api-key", "-", r"fc-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    Rule("langsmith-api-key", "_", r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
+    Rule("pinecone-api-key", "_", r"pcsk_[A-Za-z0-9]{4,8}_[A-Za-z0-9]{40,}"),
+    Rule("jina-api-key", "_", r"jina_[A-Za-z0-9]{32}[A-Za-z0-9_-]{10,}"),
+    Rule("cerebras-api-key", "-", r"csk-[a-z0-9]{40,}"),
+    Rule("runpod-api-key", "_", r"rpa_[A-Z0-9]{30,}[A-Za-z0-9]*"),
+    Rule("elevenlabs-api-key", "_", r"sk_[0-9a-f]{48}(?![A-Za-z0-9])"),
+    Rule("stripe-key", "_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    Rule("webhook-secret", "_", r"whsec_[A-Za-z0-9+/]{24,}={0,2}"),
+    Rule("square-token", "-", r"sq0[a-z]{3}-[A-Za-z0-9_-]{22,}"),
     Rule(
         "braintree-token",
-        ("access_token$",),
+        "key",
         r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}",
     ),
-    Rule("shopify-token", ("shp",), r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
-    Rule("slack-token", ("xox",), r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{20,}"),
-    Rule("slack-app-token", ("xapp-",), r"xapp-[0-9]-[A-Za-z0-9-]{20,}"),
+    Rule("shopify-token", "_", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    Rule("slack-token", "-", r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{20,}"),
+    Rule("slack-app-token", "-", r"xapp-[0-9]-[A-Za-z0-9-]{20,}"),
     Rule(
         "slack-webhook",
-        ("hooks.slack.com/",),
+        ".",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9_/+-]{30,})",
     ),
-    Rule("discord-bot-token", (".",), r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}"),
-    Rule("discord-webhook", ("/api/webhooks/",), r"/api/webhooks/(?P<secret>[0-9]{17,20}/[A-Za-z0-9_-]{60,80})"),
-    Rule("telegram-bot-token", (":AA",), r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
-    Rule("twilio-api-key", ("SK",), r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
-    Rule("sendgrid-api-key", ("SG.",), r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
-    Rule("mailgun-api-key", ("key-",), r"key-[0-9a-z]{32}(?![A-Za-z0-9-])"),
-    Rule("mailchimp-api-key", ("-us",), r"[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9-])"),
-    Rule("resend-api-key", ("re_",), r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}"),
-    Rule("npm-token", ("npm_",), r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
-    Rule("pypi-token", ("pypi-",), r"pypi-[A-Za-z0-9_-]{50,}"),
-    Rule("rubygems-api-key", ("rubygems_",), r"rubygems_[a-f0-9]{48}"),
-    Rule("crates-io-token", ("cio",), r"cio[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
-    Rule("docker-token", ("dckr_",), r"dckr_[po]at_[A-Za-z0-9_-]{27,}"),
-    Rule("digitalocean-token", ("_v1_",), r"do[opr]_v1_[a-f0-9]{64}"),
-    Rule("heroku-api-key", ("HRKU-",), r"HRKU-[A-Za-z0-9_-]{36,}"),
-    Rule("netlify-token", ("nfp_",), r"nfp_[A-Za-z0-9]{36,}"),
-    Rule("vercel-token", ("vc",), r"vc[piark]_[A-Za-z0-9]{24,}"),
-    Rule("render-api-key", ("rnd_",), r"rnd_[A-Za-z0-9]{28,}"),
-    Rule("fly-token", ("fm2_",), r"fm2_[A-Za-z0-9+/=]{60,}"),
-    Rule("cloudflare-ca-key", ("v1.0-",), r"v1\.0-[0-9a-f]{24}-[0-9a-f]{100,}"),
-    Rule("tailscale-key", ("tskey-",), r"tskey-[a-z]+-[A-Za-z0-9]{6,}-[A-Za-z0-9]{16,}"),
-    Rule("databricks-token", ("dapi",), r"dapi[0-9a-f]{32}(?:-[0-9])?(?![A-Za-z0-9])"),
-    Rule("newrelic-key", ("NRAK-",), r"NRAK-[A-Z0-9]{27}"),
-    Rule("sentry-user-token", ("sntryu_",), r"sntryu_[a-f0-9]{64}"),
-    Rule("grafana-token", ("glsa_",), r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}"),
-    Rule("posthog-api-key", ("phx_",), r"phx_[A-Za-z0-9]{40,}"),
-    Rule("linear-api-key", ("lin_",), r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
-    Rule("notion-token", ("ntn_", "secret_"), r"(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}(?![A-Za-z0-9]))"),
-    Rule("figma-token", ("figd_",), r"figd_[A-Za-z0-9_-]{38,}"),
-    Rule("atlassian-token", ("ATATT3", "ATCTT3"), r"AT[AC]TT3[A-Za-z0-9_=-]{50,}"),
-    Rule("airtable-token", ("pat",), r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    Rule("discord-bot-token", ".", r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}"),
+    Rule("discord-webhook", ".", r"/api/webhooks/(?P<secret>[0-9]{17,20}/[A-Za-z0-9_-]{60,80})"),
+    Rule("telegram-bot-token", "A", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
+    Rule("twilio-api-key", "key", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
+    Rule("sendgrid-api-key", ".", r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
+    Rule("mailgun-api-key", "-", r"key-[0-9a-z]{32}(?![A-Za-z0-9-])"),
+    Rule("mailchimp-api-key", "-", r"[0-9a-f]{32}-us[0-9]{1,2}(?![A-Za-z0-9-])"),
+    Rule("resend-api-key", "_", r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}"),
+    Rule("npm-token", "_", r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
+    Rule("pypi-token", "-", r"pypi-[A-Za-z0-9_-]{50,}"),
+    Rule("rubygems-api-key", "_", r"rubygems_[a-f0-9]{48}"),
+    Rule("crates-io-token", "cio", r"cio[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
+    Rule("docker-token", "_", r"dckr_[po]at_[A-Za-z0-9_-]{27,}"),
+    Rule("digitalocean-token", "_", r"do[opr]_v1_[a-f0-9]{64}"),
+    Rule("heroku-api-key", "-", r"HRKU-[A-Za-z0-9_-]{36,}"),
+    Rule("netlify-token", "_", r"nfp_[A-Za-z0-9]{36,}"),
+    Rule("vercel-token", "_", r"vc[piark]_[A-Za-z0-9]{24,}"),
+    Rule("render-api-key", "_", r"rnd_[A-Za-z0-9]{28,}"),
+    Rule("fly-token", "_", r"fm2_[A-Za-z0-9+/=]{60,}"),
+    Rule("cloudflare-ca-key", "-", r"v1\.0-[0-9a-f]{24}-[0-9a-f]{100,}"),
+    Rule("tailscale-key", "-", r"tskey-[a-z]+-[A-Za-z0-9]{6,}-[A-Za-z0-9]{16,}"),
+    Rule("databricks-token", "dapi", r"dapi[0-9a-f]{32}(?:-[0-9])?(?![A-Za-z0-9])"),
+    Rule("newrelic-key", "-", r"NRAK-[A-Z0-9]{27}"),
+    Rule("sentry-user-token", "_", r"sntryu_[a-f0-9]{64}"),
+    Rule("grafana-token", "_", r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}"),
+    Rule("posthog-api-key", "_", r"phx_[A-Za-z0-9]{40,}"),
+    Rule("linear-api-key", "_", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
+    Rule("notion-token", "_", r"(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}(?![A-Za-z0-9]))"),
+    Rule("figma-token", "_", r"figd_[A-Za-z0-9_-]{38,}"),
+    Rule("atlassian-token", "A", r"AT[AC]TT3[A-Za-z0-9_=-]{50,}"),
+    Rule("airtable-token", ".", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
     Rule(
         "doppler-token",
-        ("dp.",),
+        ".",
         r"dp\.(?:pt|ct|st|sa|scim|audit)\.(?:[a-z0-9_-]{1,35}\.)?[A-Za-z0-9]{40,44}",
     ),
-    Rule("vault-token", ("hvs.", "hvb.", "hvr."), r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
-    Rule("terraform-token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}"),
-    Rule("pulumi-token", ("pul-",), r"pul-[a-f0-9]{40}"),
-    Rule("postman-api-key", ("PMAK-",), r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
-    Rule("planetscale-token", ("pscale_",), r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}"),
-    Rule("circleci-token", ("CCIP",), r"CCIP(?:AT|RJ)_[A-Za-z0-9]{20,}_[a-f0-9]{40}"),
-    Rule("buildkite-token", ("bkua_",), r"bkua_[a-z0-9]{40}"),
-    Rule("prefect-api-key", ("pnu_",), r"pnu_[A-Za-z0-9]{36}"),
-    Rule("sourcegraph-token", ("sgp_",), r"sgp_(?:[A-Za-z0-9]{16}_|local_)?[a-f0-9]{40}"),
-    Rule("wakatime-api-key", ("waka_",), r"waka_[0-9a-f]{8}-[0-9a-f-]{27}"),
-    Rule("contentful-token", ("CFPAT-",), r"CFPAT-[A-Za-z0-9_-]{43}"),
-    Rule("postgres-password", ("://",), r"postgres(?:ql)?(?:\+[a-z0-9]+)?" + _URL, "password"),
-    Rule("mysql-password", ("://",), r"(?:mysql|mariadb)(?:\+[a-z0-9]+)?" + _URL, "password"),
-    Rule("mongodb-password", ("://",), r"mongodb(?:\+srv)?" + _URL, "password"),
-    Rule("redis-password", ("://",), r"rediss?" + _URL, "password"),
-    Rule("amqp-password", ("://",), r"amqps?" + _URL, "password"),
-    Rule("url-password", ("://",), _URL, "password"),
+    Rule("vault-token", ".", r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
+    Rule("terraform-token", ".", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}"),
+    Rule("pulumi-token", "-", r"pul-[a-f0-9]{40}"),
+    Rule("postman-api-key", "-", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
+    Rule("planetscale-token", "_", r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}"),
+    Rule("circleci-token", "_", r"CCIP(?:AT|RJ)_[A-Za-z0-9]{20,}_[a-f0-9]{40}"),
+    Rule("buildkite-token", "_", r"bkua_[a-z0-9]{40}"),
+    Rule("prefect-api-key", "_", r"pnu_[A-Za-z0-9]{36}"),
+    Rule("sourcegraph-token", "_", r"sgp_(?:[A-Za-z0-9]{16}_|local_)?[a-f0-9]{40}"),
+    Rule("wakatime-api-key", "_", r"waka_[0-9a-f]{8}-[0-9a-f-]{27}"),
+    Rule("contentful-token", "-", r"CFPAT-[A-Za-z0-9_-]{43}"),
+    Rule("postgres-password", "@", r"postgres(?:ql)?(?:\+[a-z0-9]+)?" + _URL, "password"),
+    Rule("mysql-password", "@", r"(?:mysql|mariadb)(?:\+[a-z0-9]+)?" + _URL, "password"),
+    Rule("mongodb-password", "@", r"mongodb(?:\+srv)?" + _URL, "password"),
+    Rule("redis-password", "@", r"rediss?" + _URL, "password"),
+    Rule("amqp-password", "@", r"amqps?" + _URL, "password"),
+    Rule("url-password", "@", _URL, "password"),
     Rule(
         "bearer-token",
-        ("earer", "EARER"),
+        "B",
         r"(?i)bearer[ \t]{1,4}(?P<secret>[A-Za-z0-9_.~+/=-]{16,4096})",
         "word",
     ),
-    Rule("basic-auth", ("asic ",), r"(?i)basic {1,2}(?P<secret>[A-Za-z0-9+/]{8,512}={0,2})", "basic"),
-    Rule("session-cookie", ("ookie",), _COOKIE, "word"),
-    Rule("netrc-password", ("machine",), _NETRC, "password"),
-    Rule("curl-password", ("-u", "--user"), _CURL, "password"),
+    Rule("basic-auth", "B", r"(?i)basic {1,2}(?P<secret>[A-Za-z0-9+/]{8,512}={0,2})", "basic"),
+    Rule("session-cookie", "key", _COOKIE, "word"),
+    Rule("netrc-password", "password", _NETRC, "password"),
+    Rule("curl-password", "-", _CURL, "password"),
 )
 
 VENDORS = (

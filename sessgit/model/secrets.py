@@ -1,20 +1,18 @@
 """Replaces secrets in what is about to be stored, and nothing else.
 
 A line of a transcript stays the JSON document it was, byte for byte, except for the strings that held a secret:
-those are written anew as the client would write them. Nearly every line holds none, so a few searches over the
-raw bytes decide whether a line is looked at closely. Each begins with one rare literal character, which the
-expression engine seeks several times faster than it tries an alternation of prefixes.
+those are written anew as the client would write them. Nearly every line holds none: a few searches over its raw
+bytes say so, and which rules are worth trying on the others.
 """
 
 import base64
 import binascii
 import json
 import re
-from functools import cache
+from collections.abc import Callable
 
 from sessgit.model.jsonscan import Token, decode, encode, string_tokens
 from sessgit.model.secret_names import (
-    NAME_TAIL,
     find_assigned,
     is_made_up,
     is_password,
@@ -22,17 +20,20 @@ from sessgit.model.secret_names import (
     is_words,
     naming_of,
 )
-from sessgit.model.secret_rules import RULES, RULES_VERSION, Rule, compiled
+from sessgit.model.secret_rules import NAME_CUES, RULES, RULES_VERSION, Rule, compiled, cues_of, has_cue
 
 __all__ = ["PROTECTED_KEYS", "RULES_VERSION", "redact_line", "redact_text"]
 
 PROTECTED_KEYS = frozenset(
-    # Identities: aligning, forking and restoring a session compare them byte for byte.
-    "id uuid parentUuid logicalParentUuid leafUuid sessionId session_id messageId message_id requestId request_id "
-    "promptId agentId agent_id tool_use_id toolUseId toolUseID parentToolUseID parent_tool_use_id "
-    "sourceToolAssistantUUID sourceToolUseID taskId task_id "
-    # Only the service can make these again, and it refuses changed ones.
-    "signature".split()
+    (
+        # Identities: aligning, forking and restoring a session compare them byte for byte.
+        *("id", "uuid", "parentUuid", "logicalParentUuid", "leafUuid", "sessionId", "session_id"),
+        *("messageId", "message_id", "requestId", "request_id", "promptId", "agentId", "agent_id", "taskId", "task_id"),
+        *("tool_use_id", "toolUseId", "toolUseID", "parentToolUseID", "parent_tool_use_id"),
+        *("sourceToolAssistantUUID", "sourceToolUseID"),
+        # Only the service can make these again, and it refuses changed ones.
+        "signature",
+    )
 )
 """Keys whose values are never changed, whatever they look like."""
 
@@ -40,13 +41,12 @@ _IMAGE_KEYS = frozenset(("data", "base64"))
 _IMAGE_LENGTH = 256
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 _SHORTEST = 8  # no rule matches a string with fewer bytes between its quotes
+_LONGEST_NAME = 64
 _MARK = b"[redacted:%s]"
 _PASSES = 8
 
 # A token is often glued to what is before it: by an escape of a nested language, a URL's, or a terminal colour.
-_BOUNDARY = re.compile(
-    rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=[0-9;\[]m)"
-)
+_BOUNDARY = re.compile(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=[0-9;\[]m)")
 
 
 def redact_line(raw: bytes) -> tuple[bytes, int]:
@@ -55,7 +55,7 @@ def redact_line(raw: bytes) -> tuple[bytes, int]:
     A valid JSON line stays valid and keeps every byte outside the strings that changed. Values of
     `PROTECTED_KEYS` and base64 images stay. Any other line is treated as text.
     """
-    if not may_hold_secret(raw):
+    if not has_cue(raw):
         return raw, 0
     try:
         json.loads(raw.decode("utf-8"))
@@ -77,14 +77,97 @@ def redact_line(raw: bytes) -> tuple[bytes, int]:
 
 def redact_text(text: bytes) -> tuple[bytes, int]:
     """A text without its secrets, and how many were replaced; any bytes are accepted."""
-    return _redact(text) if may_hold_secret(text) else (text, 0)
+    return _redact(text) if has_cue(text) else (text, 0)
 
 
-def may_hold_secret(raw: bytes) -> bool:
-    """False only if no rule matches a text, nor any string of a JSON line as `JSON.stringify` writes it."""
-    for search in _searches():
-        if search.search(raw):
-            return True
-    if any(part in raw for part in (b"dapi", b"cio")) and _RARE.search(raw):
+def _redact_token(raw: bytes, token: Token) -> tuple[bytes, int]:
+    """A string of a JSON line without its secrets."""
+    named = not token.is_key and len(token.key) <= _LONGEST_NAME
+    naming = naming_of(token.key.encode("utf-8", "replace")) if named else None
+    if _is_protected(raw, token) or not (naming or has_cue(raw)):
+        return raw, 0
+    text = decode(raw)
+    if text is None:
+        return raw, 0
+    data = text.encode("utf-8", "surrogatepass")
+    clean, count = _redact(data)
+    if not count and naming is not None and is_secret_literal(data, naming):
+        clean, count = _MARK % naming.kind.encode(), 1
+    return (encode(clean.decode("utf-8", "surrogatepass")), count) if count else (raw, 0)
+
+
+def _is_protected(raw: bytes, token: Token) -> bool:
+    if token.is_key:
+        return False
+    if token.key in PROTECTED_KEYS:
         return True
-    ...
+    return token.key in _IMAGE_KEYS and len(raw) >= _IMAGE_LENGTH and not raw[1:-1].translate(None, _BASE64)
+
+
+def _redact(data: bytes) -> tuple[bytes, int]:
+    """A text without its secrets. A replacement can bare another secret, so rules run until none finds one."""
+    total = 0
+    for _ in range(_PASSES):
+        count = 0
+        cues = cues_of(data)
+        for rule in RULES:
+            if rule.cue in cues:
+                data, found = _apply(rule, data)
+                count += found
+        if cues & NAME_CUES:
+            data, found = _replace(data, [(at.start, at.end, at.kind) for at in find_assigned(data)])
+            count += found
+        if not count:
+            break
+        total += count
+    return data, total
+
+
+def _apply(rule: Rule, data: bytes) -> tuple[bytes, int]:
+    pattern = compiled(rule.pattern)
+    group = "secret" if "secret" in pattern.groupindex else 0
+    found: list[tuple[int, int, str]] = []
+    for match in pattern.finditer(data):
+        if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):
+            continue
+        if _CHECKS[rule.check](match[group]):
+            found.append((*match.span(group), rule.kind))
+    return _replace(data, found)
+
+
+def _replace(data: bytes, found: list[tuple[int, int, str]]) -> tuple[bytes, int]:
+    if not found:
+        return data, 0
+    pieces: list[bytes] = []
+    done = 0
+    for start, end, kind in found:
+        pieces += (data[done:start], _MARK % kind.encode("ascii"))
+        done = end
+    pieces.append(data[done:])
+    return b"".join(pieces), len(found)
+
+
+def _is_issued(value: bytes) -> bool:
+    """Whether a token in a service's own format was issued by it and not typed as an example."""
+    return _EXAMPLE.search(value) is None
+
+
+def _is_random_word(value: bytes) -> bool:
+    return not is_words(value) and not is_made_up(value) and any(48 <= byte <= 57 for byte in value)
+
+
+def _is_user_and_password(value: bytes) -> bool:
+    try:
+        plain = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
+    except binascii.Error:
+        return False
+    return b":" in plain and plain.isascii() and plain.decode("ascii").isprintable()
+
+
+_EXAMPLE = re.compile(rb"(?i)x{5}|your[-_]|example[-_]|placeholder|redacted")
+_CHECKS: dict[str, Callable[[bytes], bool]] = {
+    "token": _is_issued,
+    "password": is_password,
+    "word": _is_random_word,
+    "basic": _is_user_and_password,
+}

@@ -20,7 +20,8 @@ class Origin:
 
     The agent's file took over the turns up to `turn`. Their folders hold the bytes of the file itself but for two
     cases: `replaced` are the agent's ids that stand in shared folders where the file has this session's, and
-    `prefix` is the length of a beginning that this program wrote and can write again (its hash is `prefix_sha256`).
+    `prefix` is the length of a beginning that this program wrote and can write again; `prefix_sha256` is its hash
+    as it is stored.
     """
 
     session: str
@@ -29,6 +30,8 @@ class Origin:
     replaced: tuple[str, ...] = ()
     prefix: int = 0
     prefix_sha256: str = ""
+    cell: str = ""
+    """Where the fork was made inside of the turn after `turn`, as `7.3`; empty for a fork at a whole turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +231,7 @@ def _origin_json(origin: Origin) -> dict[str, Any]:
         "replaced": list(origin.replaced),
         "prefix": origin.prefix,
         "prefix_sha256": origin.prefix_sha256,
+        "cell": origin.cell,
     }
 
 
@@ -242,6 +246,7 @@ def _origin(value: object) -> Origin | None:
         tuple(_text(i) for i in _list(v.get("replaced"))),
         count(v.get("prefix")),
         _text(v.get("prefix_sha256")),
+        _text(v.get("cell")),
     )
 
 

@@ -118,7 +118,8 @@ class Lineage:
     parent: str
     rows: list[Row]
     own: dict[int, str] = field(default_factory=dict)
-    extents: list[Extent] = field(default_factory=list)
+    extents: list[list[Extent]] = field(default_factory=lambda: [[]])
+    """In runs: lines that stand before another turn as well are kept apart, for those are found there too."""
     secrets: int = 0
     _replaced: bool | None = None
 
@@ -136,7 +137,9 @@ class Lineage:
         if not self._same(row, lines, agent_id):
             content = folder.files(node.before, node.body, cells.describe(node.body))
             self.own[node.number] = self.store.write_folder(content)
-        self.extents += messages.join(line.extent for line in lines)
+        if node.copied:
+            self.extents += [[line.extent for line in lines[: node.copied]], []]
+        self.extents[-1] += [line.extent for line in lines[node.copied :]]
         self.secrets += sum(line.secrets for line in lines)
         node.commit = row.commit
         node.before, node.body = [], []
@@ -171,7 +174,7 @@ class Lineage:
             ("Event", "fork"),
             ("Fork-Point", f"{self.parent}@{len(self.rows)}"),
         ]
-        trailers += [("Extent", str(extent)) for extent in messages.join(self.extents)]
+        trailers += [("Extent", str(extent)) for run in self.extents for extent in messages.join(run)]
         return Message(f"fork: {self.parent} at turn {len(self.rows)}", tuple(trailers))
 
     def _ids(self, parent: Session) -> tuple[str, ...]:

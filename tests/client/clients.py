@@ -87,9 +87,7 @@ def _npm(*arguments: str, cwd: Path | None = None, timeout: float = INSTALL_SECO
     if npm is None:
         raise UnavailableError("npm is not installed")
     try:
-        done = subprocess.run(
-            [npm, *arguments], cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False
-        )
+        done = subprocess.run([npm, *arguments], cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
         raise UnavailableError(f"npm {arguments[0]} took more than {timeout:.0f} s") from None
     if done.returncode:
@@ -152,14 +150,18 @@ class Client:
         base_url: str,
         resume: str | None = None,
         fork_session: bool = False,
+        resume_at: str | None = None,
         extra: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         timeout: float = 120,
         check: bool = True,
     ) -> Result:
-        """One headless turn. With `check` a failure of the client raises an AssertionError that shows it."""
+        """One headless turn. With `check` a failure of the client raises an AssertionError that shows it.
+
+        `resume_at` is the uuid of an assistant line: the prompt follows that one, in the same file (a rewind).
+        """
         done = subprocess.run(
-            self._print_command(prompt, resume, fork_session, extra),
+            self._print_command(prompt, resume, fork_session, [*_at(resume_at), *extra]),
             cwd=cwd,
             env=environment(home, base_url, env),
             stdin=subprocess.DEVNULL,
@@ -170,9 +172,7 @@ class Client:
         )
         result = Result(done.returncode, done.stdout, done.stderr, _last_object(done.stdout))
         if check and (done.returncode or result.json.get("is_error", True)):
-            raise AssertionError(
-                f"claude {self.version} failed ({done.returncode}): {done.stdout}\n{done.stderr}"
-            )
+            raise AssertionError(f"claude {self.version} failed ({done.returncode}): {done.stdout}\n{done.stderr}")
         return result
 
     def start(
@@ -184,12 +184,13 @@ class Client:
         base_url: str,
         resume: str | None = None,
         fork_session: bool = False,
+        resume_at: str | None = None,
         extra: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[str]:
         """The same without waiting, in a process group of its own: see kill()."""
         return subprocess.Popen(
-            self._print_command(prompt, resume, fork_session, extra),
+            self._print_command(prompt, resume, fork_session, [*_at(resume_at), *extra]),
             cwd=cwd,
             env=environment(home, base_url, env),
             stdin=subprocess.DEVNULL,
@@ -199,9 +200,7 @@ class Client:
             start_new_session=True,
         )
 
-    def _print_command(
-        self, prompt: str, resume: str | None, fork_session: bool, extra: Sequence[str]
-    ) -> list[str]:
+    def _print_command(self, prompt: str, resume: str | None, fork_session: bool, extra: Sequence[str]) -> list[str]:
         command = [*self.command, *UNASKED, "--output-format", "json"]
         if resume is not None:
             command += ["--resume", resume]
@@ -263,6 +262,10 @@ def seal_home(home: Path, *projects: Path) -> None:
         "projects": {os.path.realpath(project): answered for project in projects},
     }
     (home / ".claude.json").write_text(json.dumps(state, indent=2))
+
+
+def _at(uuid: str | None) -> list[str]:
+    return ["--resume-session-at", uuid] if uuid else []
 
 
 def _last_object(text: str) -> dict[str, Any]:

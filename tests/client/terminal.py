@@ -22,11 +22,9 @@ import pyte
 from clients import UNASKED, Client, environment
 
 ROWS, COLUMNS = 50, 120
-ESCAPE, ENTER, UP, DOWN, CTRL_C, CTRL_U = "\x1b", "\r", "\x1b[A", "\x1b[B", "\x03", "\x15"
+ESCAPE, ENTER, UP, DOWN, CTRL_E, CTRL_U = "\x1b", "\r", "\x1b[A", "\x1b[B", "\x05", "\x15"
 # What pyte would take for text, or refuse: keyboard protocols, queries, device control strings.
-UNKNOWN = re.compile(
-    rb"\x1b\[[<>=?][0-9;:]*[a-gi-km-zA-Z]|\x1b\[[0-9;]*[ $!][a-zA-Z]|\x1b[P_^][^\x1b]*\x1b\\"
-)
+UNKNOWN = re.compile(rb"\x1b\[[<>=?][0-9;:]*[a-gi-km-zA-Z]|\x1b\[[0-9;]*[ $!][a-zA-Z]|\x1b[P_^][^\x1b]*\x1b\\")
 
 
 class Terminal:
@@ -97,9 +95,9 @@ class Terminal:
         return text
 
     def settle(self, quiet: float = 0.4, timeout: float = 30) -> str:
-        """Wait until nothing has been written for a while."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < min(end, self._changed + quiet):
+        """Wait until nothing has been written for a while, counted from now."""
+        start = time.monotonic()
+        while time.monotonic() < min(start + timeout, max(start, self._changed) + quiet):
             time.sleep(0.05)
         return self.text()
 
@@ -123,31 +121,44 @@ class Terminal:
         self.type(text)
         self.send(ENTER)
 
+    def clear(self) -> None:
+        """Empty the prompt box."""
+        self.settle()
+        self.send(CTRL_E)
+        self.settle()
+        self.send(CTRL_U)
+        self.wait_for(lambda text: _box(text) == "")
+        self.settle()
+
     def interrupt(self) -> None:
         """Esc in mid-turn; the client needs a moment, or it takes Esc and the next key for one."""
         self.send(ESCAPE)
         self.wait_for("(?i)interrupted")
         self.settle()
 
+    def ask(self, prompt: str, timeout: float = 60) -> None:
+        """A whole turn: the prompt, and the mock's answer to it."""
+        self.submit(prompt)
+        self.wait_for(lambda text: f"Echo: {prompt}" in text, timeout)
+        self.wait_ready()
+
     def rewind(self, prompt: str) -> None:
         """/rewind the conversation to before that prompt (the last of its text), and empty the prompt box."""
         self.submit("/rewind")
         self.wait_for("Restore the code and/or conversation")
-        self._choose(prompt, UP)
+        self._choose(re.escape(prompt), UP)
         self.wait_for("point before you sent this message")
         self._choose(r"\d\. Restore conversation", DOWN)
         self.wait_for(lambda text: "point before you sent this message" not in text)
-        self.wait_for(rf"(?m)^\W*[>❯]\W*{re.escape(prompt)}")
-        self.settle()
-        self.send(CTRL_U)
-        self.wait_for(lambda text: not re.search(rf"[>❯]\s*{re.escape(prompt)}", text.splitlines()[-2]))
-        self.settle()
+        self.wait_for(lambda text: _box(text) == prompt)
+        self.clear()
 
     def _choose(self, wanted: str, key: str) -> None:
         """Move in a menu until the wanted line is marked, then Enter."""
         self.settle()
         for _ in range(20):
-            if re.search(rf"(?m)^\W*❯ +{wanted}\s*$", self.text()):
+            menu = re.split(r"(?m)^ +Rewind$", self.text())[-1]
+            if re.search(rf"(?m)^\W*❯ +{wanted}\s*$", menu):
                 self.send(ENTER)
                 return
             self.send(key)
@@ -185,3 +196,10 @@ class Terminal:
             with self._lock:
                 self._stream.feed(UNKNOWN.sub(b"", data))
                 self._changed = time.monotonic()
+
+
+def _box(screen: str) -> str | None:
+    """What stands in the prompt box: between the last two rules, after the prompt sign."""
+    parts = re.split(r"(?m)^─{20,}.*$", screen)
+    found = re.match(r"\s*[>❯]\s*(.*)", parts[-2], re.S) if len(parts) > 2 else None
+    return found[1].strip() if found else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from clients import kill
@@ -49,6 +51,10 @@ def four_turns(world: World) -> str:
     for prompt in PROMPTS[1:]:
         assert world.run(prompt, resume=session_id).session_id == session_id
     return session_id
+
+
+def is_prompt(line: dict[str, Any], prompt: str) -> bool:
+    return line["type"] == "user" and line["message"]["content"] == prompt
 
 
 def said(world: World, session_id: str) -> list[str]:
@@ -141,6 +147,21 @@ def test_compact_headless(world: World) -> None:
     assert ("user", PROMPTS[0]) not in sent
 
 
+def test_rewind_headless(world: World) -> None:
+    session_id = four_turns(world)
+    before = world.transcript(session_id).read_bytes()
+    answers = [line for line in world.lines(session_id) if line["type"] == "assistant"]
+    last_of_first = next(line for line in answers if "Echo" in json.dumps(line["message"]["content"]))
+
+    again = world.run("another way", resume=session_id, resume_at=last_of_first["uuid"])
+
+    assert again.session_id == session_id
+    assert world.transcript(session_id).read_bytes().startswith(before)
+    assert world.model.conversation() == [*FOUR_TURNS[:4], *ANSWERED[4:5], ("user", "another way")]
+    [prompt] = [line for line in world.lines(session_id) if is_prompt(line, "another way")]
+    assert prompt["parentUuid"] == last_of_first["uuid"]
+
+
 def test_an_error_of_the_model_is_told(world: World) -> None:
     result = world.run("fail: 400", check=False)
 
@@ -161,11 +182,8 @@ def test_the_environment_is_sealed(world: World, monkeypatch: pytest.MonkeyPatch
 
 def test_terminal(world: World) -> None:
     terminal = world.terminal()
-    terminal.submit("bash: echo one")
-    terminal.wait_for("Echo: bash: echo one")
-    terminal.wait_ready()
-    terminal.submit("the second")
-    terminal.wait_for("Echo: the second")
+    terminal.ask("bash: echo one")
+    terminal.ask("the second")
     assert terminal.quit() == 0
 
     [path] = world.transcripts()
@@ -175,9 +193,7 @@ def test_terminal(world: World) -> None:
 
 def test_terminal_interrupts(world: World) -> None:
     terminal = world.terminal()
-    terminal.submit("the first")
-    terminal.wait_for("Echo: the first")
-    terminal.wait_ready()
+    terminal.ask("the first")
     terminal.submit("hold: the second")
     world.model.wait_for_prompt("hold: the second")
     terminal.wait_for(re.escape("esc to interrupt"))
@@ -186,3 +202,36 @@ def test_terminal_interrupts(world: World) -> None:
 
     [path] = world.transcripts()
     assert "[Request interrupted by user]" in path.read_text()
+
+
+@pytest.mark.parametrize("prompt", ["one", "three"])
+def test_terminal_rewinds(world: World, prompt: str) -> None:
+    terminal = world.terminal()
+    for text in ("one", "two", "three"):
+        terminal.ask(text)
+    [path] = world.transcripts()
+    before = path.read_bytes()
+    kept = [] if prompt == "one" else ["one", "two"]
+
+    terminal.rewind(prompt)
+    assert path.read_bytes() == before
+    terminal.ask("another way")
+    terminal.quit()
+
+    assert prompts(world.model.main()[-1]) == [*kept, "another way"]
+    [line] = [line for line in world.lines(path.stem) if is_prompt(line, "another way")]
+    assert (line["parentUuid"] is None) == (not kept)
+
+
+def test_terminal_compacts(world: World) -> None:
+    terminal = world.terminal()
+    terminal.ask("one")
+    terminal.ask("two")
+    terminal.submit("/compact")
+    terminal.wait_for("Compacted|Conversation compacted")
+    terminal.wait_ready()
+    terminal.ask("three")
+    terminal.quit()
+
+    assert world.model.conversation()[0] == ("user", "[summary: The summary that the mock model wrote.]")
+    assert prompts(world.model.main()[-1])[-1] == "three"

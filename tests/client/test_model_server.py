@@ -29,9 +29,7 @@ def user(*texts: str) -> dict[str, Any]:
 
 
 def test_a_script_is_played_step_by_step(model: ModelServer) -> None:
-    messages = [
-        user("<system-reminder>Today is Monday.</system-reminder>", "bash: echo hi ;; tasks: one, two")
-    ]
+    messages = [user("<system-reminder>Today is Monday.</system-reminder>", "bash: echo hi ;; tasks: one, two")]
     first = json.loads(post(model, {"messages": messages}))
     assert first["stop_reason"] == "tool_use"
     assert first["content"][1]["input"]["command"] == "echo hi"

@@ -1,0 +1,139 @@
+"""Where the client keeps its files, and which clients are alive.
+
+The layout is not documented by its maker; it was observed from 1.0 to 2.1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_SLUG_LIMIT = 200
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveClient:
+    """A running client, as its `sessions/<pid>.json` tells."""
+
+    pid: int
+    agent_id: str
+    cwd: str
+    busy: bool
+
+
+def slug(cwd: str) -> str:
+    """The name of the folder under `projects/` for a working folder, as far as it can be computed.
+
+    Every UTF-16 unit outside `[A-Za-z0-9]` becomes `-`; a longer name than 200 gets a hash that is not known, so
+    look folders up with `project_folder`.
+    """
+    units = len(cwd.encode("utf-16-le", "surrogatepass")) // 2
+    if units == len(cwd):
+        return re.sub(r"[^A-Za-z0-9]", "-", cwd)
+    return "".join(c if c.isascii() and c.isalnum() else "-" * (1 + (ord(c) > 0xFFFF)) for c in cwd)
+
+
+def project_folder(config: Path, cwd: str) -> Path:
+    """The client's folder for the transcripts of a working folder; it need not exist."""
+    name = slug(cwd)
+    if len(name) <= _SLUG_LIMIT:
+        return config / "projects" / name
+    found = sorted((config / "projects").glob(f"{name[:_SLUG_LIMIT]}-*"))
+    return found[0] if found else config / "projects" / name[:_SLUG_LIMIT]
+
+
+def transcripts(config: Path) -> Iterator[Path]:
+    """Every session's transcript under `projects/`; subagents' are left out and no link is followed."""
+    try:
+        folders = sorted(p for p in (config / "projects").iterdir() if p.is_dir() and not p.is_symlink())
+    except OSError:
+        return
+    for folder in folders:
+        yield from transcripts_in(folder)
+
+
+def transcripts_in(folder: Path) -> Iterator[Path]:
+    """The sessions' transcripts that lie in one folder."""
+    for path in sorted(folder.glob("*.jsonl")):
+        if not path.name.startswith("agent-") and path.is_file() and not path.is_symlink():
+            yield path
+
+
+def is_transcript(config: Path, path: Path) -> bool:
+    """Whether a path that someone else names lies where transcripts lie, links resolved."""
+    try:
+        real, projects = path.resolve(strict=True), (config / "projects").resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return False
+    return real.suffix == ".jsonl" and real.is_relative_to(projects) and real.is_file() and not path.is_symlink()
+
+
+def live_clients(config: Path) -> list[LiveClient]:
+    """The clients that are alive: their pid is, and the process began when the file says."""
+    return [c for path in _files(config / "sessions") if (c := _client(path)) is not None]
+
+
+def client_above(config: Path, pid: int) -> LiveClient | None:
+    """The living client that is an ancestor of a process, the nearest one."""
+    by_pid = {client.pid: client for client in live_clients(config)}
+    for _ in range(64):
+        if pid in by_pid:
+            return by_pid[pid]
+        above = _parent(pid)
+        if above is None or above <= 1:
+            return None
+        pid = above
+    return None
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(p for p in folder.iterdir() if p.suffix == ".json")
+    except OSError:
+        return []
+
+
+def _client(path: Path) -> LiveClient | None:
+    try:
+        document = json.loads(path.read_bytes())
+        pid, agent_id = int(document["pid"]), document["sessionId"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    if not isinstance(agent_id, str) or not _alive(pid, document.get("procStart")):
+        return None
+    cwd = document.get("cwd")
+    return LiveClient(pid, agent_id, cwd if isinstance(cwd, str) else "", document.get("status") == "busy")
+
+
+def _alive(pid: int, started: object) -> bool:
+    """Whether the process runs and is the one that was meant: a pid is used again, its start time is not."""
+    if pid <= 1:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    stat = _stat(pid)
+    return stat is None or not isinstance(started, str | int) or str(started) == stat[19]
+
+
+def _parent(pid: int) -> int | None:
+    stat = _stat(pid)
+    if stat is not None:
+        return int(stat[1])
+    return os.getppid() if pid == os.getpid() else None
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of `/proc/<pid>/stat` behind the name (proc(5)), where there is such a file."""
+    try:
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None

@@ -1,0 +1,185 @@
+"""Turns into a transcript that every version of the client resumes.
+
+What is needed was measured with three of them: one linear chain of unique uuids, no call without its result at the
+end, and a last `last-prompt` that names the leaf. Blocks stay whole and unchanged; of a line only its session's id
+and, where its parent was left out, its `parentUuid` are replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.agents.claude.cells import display_prompt
+from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, said, tool_results
+from sessgit.agents.claude.reader import make, no_redaction
+from sessgit.errors import ConflictError, SessgitError
+from sessgit.model import canonical, jsonscan
+from sessgit.model.message import Extent
+
+WRITER_VERSION = 1
+
+_LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob", "api-request-shape", "cost-state")
+"""Housekeeping of the client that it writes anew, or that tells of prompts which are not in the fork."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A transcript ready to be put into a file."""
+
+    data: bytes
+    leaf: str
+    dropped_calls: int = 0
+    """Tool calls at the end that had no result yet: they are left out."""
+
+
+def parsed(lines: Iterable[bytes]) -> list[Line]:
+    """Stored lines as `Line`s that do not say where they stood."""
+    return [make(raw, Extent(0, 0), no_redaction) for raw in lines]
+
+
+def resumable(turns: Sequence[Sequence[bytes]], agent_id: str, title: str = "") -> Written:
+    """The turns, each given as its stored lines, as one transcript of the session `agent_id`."""
+    writer = _Writer(agent_id)
+    for number, raw in enumerate(turns, start=1):
+        lines = parsed(raw)
+        dropped = 0
+        if number == len(turns):
+            lines, dropped = _up_to_last_result(lines)
+        writer.turn(lines)
+        writer.dropped_calls = dropped
+    return writer.finish(title)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Puts a new file at `path`, whole or not at all, and never over one that is there; raises ConflictError."""
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        # A link and not a rename: it fails where a file is, however late that came.
+        path.hardlink_to(beside)
+    except FileExistsError as error:
+        raise ConflictError(f"there is a file at {path} already", "It was left as it is.") from error
+    except OSError as error:
+        raise SessgitError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+class _Writer:
+    def __init__(self, agent_id: str) -> None:
+        self.agent_id = agent_id
+        self.dropped_calls = 0
+        self._out: list[bytes] = []
+        self._emitted: set[str] = set()
+        self._relinked: dict[str, str] = {}
+        self._leaf = self._prompt = self._latest = self._leaf_time = ""
+
+    def turn(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            if line.data is None or line.type in _LEFT_OUT or line.data.get("isSidechain"):
+                self._leave_out(line)
+            elif not line.uuid:
+                self._out.append(self._own(line, None))
+            elif line.uuid not in self._emitted:
+                self._chain(line)
+
+    def finish(self, title: str) -> Written:
+        if title:
+            self._append({"type": "custom-title", "customTitle": title, "sessionId": self.agent_id})
+        if self._leaf:
+            prompt = canonical.one_line(self._prompt, 200)
+            self._append(
+                {"type": "last-prompt", "lastPrompt": prompt, "leafUuid": self._leaf, "sessionId": self.agent_id}
+            )
+        return Written(b"".join(raw + b"\n" for raw in self._out), self._leaf, self.dropped_calls)
+
+    def _chain(self, line: Line) -> None:
+        parent = self._parent(line)
+        if parent is None:
+            self._leave_out(line)
+            return
+        self._out.append(self._own(line, parent))
+        self._emitted.add(line.uuid)
+        time = line.text("timestamp")
+        self._latest = max(self._latest, time)
+        if line.type in BODY_TYPES:
+            self._leaf, self._leaf_time = line.uuid, time
+        if is_prompt(line):
+            self._prompt = display_prompt(said(line))
+
+    def _parent(self, line: Line) -> str | None:
+        """The uuid that the line shall name as its parent, ``""`` for none; None where it is off the chain."""
+        if not line.parent:
+            return ""
+        parent = self._relinked.get(line.parent, line.parent)
+        if not parent or parent in self._emitted:
+            return parent
+        return self._leaf if line.type in ("user", "assistant") else None
+
+    def _leave_out(self, line: Line) -> None:
+        if line.uuid and line.uuid not in self._emitted:
+            self._relinked[line.uuid] = self._relinked.get(line.parent, line.parent)
+
+    def _own(self, line: Line, parent: str | None) -> bytes:
+        """The line as this session's, with `parent` for its own where that is another."""
+        assert line.data is not None
+        raw = line.raw
+        for key in ("sessionId", "session_id"):
+            old = line.data.get(key)
+            if isinstance(old, str):
+                raw = _replaced(raw, key, old, self.agent_id)
+        if parent is not None and parent != line.parent:
+            raw = _replaced(raw, "parentUuid", line.parent, parent)
+        return raw
+
+    def _append(self, document: dict[str, str]) -> None:
+        self._out.append(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
+    """The line with the string of a key replaced, in the compact form that the client writes, else reserialised."""
+    name = jsonscan.encode(key)
+    value = jsonscan.encode(new) if new else b"null"
+    token = name + b":" + jsonscan.encode(old)
+    if token in raw:
+        return raw.replace(token, name + b":" + value, 1 if key == "parentUuid" else -1)
+    document = json.loads(raw)
+    document[key] = new or None
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _up_to_last_result(lines: list[Line]) -> tuple[list[Line], int]:
+    """The lines up to where every tool call has its result, and how many calls were left out."""
+    answered = {b.get("tool_use_id") for line in lines for b in tool_results(line)}
+    for index, line in enumerate(lines):
+        open_calls = [b for b in blocks(line) if b.get("type") == "tool_use" and b.get("id") not in answered]
+        if open_calls:
+            first = _first_of_message(lines, index)
+            calls = (b for later in lines[first:] for b in blocks(later) if b.get("type") == "tool_use")
+            return lines[:first], sum(b.get("id") not in answered for b in calls)
+    return lines, 0
+
+
+def _first_of_message(lines: Sequence[Line], index: int) -> int:
+    """Where the message begins whose block stands at `index`: a message is sent whole or not at all."""
+    message = _message_id(lines[index])
+    first = index
+    while first and message and lines[first - 1].type == "assistant" and _message_id(lines[first - 1]) == message:
+        first -= 1
+    return first
+
+
+def _message_id(line: Line) -> str:
+    message = line.data.get("message") if line.data else None
+    found = message.get("id") if isinstance(message, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,50 @@
+"""What tokens cost, in US dollars.
+
+The table holds the vendor's published list prices for a million tokens (platform.claude.com, "Pricing", as of
+2026): input, output, reading from the cache, and writing to it for five minutes. Prices change; `prices` in the
+configuration wins over the table, and a model that neither knows costs nothing that could be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sessgit.model.config import Price
+from sessgit.model.turn import Tokens
+
+_FAMILIES = (
+    ("claude-opus-4-1", Price(15.0, 75.0, 1.5, 18.75)),
+    ("claude-opus-4-0", Price(15.0, 75.0, 1.5, 18.75)),
+    ("claude-opus-4-2025", Price(15.0, 75.0, 1.5, 18.75)),
+    ("claude-3-opus", Price(15.0, 75.0, 1.5, 18.75)),
+    ("claude-opus", Price(5.0, 25.0, 0.5, 6.25)),
+    ("claude-sonnet", Price(3.0, 15.0, 0.3, 3.75)),
+    ("claude-3-7-sonnet", Price(3.0, 15.0, 0.3, 3.75)),
+    ("claude-3-5-sonnet", Price(3.0, 15.0, 0.3, 3.75)),
+    ("claude-haiku", Price(1.0, 5.0, 0.1, 1.25)),
+    ("claude-3-5-haiku", Price(0.8, 4.0, 0.08, 1.0)),
+    ("claude-3-haiku", Price(0.25, 1.25, 0.03, 0.3)),
+)
+"""The first whose name a model's begins with."""
+
+
+def of_model(model: str, overrides: Mapping[str, Price]) -> Price | None:
+    """The price of a model: an override of just that name, of a beginning of it, or the table's; None if unknown."""
+    if model in overrides:
+        return overrides[model]
+    own = sorted((name for name in overrides if model.startswith(name)), key=len)
+    if own:
+        return overrides[own[-1]]
+    return next((price for name, price in _FAMILIES if model.startswith(name)), None)
+
+
+def cost(tokens: Mapping[str, Tokens], overrides: Mapping[str, Price]) -> float | None:
+    """What the tokens cost, or None where the price of one of the models is not known."""
+    total = 0.0
+    for model, counts in tokens.items():
+        price = of_model(model, overrides)
+        if price is None:
+            return None
+        total += counts.input * price.input + counts.output * price.output
+        total += counts.cache_read * price.cache_read + counts.cache_write * price.cache_write
+    return total / 1_000_000

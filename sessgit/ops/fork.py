@@ -1,0 +1,211 @@
+"""A new session that begins where another one was, and its transcript for the client."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sessgit.agents.claude import cells, folder, home, transcript
+from sessgit.agents.claude.lines import Line
+from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.errors import NotFoundError, SessgitError
+from sessgit.model import canonical
+from sessgit.model import session as sessions
+from sessgit.model.message import Message
+from sessgit.model.session import Origin, Session
+from sessgit.ops.restore import turn_lines
+from sessgit.store import layout
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where to fork: after turn `turn` of a session, which `commit` holds.
+
+    For a fork at a cell, `cell` is its ordinal in the turn or its id, and `base` the commit before the turn's first.
+    """
+
+    session: str
+    turn: int
+    commit: str
+    cell: str = ""
+    base: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the new session shall be: its id, its name or ``""``, the time, and the client's folder if its
+    transcript is to be written."""
+
+    id: str
+    name: str
+    now: float
+    config: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """What `fork` made. `missing` counts secrets that stand replaced in the written file, `dropped_calls` tool
+    calls of a running turn that had no result yet."""
+
+    state: Session
+    commit: str
+    transcript: Path | None
+    missing: int = 0
+    dropped_calls: int = 0
+
+
+def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
+    """Makes a session that begins with the turns of `point`; `head` is the state of the session it leaves.
+
+    The branch is there before the transcript is, so that whatever stops this, `restore` can write the file.
+    """
+    cut = _up_to_cell(store, point) if point.cell else None
+    shared = point.turn - 1 if cut else point.turn
+    stored = [turn_lines(store, point.commit, head, n) for n in range(1, shared + 1)]
+    original, missing = _unredacted(store, head, point, stored)
+    last = [cut.lines] if cut else []
+    prefix = transcript.resumable([*stored, *last], plan.id, plan.name)
+    written = transcript.resumable([*original, *last], plan.id, plan.name)
+    base = point.base if cut else point.commit
+    origin = Origin(
+        point.session,
+        shared,
+        base,
+        prefix=len(written.data),
+        prefix_sha256=hashlib.sha256(prefix.data).hexdigest(),
+        cell=f"{point.turn}.{cut.ordinal}" if cut else "",
+    )
+    target = _target(head, plan)
+    state = replace(_first_state(store, base, cut, plan), origin=origin, transcript=str(target or ""))
+    commit = _commit(store, point, cut, state, int(plan.now))
+    store.repo.move(layout.head(plan.id), None, commit)
+    if target is not None:
+        transcript.write(target, written.data)
+    return Forked(state, commit, target, missing, written.dropped_calls)
+
+
+def resume_command(state: Session, cwd: str) -> str:
+    """The command that continues the session in the client, quoted for a shell, with `cd` where it needs one."""
+    command = f"claude --resume {shlex.quote(state.agent_id)}"
+    if state.project and state.project != cwd:
+        return f"cd {shlex.quote(state.project)} && {command}"
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A turn up to a cell, with all results of the message that the cell belongs to."""
+
+    ordinal: int
+    before: list[Line]
+    body: list[Line]
+
+    @property
+    def lines(self) -> list[bytes]:
+        return [line.raw for line in (*self.before, *self.body)]
+
+
+def _up_to_cell(store: Store, point: Point) -> _Cut:
+    stored = store.lines(point.commit, point.turn)
+    before, body = transcript.parsed(stored.before), transcript.parsed(stored.body)
+    found = cells.describe(body).cells
+    ordinal = next((n for n, cell in enumerate(found, start=1) if point.cell in (cell.id, str(n))), 0)
+    if not ordinal:
+        count = f"{len(found)} cell{'' if len(found) == 1 else 's'}"
+        raise NotFoundError(
+            f"turn {point.turn} has {count}, there is no cell {point.cell}",
+            f"sessgit log {point.session} --cells shows them.",
+        )
+    chosen = found[ordinal - 1]
+    message = chosen.id if chosen.type == "llm_call" else chosen.depends[0]
+    together = [cell for cell in found if cell.id == message or (message in cell.depends[:1] and cell.type == "tool")]
+    return _Cut(ordinal, before, body[: max(n for cell in together for n in cell.lines)])
+
+
+def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Session:
+    """The state of the turns that are taken over, with labels as of then; name and id are the fork's own."""
+    state = store.state(base)
+    if cut is not None:
+        turn = cells.describe(cut.body)
+        state = sessions.after_turn(state, turn, state.turns + 1)
+    moment = canonical.rfc3339(plan.now)
+    return replace(
+        state,
+        id=plan.id,
+        agent_id=plan.id,
+        name=plan.name,
+        description="",
+        title="",
+        state="active",
+        created=moment,
+        updated=moment,
+        ended="",
+        headless=False,
+    )
+
+
+def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, time: int) -> str:
+    """The first commit of the fork; it holds the cut turn, if there is one."""
+    assert state.origin is not None
+    changes: dict[str, tuple[str, bool] | None] = {layout.TAIL: None}
+    address = f"{point.session}@{state.origin.cell or state.origin.turn}"
+    trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
+    if cut is not None:
+        turn = cells.describe(cut.body)
+        changes[layout.turn(point.turn)] = (store.write_folder(folder.files(cut.before, cut.body, turn)), True)
+        trailers += [("Turn", str(point.turn)), ("Prompt", turn.prompt_uuid)]
+    message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
+    return store.write_commit(state.origin.commit, changes, state, message, [state.origin.commit], time)
+
+
+def _target(head: Session, plan: Plan) -> Path | None:
+    """The new transcript's place: beside the one it comes from, else in the client's folder for the project."""
+    if plan.config is None:
+        return None
+    name = f"{plan.id}.jsonl"
+    beside = Path(head.transcript).parent if head.transcript else None
+    if beside is not None and beside.is_dir() and beside.is_relative_to(plan.config / "projects"):
+        return beside / name
+    if not head.project:
+        raise SessgitError(f"it is not known in which folder {head.id} was held", "--no-restore forks without a file.")
+    return home.project_folder(plan.config, head.project) / name
+
+
+def _unredacted(
+    store: Store, head: Session, point: Point, stored: Sequence[list[bytes]]
+) -> tuple[list[list[bytes]], int]:
+    """The turns with the words that the agent's own file still holds, and how many secrets stand replaced."""
+    commits = {store.message(c).number("Turn"): c for c in _turn_commits(store, point.commit)}
+    original, missing = [], 0
+    for number, lines in enumerate(stored, start=1):
+        commit = commits.get(number, "")
+        redacted = store.message(commit).number("Redacted") or 0 if commit else 0
+        own = _original_lines(store, head, commit, lines) if redacted else None
+        missing += redacted if own is None else 0
+        original.append(lines if own is None else own)
+    return original, missing
+
+
+def _turn_commits(store: Store, tip: str) -> list[str]:
+    """The commits from the first turn to `tip`, so that the last one of each turn comes last."""
+    return [commit.id for commit in store.repo.first_parents(tip)][::-1]
+
+
+def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]) -> list[bytes] | None:
+    """The lines as the agent wrote them, if its file still holds them and the proof says that it is they."""
+    message = store.message(commit)
+    if message.get("Session") != head.id or not head.transcript:
+        return None
+    try:
+        with opened(Path(head.transcript)) as file:
+            reader = Reader(file, 0, no_redaction)
+            found = [line for extent in message.extents for line in reader.again(extent)]
+    except SessgitError:
+        return None
+    if store.hmac(line.written + b"\n" for line in found) != message.get("Original-HMAC"):
+        return None
+    return [*lines[: len(lines) - len(found)], *(line.written for line in found)]
