@@ -118,7 +118,7 @@ def test_an_event_is_saved_and_the_recorder_started(place: Place) -> None:
     assert event.suffix == ".json"
     assert event.stat().st_mode & 0o777 == 0o600
     (seen,) = place.starts(1)
-    assert seen["argv"] == ["-I", "-m", "sessgit.recorder", str(place.store)]
+    assert seen["argv"] == ["-P", "-m", "sessgit.recorder", str(place.store)]
     assert seen["cwd"] == "/"
     assert seen["std"] == ["/dev/null"] * 3
     assert seen["ppid"] != os.getpid()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+Granularity = Literal["turn", "cell"]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordConfig:
-    """What is recorded and how. `granularity` is `turn` or `cell`."""
+    """What is recorded and how: a commit for each turn or for each cell, redacted, flushed to the disk."""
 
-    granularity: str = "turn"
+    granularity: Granularity = "turn"
     redact: bool = True
     fsync: bool = True
-    exclude: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

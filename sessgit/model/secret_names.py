@@ -16,15 +16,16 @@ from sessgit.model.secret_rules import HARMLESS_NAMES, NAME_TAIL, STRONG_ENDINGS
 
 _NAME_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _NAME_END = re.compile(
-    rb"(?P<word>passw(?:or)?d|pwd|pass(?:phrase)?|secret|token|key)"
+    rb"(?P<word>passw(?:or)?d|pwd|pass|secret|token|key)"
     + NAME_TAIL.encode("ascii")
     + rb"(?P<sign>=>|:=|={1,3}|:|(?=[ \t\"']))[ \t]{0,8}"
 )
 _QUOTED = re.compile(rb"[rbfuRBFU]{0,2}(?P<quote>\\{0,8}[\"'`])(?P<value>[!#-&(-\[\]-_a-~]{6,512})(?P=quote)")
-_BARE = re.compile(rb"(?P<value>[!%*+./0-9:=?@A-Z^_a-z~-]{6,512})(?=[\s\"'\\,;&)}\]`|#]|\Z)")
+_BARE = re.compile(rb"(?P<value>[!%*+./0-9:=?@A-Z^_a-z~-]{6,512})(?=[\x00-\x20\"'\\,;&)}\]`|#]|\Z)")
 _LITERAL = re.compile(rb"[!-~]{6,512}")
 _SEPARATORS = re.compile(rb"[^A-Za-z0-9]+")
-_PASS = re.compile(rb"(?i)(?:^|[_.-])pass\Z")
+_GLUED = re.compile(rb"\A(?:\\[nrtbf]|[\[;][0-9;]*m|[^A-Za-z0-9_.-])")
+_PASS = re.compile(rb"(?i)_pass\Z")
 _WORD = re.compile(rb"[A-Za-z]*[0-9]{0,4}|[0-9]+")
 _MEMBER = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -38,7 +39,7 @@ _COMMON_PASSWORDS = frozenset(
     b"password pass passwd pwd secret user username root admin guest token test example postgres mysql mongo redis "
     b"rabbitmq localhost hunter changeme string null none true false undefined".split()
 )
-_ABOUT_SECRETS = re.compile(rb"(?i)passw|passphrase|secret|token|key|field|input|label")
+_ABOUT_SECRETS = re.compile(rb"(?i)passw|secret|token|key|field|input|label")
 _SPECIAL = frozenset(b"!@#$%^&*?+=~")
 
 
@@ -65,8 +66,7 @@ def find_assigned(data: bytes) -> Iterator[Assigned]:
     for found in _NAME_END.finditer(data.lower()):
         if found.start() < done:
             continue
-        before = data[max(0, found.start() - 48) : found.start()]
-        name = before[len(before.rstrip(_NAME_BYTES)) :] + data[found.start() : found.end("word")]
+        name = _whole_name(data, found.start(), found.end("word"))
         flag = name.startswith(b"--")
         if not found["sign"] and not flag:
             continue
@@ -120,6 +120,13 @@ def is_password(value: bytes) -> bool:
         return False
     letters, digits, special = _classes(value)
     return letters > 0 and (digits > 0 or special > 0)
+
+
+def _whole_name(data: bytes, start: int, end: int) -> bytes:
+    """The name whose last word is given, without what an escape or a terminal colour glued to its front."""
+    before = data[max(0, start - 48) : start]
+    stem = before.rstrip(_NAME_BYTES)
+    return _GLUED.sub(b"", stem[-1:] + before[len(stem) :] + data[start:end])
 
 
 def _is_token(value: bytes, naming: Naming) -> bool:

@@ -125,14 +125,18 @@ _PRIVATE_KEY = (
     r"(?:[A-Za-z-]{4,20}: [^\r\n\\\[]{1,100}(?:\s|\\+[nr])++)*+(?:[A-Za-z0-9+/=]|[\r\n]\s*+|\\+[nr]\s*+){40,}+)"
 )
 # Told from the middle of a longer run by itself: any of thousands of starts in one would read on to its end.
-_JWT = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}"
+_JWT = (
+    r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=[0-9;\[]m))eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}"
+)
 _URL = r"://[^\s/:@\"'<>\[\]{}\\]{0,64}:(?P<secret>[!#$%&()*+,.0-9:;=?A-Z^_a-z|~-]{3,128})@(?=[A-Za-z0-9_.-])"
 _COOKIE = (
     r"(?i)cookie[\"'\\]{0,3}\s?[:=]\s?[\"'\\]{0,2}(?:[^\s=;\"'\\]{1,64}=[^;\s\"'\\]{0,4096};\s?){0,50}?"
     r"[^\s=;\"'\\]{0,32}(?:sess|sid|auth|token|jwt)[^\s=;\"'\\]{0,32}=(?P<secret>[A-Za-z0-9%._~+/=:-]{16,4096})"
 )
-_CURL = r"(?:-u|--user)[ =]{1,2}[\\\"']{0,2}[^\s:\"'\\]{1,64}:(?P<secret>[^\s\"'\\\[\]<>{}`\x80-\xff]{4,128})"
-_NETRC = r"machine\s+\S{1,128}\s+login\s+\S{1,128}\s+password\s+(?P<secret>[^\s\"'\\\[\]<>{}\x80-\xff]{4,128})"
+_CURL = r"(?:-u|--user)[ =]{1,2}[\\\"']{0,2}[^\s:\"'\\]{1,64}:(?P<secret>[^\s\"'\\\[\]<>{}`\x00-\x20\x7f-\xff]{4,128})"
+_NETRC = (
+    r"machine\s+\S{1,128}\s+login\s+\S{1,128}\s+password\s+(?P<secret>[^\s\"'\\\[\]<>{}`\x00-\x20\x7f-\xff]{4,128})"
+)
 
 # Specific kinds stand before the general ones that would match the same text.
 RULES = (
@@ -289,7 +293,6 @@ VENDORS = (
 STRONG_ENDINGS = (
     ("password", "password"),
     ("passwd", "password"),
-    ("passphrase", "password"),
     ("pwd", "password"),
     ("privatekey", "private-key"),
     ("clientsecret", "client-secret"),

@@ -40,7 +40,7 @@ PROTECTED_KEYS = frozenset(
 _IMAGE_KEYS = frozenset(("data", "base64"))
 _IMAGE_LENGTH = 256
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
-_SHORTEST = 8  # no rule matches a string with fewer bytes between its quotes
+_SHORTEST = 8  # quotes included: no rule matches less
 _LONGEST_NAME = 64
 _MARK = b"[redacted:%s]"
 _PASSES = 8

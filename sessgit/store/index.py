@@ -6,8 +6,9 @@ commit that it knows. A missing, damaged or older one is made anew; where it can
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +76,7 @@ class Index:
     """The index of the store at `path`; `open_store` is called only if something has changed since."""
 
     def __init__(self, path: Path, open_store: Callable[[], Store]) -> None:
-        self._path = path
+        self.path = path
         self._open_store = open_store
         self._db = _open(layout.Beside(path).index)
 
@@ -89,7 +90,7 @@ class Index:
         prefix = layout.HEADS + (session or "")
         wanted = {
             name.removeprefix(layout.HEADS): tip
-            for name, tip in refs.read_all(self._path, prefix).items()
+            for name, tip in refs.read_all(self.path, prefix).items()
             if session is None or layout.session_of(name.removeprefix(layout.HEADS)) == session
         }
         query, arguments = "SELECT name, tip FROM branches", ()
@@ -170,6 +171,17 @@ class Index:
         row = self._db.execute("SELECT name, tip, state FROM branches WHERE name = ?", (name,)).fetchone()
         return _branch(*row) if row else None
 
+    def branches_named(self, names: Sequence[str]) -> list[Branch]:
+        """The branches of these names that there are, by name."""
+        found = (self.branch(name) for name in sorted(names))
+        return [branch for branch in found if branch is not None]
+
+    def holding(self, commit: str) -> tuple[str, int] | None:
+        """The branch and the number of the turn that a commit belongs to, a session's head before others."""
+        query = "SELECT branch, turn FROM turns WHERE instr(commits, ?) ORDER BY instr(branch, '.'), branch LIMIT 1"
+        row = self._db.execute(query, (commit,)).fetchone()
+        return (str(row[0]), int(row[1])) if row else None
+
     def names(self) -> list[tuple[str, str, str, str, str]]:
         """Of each branch its name, the agent's id, the authored name, the title and the project."""
         return self._db.execute("SELECT name, agent_id, authored_name, title, project FROM branches").fetchall()
@@ -246,8 +258,6 @@ def _each(db: sqlite3.Connection, statements: Iterable[str]) -> None:
 
 
 def _branch(name: str, tip: str, state: bytes) -> Branch:
-    import json  # noqa: PLC0415  (sessions that nobody looks at are not decoded)
-
     return Branch(name, tip, sessions.loads(json.loads(state)))
 
 

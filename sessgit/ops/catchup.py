@@ -1,0 +1,72 @@
+"""Recording what a transcript holds because a command asks, hooks or no hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.model import ids
+from sessgit.model.session import Session
+from sessgit.store import cursor as cursors
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+WAIT = 1.0
+"""Seconds that a command waits for a recorder that is at work on the session already."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Whether the store is level with the transcript; if not, why, in words for a person."""
+
+    level: bool
+    why: str = ""
+
+
+def is_level(beside: layout.Beside, session: str, path: Path) -> bool:
+    """Whether the cursor says that the file, as long as it is now, is recorded; a file that is gone is."""
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return True
+    known = cursors.load(beside, session)
+    return known is not None and known.path == str(path) and known.offset == size
+
+
+def catch_up(open_store: Callable[[], Store], index: Index, state: Session, config: Path, granularity: str) -> CaughtUp:
+    """Brings the session level with its transcript; loads no git library where it is level already."""
+    path = Path(state.transcript) if state.transcript else None
+    if path is None or is_level(layout.Beside(index.path), state.id, path):
+        return CaughtUp(True)
+    return record_file(open_store, index, path, state.agent_id, config, granularity)
+
+
+def record_file(
+    open_store: Callable[[], Store], index: Index, path: Path, agent_id: str, config: Path, granularity: str
+) -> CaughtUp:
+    """Records one transcript, waiting a little for its lock."""
+    from sessgit.errors import SessgitError
+    from sessgit.ops.record import Rules, Source, record
+    from sessgit.store import locks
+
+    source = Source(path, agent_id, config)
+    try:
+        store = open_store()
+        with locks.session(store.beside, source.session, WAIT) as held:
+            if not held:
+                return CaughtUp(False, "a recorder is at work on it; what is shown may be older")
+            record(store, index, source, Rules(granularity))
+    except SessgitError as error:
+        return CaughtUp(False, f"its transcript could not be read: {error}")
+    return CaughtUp(True)
+
+
+def unrecorded(config: Path, prefix: str) -> Path | None:
+    """The one transcript of the client whose id starts with `prefix`, if there is just one."""
+    if not prefix or len(prefix) < 4:
+        return None
+    found = [path for path in home.transcripts(config) if path.stem.startswith(prefix)]
+    return found[0] if len({ids.session_id(path.stem) for path in found}) == 1 else None

@@ -1,0 +1,131 @@
+"""Bringing in conversations that nobody recorded while they were held."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.agents.claude.lines import parse
+from sessgit.agents.claude.reader import opened
+from sessgit.errors import SessgitError
+from sessgit.model import ids
+from sessgit.ops import family
+from sessgit.ops.record import Rules, Source, record
+from sessgit.store import locks, maintenance
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_FIRST_LINES = 1 << 20
+_LOCK_WAIT = 30.0
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How many sessions were brought in or grew, how many turns were recorded, how many sessions were level."""
+
+    sessions: int
+    turns: int
+    unchanged: int
+    errors: tuple[Failure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    agent_id: str
+    size: int
+    root: str
+
+
+def run(store: Store, index: Index, paths: Sequence[Path], config: Path, progress: Progress) -> Imported:
+    """Imports the transcripts at `paths` (files, or folders with all below), or all of the client's.
+
+    Parents come before their forks. A file that cannot be read is named in the result and the others go on.
+    """
+    errors: list[Failure] = []
+    files = list(_examined(_found(paths, config), errors))
+    total, done = sum(file.size for file in files), 0
+    live = {client.agent_id for client in home.live_clients(config)}
+    sessions = turns = unchanged = 0
+    for file in _in_order(files):
+        progress(done, total)
+        try:
+            source = Source(file.path, file.agent_id, config, final=file.agent_id not in live)
+            with locks.session(store.beside, source.session, _LOCK_WAIT):
+                result = record(store, index, source, Rules())
+            sessions, unchanged = sessions + result.changed, unchanged + (not result.changed)
+            turns += len(result.turns)
+        except SessgitError as error:
+            errors.append(Failure(file.path, str(error)))
+        done += file.size
+    progress(total, total)
+    if sessions:
+        maintenance.pack(store.path, full=True)
+    return Imported(sessions, turns, unchanged, tuple(errors))
+
+
+def older(config: Path, known: Iterable[str]) -> int:
+    """How many of the client's transcripts belong to no session in `known`."""
+    recorded = set(known)
+    return sum(ids.session_id(path.stem) not in recorded for path in home.transcripts(config))
+
+
+def _found(paths: Sequence[Path], config: Path) -> Iterator[Path]:
+    if not paths:
+        yield from home.transcripts(config)
+    for path in paths:
+        if path.is_dir():
+            folders = sorted(p for p in path.rglob("*") if p.is_dir() and not p.is_symlink() and p.name != "subagents")
+            for folder in [path, *folders]:
+                yield from home.transcripts_in(folder)
+        else:
+            yield path
+
+
+def _examined(paths: Iterable[Path], errors: list[Failure]) -> Iterator[_File]:
+    for path in dict.fromkeys(path.absolute() for path in paths):
+        try:
+            with opened(path) as source:
+                size = source.size
+            root = family.first_prompt(path)
+            yield _File(path, _agent_id(path), size, root)
+        except SessgitError as error:
+            errors.append(Failure(path, str(error)))
+
+
+def _agent_id(path: Path) -> str:
+    """The session's own id: the file's name where that is a uuid, else what its first lines say, else the name."""
+    if _UUID.fullmatch(path.stem):
+        return path.stem
+    with opened(path) as source:
+        first = source.file.read(_FIRST_LINES).split(b"\n")
+    named = (data.get("sessionId") for data in map(parse, first) if data)
+    return next((name for name in named if isinstance(name, str) and name), path.stem)
+
+
+def _in_order(files: Sequence[_File]) -> Iterator[_File]:
+    """Families together, the file that was born first before its copies."""
+    families: dict[str, list[_File]] = {}
+    for file in files:
+        families.setdefault(file.root or str(file.path), []).append(file)
+    for members in families.values():
+        yield from members if len(members) == 1 else sorted(members, key=_birth)
+
+
+def _birth(file: _File) -> tuple[str, tuple[str, ...]]:
+    """A copy stamps its first lines anew; where it does not, the one whose own prompts come first is the parent."""
+    seen = family.outline(file.path)
+    return seen.born, (*seen.times, "9999")

@@ -1,0 +1,175 @@
+"""From an address to the branch and turn that it names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.errors import AmbiguousError, ConflictError, NotFoundError
+from sessgit.model import ids
+from sessgit.model.address import Address
+from sessgit.model.session import Session
+from sessgit.ops import project
+from sessgit.store import layout, refs
+from sessgit.store.index import Branch, Index
+
+SHORTEST_PREFIX = 4
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where and by whom a command was called: the client's folder, the working folder, this process, and the
+    session's id that the client told its children, or ``""``."""
+
+    config: Path
+    cwd: str
+    pid: int
+    told_session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A branch, and a turn of it where the address names one, counted from 1; `guess` says how the current session
+    was found where nobody named it."""
+
+    branch: Branch
+    turn: int | None = None
+    cell: str = ""
+    guess: str = ""
+
+    @property
+    def state(self) -> Session:
+        return self.branch.state
+
+    @property
+    def session(self) -> str:
+        return layout.session_of(self.branch.name)
+
+
+def target(index: Index, address: Address, where: Whereabouts, *, changes: bool = False) -> Target:
+    """What the address names. For a command that `changes` something a doubtful guess is refused.
+
+    Raises NotFoundError with near ones, AmbiguousError with all that match.
+    """
+    guess = ""
+    turn, cell = address.turn, address.cell
+    if address.session:
+        name, tagged = _branch_name(index, address.session, where)
+        turn = tagged if turn is None else turn
+    else:
+        name, guess = current(index, where, changes=changes)
+    branch = index.branch(name)
+    if branch is None:
+        raise NotFoundError(f"no conversation is called “{address.session}”", _near(index, address.session))
+    return Target(branch, _turn_number(branch, turn), cell, guess)
+
+
+def current(index: Index, where: Whereabouts, *, changes: bool = False) -> tuple[str, str]:
+    """The branch of the current session, and how it was guessed, or ``""`` if the client itself told."""
+    if where.told_session:
+        return ids.session_id(where.told_session), ""
+    above = home.client_above(where.config, where.pid)
+    if above is not None:
+        return ids.session_id(above.agent_id), ""
+    here = project.key(where.cwd)
+    live = [c for c in home.live_clients(where.config) if c.cwd and project.key(c.cwd) == here]
+    if changes and len(live) > 1:
+        names = ", ".join(ids.session_id(client.agent_id)[:8] for client in live)
+        raise ConflictError(f"several conversations are open here: {names}", "Name the one that you mean.")
+    known = of_project(index, where.cwd)
+    if not known:
+        raise NotFoundError(
+            "no conversation of this project is recorded",
+            "sessgit ls --all shows those of other projects, sessgit import brings in older ones.",
+        )
+    latest = max(known, key=lambda branch: branch.state.updated)
+    return latest.name, f"{latest.name[:8]} is the conversation of this project written last"
+
+
+def of_project(index: Index, cwd: str) -> list[Branch]:
+    """The sessions whose project is that of a folder."""
+    here = project.key(cwd)
+    same = cache(lambda folder: project.key(folder) == here)
+    names = [name for name, *_, folder in index.names() if not layout.is_rewound(name) and folder and same(folder)]
+    return index.branches_named(names)
+
+
+def _branch_name(index: Index, text: str, where: Whereabouts) -> tuple[str, int | None]:
+    """The branch that a word names, and the turn if the word is a tag or a commit."""
+    if index.branch(text) is not None:
+        return text, None
+    rows = index.names()
+    heads = [row for row in rows if not layout.is_rewound(row[0])]
+    by_agent = [name for name, agent_id, *_ in heads if agent_id == text]
+    if by_agent:
+        return by_agent[0], None
+    here = project.key(where.cwd)
+    named = [row for row in heads if row[2] == text]
+    named = [row for row in named if project.key(row[4]) == here] or named
+    if named:
+        return _only(text, (row[0] for row in named), index), None
+    titled = [name for name, _, _, title, _ in heads if title == text]
+    if len(titled) == 1:
+        return titled[0], None
+    if len(text) >= SHORTEST_PREFIX:
+        for group in (heads, rows):
+            matches = [name for name, *_ in group if name.startswith(text)]
+            if matches:
+                return _only(text, matches, index), None
+    return _tag_or_commit(index, text)
+
+
+def _tag_or_commit(index: Index, text: str) -> tuple[str, int | None]:
+    commit: str | None = text if _COMMIT.fullmatch(text) else refs.read(index.path, layout.TAGS + text)
+    found = index.holding(commit) if commit else None
+    if found is None:
+        raise NotFoundError(f"no conversation starts with “{text}”", _near(index, text))
+    return found
+
+
+def _only(text: str, names: Iterable[str], index: Index) -> str:
+    found = sorted(names)
+    if len(found) == 1:
+        return found[0]
+    lines = [f"{name}  {_title(index, name)}" for name in found]
+    raise AmbiguousError(f"“{text}” fits {len(found)} conversations:\n  " + "\n  ".join(lines), "Give more of the id.")
+
+
+def _title(index: Index, name: str) -> str:
+    branch = index.branch(name)
+    return title(branch.state) if branch else ""
+
+
+def title(state: Session) -> str:
+    """What a person calls the session: its name, else the client's title, else its first prompt."""
+    return state.name or state.title or state.first_prompt or "(no prompt yet)"
+
+
+def _near(index: Index, text: str) -> str:
+    rows = [row for row in index.names() if not layout.is_rewound(row[0])]
+    words = {name[:8]: name for name, *_ in rows} | {row[2]: row[0] for row in rows if row[2]}
+    close = difflib.get_close_matches(text, words, n=3, cutoff=0.4)
+    close += [word for word in words if text and (text in word or word[:1] == text[:1]) and word not in close]
+    if not close:
+        return "sessgit ls --all shows all conversations."
+    shown = dict.fromkeys(words[word] for word in close)
+    return "near ones: " + ", ".join(f"{name[:8]} ({_title(index, name)[:40]})" for name in list(shown)[:3])
+
+
+def _turn_number(branch: Branch, turn: int | None) -> int | None:
+    """The turn counted from 1, checked against how many there are; 0 is the start."""
+    if turn is None:
+        return None
+    count = branch.state.turns
+    number = count + 1 + turn if turn < 0 else turn
+    if not 0 <= number <= count:
+        name = branch.name[:8]
+        turns = f"{count} turn{'' if count == 1 else 's'}"
+        raise NotFoundError(f"{name} has {turns}, there is no turn {turn}", f"sessgit log {name} shows them.")
+    return number

@@ -1,0 +1,94 @@
+"""Sessions and turns as they are shown: computed on reading, with the keys that programs rely on.
+
+The keys of `session_json` and `turn_json` are a contract: they are only ever added to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sessgit.agents.claude import cells, transcript
+from sessgit.model import canonical, prices
+from sessgit.model.config import Price
+from sessgit.model.session import Session
+from sessgit.model.turn import Tokens, Turn
+from sessgit.store.index import Branch, Row
+from sessgit.store.store import Store
+
+Prices = Mapping[str, Price]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A turn as its commits tell it and as its lines say."""
+
+    row: Row
+    told: Turn
+
+
+def read_turn(store: Store, tip: str, row: Row) -> TurnView:
+    """The turn with what its lines say, as the branch with the tip `tip` holds it."""
+    stored = store.lines(tip, row.turn)
+    return TurnView(row, cells.describe(transcript.parsed(stored.body)))
+
+
+def cost(state: Session, overrides: Prices) -> float | None:
+    return prices.cost(state.tokens, overrides)
+
+
+def total(state: Session) -> Tokens:
+    return sum(state.tokens.values(), Tokens())
+
+
+def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
+    """The session as `ls --json` and `log --json` give it; times are RFC 3339 in UTC or null."""
+    state = branch.state
+    price = cost(state, overrides)
+    return {
+        "id": branch.name,
+        "agent_id": state.agent_id,
+        "name": state.name,
+        "title": state.title,
+        "first_prompt": state.first_prompt,
+        "agent": state.agent,
+        "project": state.project,
+        "git_branch": state.git_branch,
+        "created": state.created or None,
+        "updated": state.updated or None,
+        "turns": state.turns,
+        "messages": state.messages,
+        "state": state.state,
+        "stage": state.stage,
+        "labels": list(state.labels),
+        "description": state.description,
+        "headless": state.headless,
+        "parent": state.origin.session if state.origin else None,
+        "fork_turn": state.origin.turn if state.origin else None,
+        "tokens": total(state).as_json(),
+        "cost_usd": None if price is None else round(price, 6),
+    }
+
+
+def turn_json(view: TurnView, overrides: Prices) -> dict[str, Any]:
+    """The turn as `log --json` and `diff --json` give it."""
+    row, told = view.row, view.told
+    price = prices.cost(told.tokens, overrides)
+    return {
+        "turn": row.turn,
+        "branch": row.branch,
+        "commit": row.commit,
+        "commits": list(row.commits),
+        "event": row.message.get("Event"),
+        "time": told.time or canonical.rfc3339(row.time),
+        "prompt": told.prompt,
+        "prompt_uuid": row.prompt,
+        "answer": told.answer,
+        "model": told.model or None,
+        "tools": told.tools,
+        "cells": [cell.as_json() for cell in told.cells],
+        "files": list(told.files),
+        "tokens": told.total.as_json(),
+        "cost_usd": None if price is None else round(price, 6),
+    }

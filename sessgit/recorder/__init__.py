@@ -1,0 +1,1 @@
+"""The detached process that records what the hooks' events tell of."""

@@ -1,0 +1,52 @@
+"""Drains the spool of one store: `python -m sessgit.recorder STORE`, started by the stub, never by a person.
+
+It prints nothing and nobody waits for it. What goes wrong is written to the store's log. It imports little until
+it knows that it is the one to do the work: of a burst of events most recorders leave at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from sessgit.store import log, spool
+from sessgit.store.layout import Beside
+
+LONGEST = 60
+"""Seconds after which a recorder ends, whatever it does: objects come first and the ref last, so nothing is torn."""
+
+
+def main(store: Path) -> None:
+    _detach()
+    beside = Beside(store)
+    if not spool.claim_waiting(beside.spool, time.time()):
+        return
+    try:
+        from sessgit.recorder import drain
+    finally:
+        # From here on the spool is read: an event that comes later must start a recorder of its own.
+        spool.release_waiting(beside.spool)
+    home = Path(os.environ.get("HOME") or "/")
+    config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    drain.run(store, config, {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "LANG", "TMPDIR")})
+
+
+def _detach() -> None:
+    """A process session of its own, no inherited files, and an end."""
+    with suppress(OSError):  # where it leads a process session already
+        os.setsid()
+    os.closerange(3, 256)
+    os.umask(0o077)
+    signal.alarm(LONGEST)
+
+
+if __name__ == "__main__":
+    _store = Path(sys.argv[1])
+    try:
+        main(_store)
+    except Exception as error:
+        log.write(Beside(_store).log, time.time(), f"recorder: {type(error).__name__}: {error}")

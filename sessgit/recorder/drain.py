@@ -1,0 +1,102 @@
+"""Recording what waits in the spool, session by session, until nothing waits that nobody else works on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from sessgit.agents.claude import flush, home
+from sessgit.errors import SessgitError
+from sessgit.model import ids
+from sessgit.model.config import Config
+from sessgit.ops import project
+from sessgit.ops.record import Rules, Source, record
+from sessgit.store import cursor as cursors
+from sessgit.store import locks, log, maintenance, settings, spool
+from sessgit.store.index import Index
+from sessgit.store.layout import Beside
+from sessgit.store.spool import Event, Unreadable
+from sessgit.store.store import Store
+
+_WAITING = ("Stop", "PostToolUse")
+"""The events at which the transcript is not yet written as far as the event tells."""
+
+
+def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
+    """Records every event that waits; an event whose session someone else works on is left to them.
+
+    Whoever lets go of a session's lock reads the spool again: an event that came meanwhile found the lock held,
+    and its own recorder has left.
+    """
+    beside = Beside(store_path)
+    config = settings.load(beside)
+    store = Store(store_path, fsync=config.record.fsync)
+    index = Index(store_path, lambda: store)
+    drain = _Drain(store, index, config, config_folder, env)
+    try:
+        while drain.once():
+            pass
+        with locks.session(beside, "maintenance") as held:
+            if held:
+                maintenance.pack(store_path)
+    finally:
+        index.close()
+
+
+class _Drain:
+    def __init__(self, store: Store, index: Index, config: Config, folder: Path, env: dict[str, str]) -> None:
+        self.store, self.index, self.config, self.folder, self.env = store, index, config, folder, env
+
+    def once(self) -> bool:
+        """Works on all that waits; False where nothing could be done."""
+        events = spool.waiting(self.store.beside.spool, time.time())
+        progress = False
+        for event in events:
+            if isinstance(event, Unreadable):
+                self._log(f"an event that cannot be read: {event.why}")
+                progress |= spool.discard(event)
+        by_file: dict[str, list[Event]] = {}
+        for event in events:
+            if isinstance(event, Event):
+                by_file.setdefault(event.transcript_path, []).append(event)
+        for path, group in by_file.items():
+            progress |= self._session(Path(path), group)
+        return progress
+
+    def _session(self, path: Path, events: Sequence[Event]) -> bool:
+        if not home.is_transcript(self.folder, path):
+            if path.exists():
+                self._log(f"{events[-1].name} names a transcript that lies elsewhere: {path}")
+            # A transcript that is not there yet is recorded at the next event.
+            return _discard(events)
+        with locks.session(self.store.beside, ids.session_id(path.stem)) as held:
+            if not held:
+                return False
+            try:
+                self._record(path, events)
+            except SessgitError as error:
+                self._log(f"{path.stem}: {error}")
+            except Exception as error:
+                self._log(f"{path.stem}: a bug: {type(error).__name__}: {error}")
+            return _discard(events)
+
+    def _record(self, path: Path, events: Sequence[Event]) -> None:
+        last = events[-1]
+        stops = [event for event in events if event.name in _WAITING]
+        head = project.head(last.cwd, self.env) if last.cwd and stops else ""
+        if stops:
+            known = cursors.load(self.store.beside, ids.session_id(path.stem))
+            flush.wait(path, known.offset if known else 0, stops[-1].last_assistant_message, stops[-1].received)
+        final = last.name == "SessionEnd"
+        source = Source(path, path.stem, self.folder, final=final, live=True, head=head)
+        record(self.store, self.index, source, Rules(self.config.record.granularity, self.config.record.redact))
+
+    def _log(self, message: str) -> None:
+        log.write(self.store.beside.log, time.time(), message)
+
+
+def _discard(events: Sequence[Event]) -> bool:
+    """Whether all are gone: one that stays would be worked on for ever."""
+    gone = [spool.discard(event) for event in events]
+    return all(gone)

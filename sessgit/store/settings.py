@@ -1,0 +1,54 @@
+"""The store's settings file, `config.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+from sessgit.errors import StoreError, UsageError
+from sessgit.model.config import Config
+from sessgit.store.layout import Beside
+from sessgit.store.store import write_private
+
+
+def load(beside: Beside) -> Config:
+    """The settings, or the defaults where there is no file; raises UsageError where the file says nonsense."""
+    document = read(beside)
+    if not document:
+        return Config()
+    # Loaded only where someone changed a setting: it costs as much as the rest of a command.
+    from sessgit.model import schema
+
+    return schema.config(document, str(beside.config))
+
+
+def read(beside: Beside) -> dict[str, Any]:
+    """The document as it stands in the file."""
+    try:
+        return tomllib.loads(beside.config.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise StoreError(f"cannot read {beside.config}: {error}") from error
+    except ValueError as error:
+        raise UsageError(f"{beside.config} is not TOML: {error}") from error
+
+
+def change(beside: Beside, key: str, value: object | None) -> None:
+    """Sets one dotted key, or takes it out where `value` is None; the rest of the file, comments too, stays."""
+    import tomlkit
+
+    from sessgit.model import schema
+
+    text = beside.config.read_text("utf-8") if beside.config.exists() else ""
+    document = tomlkit.parse(text)
+    *above, last = key.split(".")
+    table: Any = document
+    for name in above:
+        table = table.setdefault(name, tomlkit.table())
+    if value is None:
+        table.pop(last, None)
+    else:
+        table[last] = value
+    schema.config(document.unwrap(), str(beside.config))
+    write_private(beside.config, tomlkit.dumps(document).encode())
