@@ -7,6 +7,7 @@ A pass that finds a ref moved by someone else starts again from what is there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from sessgit.agents.claude import cells, sidefiles
 from sessgit.agents.claude import lines as transcript_lines
 from sessgit.agents.claude.cutter import Cutter, Node
 from sessgit.agents.claude.facts import Facts
-from sessgit.agents.claude.lines import Line
+from sessgit.agents.claude.lines import Line, is_prompt
 from sessgit.agents.claude.reader import Opened, Reader, Redact, no_redaction, opened
 from sessgit.agents.claude.sidefiles import Subagents
 from sessgit.errors import MovedError, StoreError
@@ -39,8 +40,9 @@ class Source:
     """A transcript and what is known of it besides its lines.
 
     `final` says that the agent has let go of the file, so that its last lines are recorded too; `live` that the
-    agent is at work now, so that plan, todos and tasks are those of its last turn; `head` is the project's own
-    commit; `config` the agent's folder.
+    agent is at work now, so that plan, todos and tasks are those of its last turn; `prompting` that a prompt has only
+    just been given, which is then left to the next pass; `head` is the project's own commit; `config` the agent's
+    folder.
     """
 
     path: Path
@@ -48,6 +50,7 @@ class Source:
     config: Path
     final: bool = False
     live: bool = False
+    prompting: bool = False
     head: str = ""
 
     @property
@@ -101,12 +104,12 @@ class _Pass:
 
     def run(self) -> Result:
         cutter = self._resume() or self._from_the_start()
-        for line in self.reader.lines():
+        for line in self._lines():
             self.facts.note(line)
             cutter.feed(line)
             while cutter.finished:
                 self._write(cutter, cutter.finished.pop(0))
-        if not self.old_head and not self.reader.offset and not (self.source.final and self.reader.torn):
+        if not self.old_head and cutter.head is None and not (self.source.final and self.file.size):
             return Result(self.session)
         for node in [*cutter.rewound.values(), cutter.head]:
             if node is not None and node.grown:
@@ -116,6 +119,28 @@ class _Pass:
         self._move(tips)
         self._remember(cutter, tips)
         return Result(self.session, tuple(self.written), tips != self.tips, tips[self.session])
+
+    def _lines(self) -> Iterator[Line]:
+        """The lines that the file holds; a prompt that nothing was done about is left for later where it is new.
+
+        Else a turn would be committed twice, once with its prompt alone.
+        """
+        if not self.source.prompting:
+            yield from self.reader.lines()
+            return
+        held: list[Line] = []
+        for line in self.reader.lines():
+            if is_prompt(line):
+                yield from held
+                held = [line]
+            elif held and not line.is_work:
+                held.append(line)
+            else:
+                yield from held
+                yield line
+                held = []
+        if held:
+            self.reader.offset = held[0].extent.offset
 
     # Where to begin
 

@@ -19,6 +19,8 @@ from sessgit.store.layout import Beside
 from sessgit.store.spool import Event, Unreadable
 from sessgit.store.store import Store
 
+_PROMPTING = ("SessionStart", "UserPromptSubmit")
+"""The events at which the last prompt, if it is in the transcript already, has only just been given."""
 _WAITING = ("Stop", "PostToolUse")
 """The events at which the transcript is not yet written as far as the event tells."""
 
@@ -89,7 +91,8 @@ class _Drain:
             known = cursors.load(self.store.beside, ids.session_id(path.stem))
             flush.wait(path, known.offset if known else 0, stops[-1].last_assistant_message, stops[-1].received)
         final = last.name == "SessionEnd"
-        source = Source(path, path.stem, self.folder, final=final, live=True, head=head)
+        prompting = all(event.name in _PROMPTING for event in events)
+        source = Source(path, path.stem, self.folder, final=final, live=True, prompting=prompting, head=head)
         record(self.store, self.index, source, Rules(self.config.record.granularity, self.config.record.redact))
 
     def _log(self, message: str) -> None:

@@ -1,0 +1,76 @@
+"""Every test is sealed: a home, a git configuration, a clock zone and an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from sessgit.store import store as stores
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+# A function-scoped fixture stays the same for all examples of a test; those that need fresh folders make them.
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
+settings.register_profile("default", max_examples=60, **_COMMON)
+settings.register_profile("ci", max_examples=60, derandomize=True, **_COMMON)
+settings.register_profile("long", max_examples=2000, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+
+_FOREIGN = ("CLAUDE", "SESSGIT_", "ANTHROPIC_", "GIT_", "XDG_")
+_OURS = ("SESSGIT_TEST_",)
+
+Git = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def seal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The sealed home; nothing of the person who runs the tests is read or written."""
+    home = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(_FOREIGN) and not name.startswith(_OURS):
+            monkeypatch.delenv(name)
+    for name, value in {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "XDG_DATA_HOME": str(home / ".local" / "share"),
+        "XDG_STATE_HOME": str(home / ".local" / "state"),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+    }.items():
+        monkeypatch.setenv(name, value)
+    mask = os.umask(0o022)
+    yield home
+    os.umask(mask)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    stores.create(tmp_path / "store")
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def index(store: Store) -> Iterator[Index]:
+    found = Index(store.path, lambda: store)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def git(store: Store) -> Git:
+    """Plain git in the store: `git("log", "--oneline", "main")` is what it prints."""
+    return lambda *arguments: run_git(store.path, *arguments)
+
+
+def run_git(path: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(path), *arguments], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
