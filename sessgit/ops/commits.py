@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.cutter import Node
@@ -23,7 +24,7 @@ from sessgit.store.store import Store, join_lines
 Changes = Mapping[str, tuple[str, bool] | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Content:
     """What a turn's commit holds: its lines, and the files beside them by path in its folder."""
 
@@ -34,10 +35,15 @@ class Content:
     """False for a commit of one cell, after which the same turn goes on."""
     project_head: str = ""
 
+    @cached_property
+    def told(self) -> Turn:
+        """What the lines say."""
+        return cells.describe(self.body)
+
 
 def turn(store: Store, on: str, node: Node, content: Content, state: Session, changes: Changes) -> str:
     """The commit of a turn, or of a turn so far, on the commit `on`."""
-    told = cells.describe(content.body)
+    told = content.told
     kept = _side_entries(store, node) if node.commit else {}
     files = folder.files(content.before, content.body, told)
     tree = store.write_folder({**files, **content.side}, kept)

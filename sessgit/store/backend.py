@@ -17,8 +17,13 @@ from pygit2.enums import FileMode, ObjectType, Option, SortMode
 from sessgit.errors import MovedError, NotFoundError, StoreError
 
 AUTHOR = ("sessgit", "sessgit@localhost")
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
+
+
+Entry = tuple[str, bool]
+"""An object's id and whether it is a tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +61,29 @@ class Repository:
         with _translated("cannot write to the store"):
             return str(self._repo.create_blob(data))
 
-    def write_tree(self, entries: Mapping[str, tuple[str, bool]]) -> str:
-        """A tree of `name: (object id, is a tree)`."""
-        self.written += 1
-        with _translated("cannot write to the store"):
-            builder = self._repo.TreeBuilder()
-            for name, (oid, is_tree) in entries.items():
-                builder.insert(name, oid, FileMode.TREE if is_tree else FileMode.BLOB)
-            return str(builder.write())
-
-    def edit_tree(self, base: str | None, changes: Mapping[str, tuple[str, bool] | None]) -> str:
+    def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
         """The tree `base` with each path replaced by an object, or taken out; folders left empty go too."""
-        nested: dict[str, dict[str, tuple[str, bool] | None]] = {}
-        direct: dict[str, tuple[str, bool] | None] = {}
+        nested: dict[str, dict[str, Entry | None]] = {}
+        direct: dict[str, Entry | None] = {}
         for path, value in changes.items():
             name, _, rest = path.partition("/")
             if rest:
                 nested.setdefault(name, {})[rest] = value
             else:
                 direct[name] = value
-        entries = self.tree(base) if base else {}
         for name, inner in nested.items():
-            below = entries.get(name)
+            below = self.entry(base, name) if base else None
             oid = self.edit_tree(below[0] if below and below[1] else None, inner)
-            direct[name] = (oid, True) if self.tree(oid) else None
-        for name, value in direct.items():
-            if value is None:
-                entries.pop(name, None)
-            else:
-                entries[name] = value
-        return self.write_tree(entries)
+            direct[name] = (oid, True) if oid != _EMPTY_TREE else None
+        self.written += 1
+        with _translated("cannot write to the store"):
+            builder = self._repo.TreeBuilder(base) if base else self._repo.TreeBuilder()
+            for name, value in direct.items():
+                if value is not None:
+                    builder.insert(name, value[0], FileMode.TREE if value[1] else FileMode.BLOB)
+                elif builder.get(name) is not None:
+                    builder.remove(name)
+            return str(builder.write())
 
     def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
         """A commit that no ref points to yet; author and committer date are `time`, in UTC."""
@@ -94,22 +92,22 @@ class Repository:
         with _translated("cannot write to the store"):
             return str(self._repo.create_commit(None, who, who, message, tree, list(parents)))
 
-    def tree(self, oid: str) -> dict[str, tuple[str, bool]]:
+    def tree(self, oid: str) -> dict[str, Entry]:
         """The entries of a tree as `name: (object id, is a tree)`."""
         found = self._object(oid)
         if not isinstance(found, pygit2.Tree):
             raise StoreError(f"object {oid} is not a tree")
         return {str(e.name): (str(e.id), e.type == ObjectType.TREE) for e in found}
 
-    def files(self, tree: str, prefix: str = "") -> dict[str, tuple[str, bool]]:
+    def files(self, tree: str, prefix: str = "") -> dict[str, Entry]:
         """Every file below a tree by its path, in the form that `edit_tree` takes."""
-        out: dict[str, tuple[str, bool]] = {}
+        out: dict[str, Entry] = {}
         for name, (oid, is_tree) in self.tree(tree).items():
             path = f"{prefix}/{name}" if prefix else name
             out |= self.files(oid, path) if is_tree else {path: (oid, False)}
         return out
 
-    def entry(self, tree: str, path: str) -> tuple[str, bool] | None:
+    def entry(self, tree: str, path: str) -> Entry | None:
         """The object at a path below a tree and whether it is a tree, or None."""
         found = self._object(tree)
         if not isinstance(found, pygit2.Tree):

@@ -25,7 +25,8 @@ CACHE_VARIABLE = "SESSGIT_TEST_CLIENT_CACHE"
 INSTALL_SECONDS = 600
 API_KEY = "sk-ant-dummy-key-of-the-client-tests"
 # Tools run without asking, also as root: IS_SANDBOX is what the client wants to hear for that.
-UNASKED = ("--permission-mode", "bypassPermissions")
+# The tasks are off in newer ones unless they are named.
+UNASKED = ("--permission-mode", "bypassPermissions", "--allowedTools=TaskCreate,TaskUpdate")
 
 
 class UnavailableError(Exception):

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from clients import kill
-from conftest import World
 from model_server import prompts
+from world import World
 
 pytestmark = pytest.mark.client
 
@@ -126,10 +126,13 @@ def test_kill_in_a_tool_leaves_the_call_without_its_result(world: World) -> None
 
 def test_subagent_tasks_and_thinking(world: World) -> None:
     session_id = world.run("agent: bash: echo from below").session_id
+    world.run("tasks: one", resume=session_id)
     world.run("think: well ;; bash: echo on", resume=session_id)
 
     assert {r.kind for r in world.model.requests if r.prompt == "bash: echo from below"} == {"subagent"}
     assert ("assistant", "[Agent bash: echo from below]") in world.model.conversation()
+    tasks = world.model.conversation().index(("assistant", "[Tasks one]"))
+    assert world.model.conversation()[tasks + 1] == ("user", "[Tasks: ok]")
     assert "thinking" in world.transcript(session_id).read_text()
     found = [path.name for path in (world.home / ".claude" / "projects").rglob("agent-*.jsonl")]
     assert found

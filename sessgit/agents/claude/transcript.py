@@ -1,8 +1,9 @@
 """Turns into a transcript that every version of the client resumes.
 
 What is needed was measured with three of them: one linear chain of unique uuids, no call without its result at the
-end, and a last `last-prompt` that names the leaf. Blocks stay whole and unchanged; of a line only its session's id
-and, where its parent was left out, its `parentUuid` are replaced.
+end, a last `last-prompt` that names the leaf, and a leaf that is later than every other line: 2.0 takes the newest
+line for the leaf, and of two in the same millisecond the first. Blocks stay whole and unchanged; of a line only its
+session's id, where its parent was left out its `parentUuid`, and of the leaf, if need be, its time are replaced.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ class _Writer:
         self._out: list[bytes] = []
         self._emitted: set[str] = set()
         self._relinked: dict[str, str] = {}
-        self._leaf = self._prompt = self._latest = self._leaf_time = ""
+        self._leaf = self._prompt = ""
+        self._times: list[float] = []
+        self._leaf_at = self._leaf_time = 0
 
     def turn(self, lines: Sequence[Line]) -> None:
         for line in lines:
@@ -94,6 +97,7 @@ class _Writer:
                 self._chain(line)
 
     def finish(self, title: str) -> Written:
+        self._make_leaf_latest()
         if title:
             self._append({"type": "custom-title", "customTitle": title, "sessionId": self.agent_id})
         if self._leaf:
@@ -110,10 +114,10 @@ class _Writer:
             return
         self._out.append(self._own(line, parent))
         self._emitted.add(line.uuid)
-        time = line.text("timestamp")
-        self._latest = max(self._latest, time)
+        self._times.append(canonical.seconds(line.text("timestamp")) or 0.0)
         if line.type in BODY_TYPES:
-            self._leaf, self._leaf_time = line.uuid, time
+            self._leaf, self._leaf_at = line.uuid, len(self._out) - 1
+            self._leaf_time = len(self._times) - 1
         if is_prompt(line):
             self._prompt = display_prompt(said(line))
 
@@ -125,6 +129,16 @@ class _Writer:
         if not parent or parent in self._emitted:
             return parent
         return self._leaf if line.type in ("user", "assistant") else None
+
+    def _make_leaf_latest(self) -> None:
+        if not self._leaf:
+            return
+        own = self._times.pop(self._leaf_time)
+        latest = max(self._times, default=0.0)
+        if own <= latest:
+            raw = self._out[self._leaf_at]
+            old = json.loads(raw).get("timestamp", "")
+            self._out[self._leaf_at] = _replaced(raw, "timestamp", old, canonical.rfc3339(latest + 0.001))
 
     def _leave_out(self, line: Line) -> None:
         if line.uuid and line.uuid not in self._emitted:
@@ -152,7 +166,7 @@ def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
     value = jsonscan.encode(new) if new else b"null"
     token = name + b":" + jsonscan.encode(old)
     if token in raw:
-        return raw.replace(token, name + b":" + value, 1 if key == "parentUuid" else -1)
+        return raw.replace(token, name + b":" + value, 1 if key != "sessionId" else -1)
     document = json.loads(raw)
     document[key] = new or None
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

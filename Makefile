@@ -1,0 +1,49 @@
+# Everything runs in a virtual environment of its own: `make try` and `make test` need nothing but Python, git and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help try test test-client check bench format clean
+
+help:
+	@echo "make try          record an example conversation in a throw-away place and look at it"
+	@echo "make test         all tests but those with the real client"
+	@echo "make test-client  the tests with the real client, which npm installs into a cache folder"
+	@echo "make check        ruff, mypy and the guard of the layers"
+	@echo "make bench        how fast it is, as ratios within one run"
+	@echo "make format       ruff, formatting and safe fixes"
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "sessgit needs Python 3.11 or later: make PYTHON=python3.12 …"; exit 1; }
+	@command -v git >/dev/null || { echo "sessgit needs git 2.30 or later"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+try: $(READY)
+	@$(BIN)/python examples/try.py
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+test-client: $(READY)
+	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client -n 2 --dist loadgroup
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layers.py
+
+bench: $(READY)
+	@$(BIN)/python bench/run.py
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist
