@@ -25,11 +25,8 @@ def main(store: Path) -> None:
     beside = Beside(store)
     if not spool.claim_waiting(beside.spool, time.time()):
         return
-    try:
-        from sessgit.recorder import drain
-    finally:
-        # From here on the spool is read: an event that comes later must start a recorder of its own.
-        spool.release_waiting(beside.spool)
+    from sessgit.recorder import drain
+
     home = Path(os.environ.get("HOME") or "/")
     config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
     drain.run(store, config, {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "LANG", "TMPDIR")})
@@ -50,3 +47,6 @@ if __name__ == "__main__":
         main(_store)
     except Exception as error:
         log.write(Beside(_store).log, time.time(), f"recorder: {type(error).__name__}: {error}")
+        spool.release_waiting(Beside(_store).spool)
+    # At once: whoever sees this process still alive may take it for one that has yet to read the spool.
+    os._exit(0)

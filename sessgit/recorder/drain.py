@@ -52,6 +52,8 @@ class _Drain:
 
     def once(self) -> bool:
         """Works on all that waits; False where nothing could be done."""
+        # Before reading, each time: an event that is saved from here on starts a recorder of its own.
+        spool.release_waiting(self.store.beside.spool)
         events = spool.waiting(self.store.beside.spool, time.time())
         progress = False
         for event in events:

@@ -138,7 +138,7 @@ class _Writer:
         if own <= latest:
             raw = self._out[self._leaf_at]
             old = json.loads(raw).get("timestamp", "")
-            self._out[self._leaf_at] = _replaced(raw, "timestamp", old, canonical.rfc3339(latest + 0.001))
+            self._out[self._leaf_at] = _replaced(raw, "timestamp", old, canonical.rfc3339(latest + 0.0015))
 
     def _leave_out(self, line: Line) -> None:
         if line.uuid and line.uuid not in self._emitted:

@@ -1,0 +1,135 @@
+"""The program `sessgit`: its commands by name, and what becomes of an error."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from sessgit import __version__
+from sessgit.errors import SessgitError, StoreError, UsageError
+from sessgit.ui import render
+
+COMMANDS = (
+    "install", "uninstall", "import", "ls", "log", "diff", "fork", "resume", "restore", "status", "config", "id",
+)  # fmt: skip
+
+GIT_VERBS = {
+    "add": "Nothing needs to be added: every turn is recorded by itself. sessgit status tells how that goes.",
+    "blame": "sessgit log --json says for each turn which files it touched; sessgit diff compares two conversations.",
+    "branch": "sessgit fork makes a branch of a conversation, sessgit ls shows all of them.",
+    "checkout": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
+    "cherry-pick": "sessgit fork ID --at N begins anew from a turn; nothing takes single turns over.",
+    "clone": "sessgit import brings in conversations; the store is a git repository, which git itself can clone.",
+    "commit": "Every turn is a commit already. sessgit status tells whether recording is on.",
+    "init": "sessgit install makes a store and records from now on.",
+    "rebase": "What is recorded is never rewritten. sessgit fork ID --at N begins anew from a turn.",
+    "reset": "sessgit fork ID --at N goes back to a turn and loses nothing.",
+    "show": "sessgit log ID@N shows a conversation up to a turn, with --json all that is known of it.",
+    "stash": "Nothing is ever lost: sessgit fork ID --at N begins anew from a turn, the rest stays.",
+    "switch": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
+}
+
+EPILOG = """\
+\b
+ADDRESS is SESSION[@TURN[.CELL]]: an id or four letters of it, a name, a title,
+a tag; @7 or nothing is the current session, A@-1 the last turn of A.
+
+\b
+Exit codes: 0 ok, 1 user error, 2 usage, 3 conflict, 4 not found, 5 the store
+is newer than this program, 6 a check found damage, 7 the store cannot be read
+or written, 70 a bug.
+"""
+
+_BUG = 70
+
+
+class _Commands(TyperGroup):
+    """The table of commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"sessgit.ui.commands.{cmd_name.replace('import', 'import_')}")
+        one = typer.Typer(add_completion=False, rich_markup_mode=None)
+        one.command(cmd_name)(module.run)
+        return typer.main.get_command(one)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name in GIT_VERBS:
+            raise UsageError(f"sessgit has no “{name}”.", GIT_VERBS[name])
+        if name not in COMMANDS:
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            raise UsageError(
+                f"there is no command “{name}”.",
+                f"Did you mean sessgit {near[0]}?" if near else "sessgit --help shows all commands.",
+            )
+        return super().resolve_command(ctx, args)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        render.write(f"sessgit {__version__}\n")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=_Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    no_args_is_help=False,
+    epilog=EPILOG,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _program(
+    ctx: typer.Context,
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    """Version control for conversations with Claude Code: every turn a commit, every fork a branch."""
+    if ctx.invoked_subcommand is None:
+        render.write(ctx.get_help() + "\n")
+
+
+def main() -> NoReturn:
+    """Runs the command that the arguments name, and exits."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        typer.main.get_command(app)(prog_name="sessgit")
+    except SessgitError as error:
+        render.error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        _unexpected(error)
+    sys.exit(0)
+
+
+def _unexpected(error: Exception) -> NoReturn:
+    """What no part of the program expected: the disk's fault, the index's, or a bug."""
+    if os.environ.get("SESSGIT_DEBUG") == "1":
+        raise error
+    if isinstance(error, OSError) or type(error).__module__ == "sqlite3":
+        render.error(StoreError(f"{type(error).__name__}: {error}", "SESSGIT_DEBUG=1 shows where it happened."))
+        sys.exit(StoreError.exit_code)
+    problem = SessgitError(
+        f"a bug in sessgit {__version__}: {type(error).__name__}: {error}",
+        "Run it again with SESSGIT_DEBUG=1 and report what it prints.",
+    )
+    render.error(problem)
+    sys.exit(_BUG)

@@ -1,0 +1,66 @@
+"""`sessgit config`: the settings of the store."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Annotated
+
+import typer
+
+from sessgit.ui import context, options, render
+
+
+def run(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Such as record.granularity.", show_default=False)] = "",
+    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="What to set it to.", show_default=False)] = None,
+    unset: Annotated[str, typer.Option("--unset", metavar="KEY", help="Go back to the default.")] = "",
+    as_json: options.Json = False,
+) -> None:
+    """Show the settings, or set one.
+
+    A price is US dollars for a million tokens, as
+    prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}".
+    """
+    from sessgit.errors import UsageError
+    from sessgit.store import settings
+    from sessgit.store.layout import Beside
+
+    here = context.read()
+    here.check_store()
+    beside = Beside(here.store_path)
+    if unset and (key or value is not None):
+        raise UsageError("--unset names the setting by itself.", f"sessgit config --unset {unset}")
+    if unset:
+        settings.change(beside, unset, None)
+        return
+    if value is not None:
+        settings.change(beside, key, _parsed(value))
+        if key == "record.granularity":
+            render.tell("The hooks follow with sessgit install: a commit for each cell needs one hook more.")
+        return
+    found = settings.flat(here.settings, settings.read(beside))
+    if key:
+        found = [setting for setting in found if setting.key == key or setting.key.startswith(f"{key}.")]
+        if not found:
+            raise UsageError(f"there is no setting {key}.", "sessgit config shows all of them.")
+    if as_json:
+        render.document("config/v1", {s.key: {"value": s.value, "default": s.is_default} for s in found})
+    elif len(found) == 1 and key:
+        render.write(f"{_shown(found[0].value)}\n")
+    else:
+        wide = max(len(setting.key) for setting in found)
+        paint = render.Paint(here.colour)
+        notes = {True: paint("dim", "  (default)"), False: ""}
+        render.lines(here, (f"{s.key.ljust(wide)}  {_shown(s.value)}{notes[s.is_default]}" for s in found))
+
+
+def _parsed(text: str) -> object:
+    """The value as TOML reads it; what TOML does not know is a word."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return text
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,75 @@
+"""`sessgit fork`: a conversation that begins where another one was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.ui import context, named, options, render, text
+
+if TYPE_CHECKING:
+    from sessgit.ops import fork as forks
+
+
+def run(
+    address: options.Address = "",
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="N[.C]", help="The last turn, or cell of a turn, to keep.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the fork.")] = "",
+    no_restore: Annotated[bool, typer.Option("--no-restore", help="Write no transcript for the client.")] = False,
+    start: Annotated[bool, typer.Option("--run", help="Continue it in the client at once.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Fork a conversation at a turn.
+
+    The fork holds the turns up to N, or all if none is named; its transcript is written for the client, so that
+    claude --resume continues it. The conversation that it leaves stays as it is. 7.3 keeps turn 7 up to its third cell.
+    """
+    import uuid
+
+    from sessgit.errors import UsageError
+    from sessgit.model.address import check_name
+    from sessgit.ops import fork as forks
+    from sessgit.ops import forkpoint
+    from sessgit.ui import client
+
+    if start and no_restore:
+        raise UsageError("--run needs the transcript that --no-restore leaves out.", "Give one of the two.")
+    here = context.read()
+    found = named.target(here, address, at, changes=True)
+    if name:
+        forkpoint.check_free(here.index, check_name(name), found.state.project or here.cwd)
+    point = forkpoint.point(here.store, here.index, found)
+    plan = forks.Plan(str(uuid.uuid4()), name, here.now, None if no_restore else here.config)
+    made = forks.fork(here.store, found.state, point, plan)
+    if made.missing:
+        what = text.counted(made.missing, "secret")
+        render.tell(f"{what} that were replaced when they were recorded stand replaced in the fork too.")
+    if made.dropped_calls:
+        render.tell(f"{text.counted(made.dropped_calls, 'tool call')} without a result yet left out.")
+    command = forks.resume_command(made.state, here.cwd)
+    if as_json:
+        value = {
+            "id": made.state.id, "parent": point.session, "turn": point.turn, "commit": made.commit,
+            "transcript": str(made.transcript) if made.transcript else None, "resume": command,
+        }  # fmt: skip
+        render.document("fork/v1", value)
+    else:
+        render.lines(here, _told(here, made, point, command))
+    if start:
+        client.resume(made.state, here.cwd)
+
+
+def _told(here: context.Context, made: forks.Forked, point: forks.Point, command: str) -> list[str]:
+    from sessgit.ui.pages.log import short
+
+    paint = render.Paint(here.colour)
+    row = here.index.turn(point.session, point.turn)
+    said = f" “{text.clean(row.title, 60)}”" if row else ""
+    at = made.state.origin.cell if made.state.origin and made.state.origin.cell else point.turn
+    called = f"{made.state.name}  ·  " if made.state.name else ""
+    parts = [f"{called}{text.counted(made.state.turns, 'turn')}, from {short(point.session)}@{at}{said}"]
+    first = f"{paint('yellow', made.state.id[:8])}  {text.cut(parts[0], here.width - 10)}"
+    return [first, f"Continue it:  {command}" if made.transcript else f"sessgit restore {made.state.id[:8]} writes it."]

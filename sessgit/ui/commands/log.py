@@ -1,0 +1,40 @@
+"""`sessgit log`: the turns of a conversation."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sessgit.ui import context, named, options, render
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    address: options.Address = "",
+    limit: options.Limit = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Oldest first.")] = False,
+    oneline: Annotated[bool, typer.Option("--oneline", help="One line a turn: its address and its prompt.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw all conversations of the family.")] = False,
+    rewound: Annotated[bool, typer.Option("--rewound", help="Also show the turns that rewinds left behind.")] = False,
+    cells: Annotated[bool, typer.Option("--cells", help="Show the cells of each turn, for fork --at N.C.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show the turns of a conversation, newest first.
+
+    Beside each prompt stand the tools that were used and the tokens that were new (without what the cache gave
+    again). Forks, rewinds and compactions stand between the turns where they happened. @N shows turns up to N.
+    """
+    from sessgit.ops import log as logs
+    from sessgit.ui.pages import log as page
+
+    here = context.read()
+    found = named.target(here, address)
+    log = logs.log(here.index, found.branch, found.turn)
+    if as_json:
+        render.document("log/v1", page.as_json(here, log, limit, rewound=rewound))
+    elif graph:
+        render.lines(here, page.graph(here, logs.family(here.index, found.branch), limit, rewound=rewound))
+    elif oneline:
+        render.lines(here, page.oneline(here, log, limit, reverse=reverse))
+    else:
+        render.lines(here, page.full(here, log, page.Wanted(limit, reverse, rewound, cells)))

@@ -1,0 +1,46 @@
+"""`sessgit resume`: a conversation continued in the client."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sessgit.ui import context, named, options, render
+
+
+def run(
+    address: options.Address = "",
+    show: Annotated[bool, typer.Option("--print", help="Print the command only.")] = False,
+) -> None:
+    """Continue a conversation in the client.
+
+    Its transcript is written anew if the client has deleted it.
+    """
+    from pathlib import Path
+
+    from sessgit.errors import NotFoundError, UsageError
+    from sessgit.ops import fork as forks
+    from sessgit.ops import restore
+    from sessgit.store import layout
+    from sessgit.ui import client
+    from sessgit.ui.pages.log import short
+
+    here = context.read()
+    found = named.target(here, address)
+    state, name = found.state, found.branch.name[:8]
+    if layout.is_rewound(found.branch.name) or found.cell or found.turn not in (None, state.turns):
+        at = "" if found.turn is None else f" --at {found.turn}{'.' if found.cell else ''}{found.cell}"
+        raise UsageError(
+            "a conversation is continued at its end.",
+            f"sessgit fork {short(found.branch.name)}{at} --run continues a part of it as a conversation of its own.",
+        )
+    if not state.turns:
+        raise NotFoundError(f"{name} has no turn yet: there is nothing to continue.")
+    if not Path(state.transcript).exists():
+        done = restore.restore(here.store, found.session)
+        render.tell(f"The client had deleted it: {here.short(done.path)} is back.")
+    if show:
+        render.write(forks.resume_command(state, here.cwd) + "\n")
+    else:
+        client.resume(state, here.cwd)

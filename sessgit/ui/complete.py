@@ -1,0 +1,69 @@
+"""Completion of addresses, from the index alone. It never fails and never speaks."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+_MOST = 200
+
+
+def addresses(incomplete: str) -> list[tuple[str, str]]:
+    """Sessions and what they are called; behind an `@` the turns and what was asked."""
+    with suppress(Exception):
+        session, sign, turn = incomplete.partition("@")
+        return _turns(session, turn) if sign else _sessions(incomplete)
+    return []
+
+
+def rejoin_bash_words() -> str:
+    """Joins the words that bash broke at `@`, and returns what it keeps of the last one by itself.
+
+    `@` is in bash's COMP_WORDBREAKS: the word `a41f@1` comes as three, and only what follows the `@` is replaced.
+    """
+    words = os.environ.get("COMP_WORDS", "").split("\n")
+    position = int(os.environ.get("COMP_CWORD") or 0)
+    joined: list[str] = []
+    glue = False
+    for number, word in enumerate(words):
+        if joined and number > 1 and (glue or word == "@"):
+            joined[-1] += word
+            position -= number <= int(os.environ.get("COMP_CWORD") or 0)
+        else:
+            joined.append(word)
+        glue = word == "@"
+    if len(joined) == len(words):
+        return ""
+    os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(joined), str(position)
+    current = joined[position] if position < len(joined) else ""
+    return current[: current.rfind("@") + 1]
+
+
+def _sessions(start: str) -> list[tuple[str, str]]:
+    from sessgit.ops.resolve import of_project, title
+    from sessgit.store.layout import is_rewound
+    from sessgit.ui import context, text
+
+    here = context.read()
+    index = here.index
+    found = [branch for branch in of_project(index, here.cwd) if branch.state.turns]
+    if not any(branch.name.startswith(start) for branch in found):
+        names = [row[0] for row in index.names() if row[0].startswith(start) and not is_rewound(row[0])]
+        found = index.branches_named(names[:_MOST])
+    found.sort(key=lambda branch: branch.state.updated, reverse=True)
+    pairs = [(branch.name[:8], text.clean(title(branch.state), 50)) for branch in found]
+    pairs += [(branch.state.name, branch.name[:8]) for branch in found if branch.state.name]
+    whole = [(branch.name, text.clean(title(branch.state), 50)) for branch in found]
+    # Whole ids only where more than the first eight characters was typed already.
+    return [pair for pair in pairs if pair[0].startswith(start)][:_MOST] or [p for p in whole if p[0].startswith(start)]
+
+
+def _turns(session: str, start: str) -> list[tuple[str, str]]:
+    from sessgit.model.address import Address
+    from sessgit.ops.resolve import target
+    from sessgit.ui import context, text
+
+    here = context.read()
+    branch = target(here.index, Address(session), here.where).branch
+    rows = [row for row in here.index.turns(branch.name) if str(row.turn).startswith(start)]
+    return [(f"{session}@{row.turn}", text.clean(row.title, 50)) for row in rows[-_MOST:]]

@@ -1,0 +1,124 @@
+"""What a command knows of the world it was called in, read once, and the store it works on, opened when needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sessgit.errors import NotFoundError, StoreError
+
+if TYPE_CHECKING:
+    from sessgit.model.config import Config
+    from sessgit.ops.resolve import Whereabouts
+    from sessgit.store.index import Index
+    from sessgit.store.store import Store
+
+_PIPE_WIDTH = 80
+_WIDEST = 160
+"""Beyond this the eye loses the line on its way to the columns at its end."""
+
+
+@dataclass
+class Context:
+    """The caller's folders, session and terminal."""
+
+    store_path: Path
+    config: Path
+    home: Path
+    cwd: str
+    told_session: str
+    terminal: bool
+    """Whether a person reads standard output, rather than a program."""
+    error_terminal: bool
+    colour: bool
+    width: int
+    height: int
+    pager: str
+    now: float = field(default_factory=time.time)
+
+    @cached_property
+    def store(self) -> Store:
+        from sessgit.store.store import Store
+
+        self.check_store()
+        return Store(self.store_path, fsync=self.settings.record.fsync)
+
+    @cached_property
+    def index(self) -> Index:
+        """The index, level with the refs."""
+        from sessgit.store.index import Index
+
+        self.check_store()
+        found = Index(self.store_path, lambda: self.store)
+        found.sync()
+        return found
+
+    @cached_property
+    def settings(self) -> Config:
+        from sessgit.store import settings
+        from sessgit.store.layout import Beside
+
+        return settings.load(Beside(self.store_path))
+
+    @cached_property
+    def where(self) -> Whereabouts:
+        from sessgit.ops.resolve import Whereabouts
+
+        return Whereabouts(self.config, self.cwd, os.getpid(), self.told_session)
+
+    @property
+    def has_store(self) -> bool:
+        from sessgit.store.store import exists
+
+        try:
+            return exists(self.store_path)
+        except OSError as error:
+            raise StoreError(f"cannot read the store at {self.store_path}: {error.strerror}") from error
+
+    def check_store(self) -> None:
+        """Raises NotFoundError with what to do where there is no store yet."""
+        if not self.has_store:
+            raise NotFoundError(
+                f"nothing is recorded yet: there is no store at {self.short(self.store_path)}.",
+                "sessgit install records from now on, sessgit import brings in older conversations.",
+            )
+
+    def short(self, path: Path | str) -> str:
+        """The path as a person writes it, with `~` for the home."""
+        text, home = str(path), str(self.home)
+        return f"~{text[len(home) :]}" if home != "/" and (text == home or text.startswith(f"{home}/")) else text
+
+
+def read() -> Context:
+    """The context of this process."""
+    env = os.environ
+    home = Path(env.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+    config = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude").absolute()
+    terminal, dumb = sys.stdout.isatty(), env.get("TERM", "dumb") == "dumb"
+    size = shutil.get_terminal_size((_PIPE_WIDTH, 24))
+    return Context(
+        store_path=Path(env.get("SESSGIT_STORE") or config / "session-store").absolute(),
+        config=config,
+        home=home,
+        cwd=_working_folder(),
+        told_session=env.get("CLAUDE_CODE_SESSION_ID", ""),
+        terminal=terminal,
+        error_terminal=sys.stderr.isatty(),
+        colour=terminal and not dumb and not env.get("NO_COLOR"),
+        width=max(40, min(size.columns, _WIDEST)),
+        height=size.lines,
+        pager=env.get("SESSGIT_PAGER", env.get("PAGER", "less")) if terminal and not dumb else "",
+    )
+
+
+def _working_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was deleted
+        return os.environ.get("PWD") or "/"

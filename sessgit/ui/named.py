@@ -1,0 +1,68 @@
+"""The conversation that an address names, brought level with the client's transcript first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sessgit.errors import AmbiguousError, NotFoundError
+from sessgit.model.address import Address, parse
+from sessgit.ops import catchup, resolve
+from sessgit.ops.resolve import Target
+from sessgit.store.layout import Beside
+from sessgit.ui import render
+from sessgit.ui.context import Context
+
+
+def target(here: Context, text: str, at: str | None = None, *, changes: bool = False) -> Target:
+    """What the address names, recorded as far as its transcript goes; a guess and an older view are told.
+
+    The session is found first and its turn only after catching up: the turn may be one that nobody recorded yet.
+    """
+    address = parse(text, at)
+    found = _session(here, Address(address.session), changes)
+    if found.guess:
+        render.tell(f"({found.guess})")
+    _catch_up(here, found)
+    turn = found.turn if address.turn is None else address.turn
+    return resolve.target(here.index, Address(found.branch.name, turn, address.cell), here.where)
+
+
+def _session(here: Context, address: Address, changes: bool) -> Target:
+    try:
+        return resolve.target(here.index, address, here.where, changes=changes)
+    except AmbiguousError:
+        raise
+    except NotFoundError:
+        path = _transcript(here, address)
+        if path is None:
+            raise
+    caught = catchup.record_file(lambda: here.store, here.index, path, path.stem, here.config, _granularity(here))
+    if not caught.level:
+        render.tell(caught.why)
+    here.index.sync()
+    return resolve.target(here.index, address, here.where, changes=changes)
+
+
+def _transcript(here: Context, address: Address) -> Path | None:
+    """The client's file of a session that is not recorded at all."""
+    wanted = address.session
+    if not wanted:
+        try:
+            wanted = resolve.current(here.index, here.where)[0]
+        except NotFoundError:
+            return None
+    return catchup.unrecorded(here.config, wanted)
+
+
+def _catch_up(here: Context, found: Target) -> None:
+    path = Path(found.state.transcript) if found.state.transcript else None
+    if path is None or catchup.is_level(Beside(here.store_path), found.session, path):
+        return
+    caught = catchup.catch_up(lambda: here.store, here.index, found.state, here.config, _granularity(here))
+    if not caught.level:
+        render.tell(f"{found.branch.name[:8]}: {caught.why}")
+    here.index.sync(found.session)
+
+
+def _granularity(here: Context) -> str:
+    return here.settings.record.granularity

@@ -1,0 +1,1 @@
+"""How the longer outputs are laid out."""

@@ -1,0 +1,166 @@
+"""The diff of two conversations: side by side where there is room, else one below the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import PurePath
+
+from sessgit.model import prices
+from sessgit.ops.diff import Diff, Side
+from sessgit.ops.resolve import title
+from sessgit.ops.views import TurnView
+from sessgit.ui import text
+from sessgit.ui.context import Context
+from sessgit.ui.pages.log import short
+from sessgit.ui.render import Paint
+
+_BESIDE = 72
+"""From so many columns on the sides stand beside each other."""
+_STYLE = {"−": "red", "+": "green"}
+
+
+def full(here: Context, found: Diff) -> Iterator[str]:
+    """The whole page: what is shared is one line, then the turns of each side, then what they amount to."""
+    page = _Page(here, Paint(here.colour))
+    yield from page.heads(found)
+    yield page.shared(found)
+    if found.partial is not None:
+        cut = found.partial
+        left, right = text.counted(cut.a, "cell"), str(cut.b)
+        yield f"turn {cut.turn} is cut short on one side: {left} − and {right} +"
+    yield from page.turns(found)
+    if not found.a.only and not found.b.only:
+        yield "No turn differs."
+        return
+    yield from page.files(found)
+    yield from page.cost(found)
+    yield from page.last_words(found)
+
+
+class _Page:
+    def __init__(self, here: Context, paint: Paint) -> None:
+        self.here, self.paint = here, paint
+        self.beside = here.width >= _BESIDE
+        self.column = (here.width - 2) // 2 if self.beside else here.width
+
+    def heads(self, found: Diff) -> Iterator[str]:
+        names = [
+            f"{short(side.branch.name)}  {text.clean(title(side.branch.state), 100)}" for side in (found.a, found.b)
+        ]
+        if self.beside:
+            left, right = text.fit(names[0], self.column), text.cut(names[1], self.column)
+            yield f"{self.paint('bold', left)}  {self.paint('bold', right)}"
+        else:
+            yield from (
+                self.paint(f"bold {_STYLE[mark]}", text.cut(f"{mark} {name}", self.column))
+                for mark, name in zip("−+", names, strict=True)
+            )
+
+    def shared(self, found: Diff) -> str:
+        """The band between what both have and what only one has."""
+        width = self.here.width
+        if found.base is None and not found.shared:
+            said = " nothing in common "
+        elif found.base is None:
+            said = f" no common ancestor, {text.counted(found.shared, 'prompt')} the same "
+        else:
+            last = text.cut(text.clean(found.base.title), max(12, width - 40))
+            said = f" {text.counted(found.shared, 'turn')} in common (up to “{last}”) "
+        said = text.cut(said, width - 6)
+        return self.paint("dim", f"═══{said}{'═' * (width - 3 - text.width(said))}")
+
+    def turns(self, found: Diff) -> Iterator[str]:
+        left = [self._turn("−", view, found.a) for view in found.a.only]
+        right = [self._turn("+", view, found.b) for view in found.b.only]
+        yield from self._both(left, right)
+
+    def files(self, found: Diff) -> Iterator[str]:
+        a, b = (_files(side) for side in (found.a, found.b))
+        both = [path for path in a if path in b]
+        parts = [
+            ("−", [path for path in a if path not in both]),
+            ("+", [path for path in b if path not in both]),
+            ("both:", both),
+        ]
+        shown = [self.paint(_STYLE.get(mark, "dim"), mark) + f" {self._paths(paths)}" for mark, paths in parts if paths]
+        if shown:
+            yield from self._labelled("files", shown)
+
+    def cost(self, found: Diff) -> Iterator[str]:
+        shown = []
+        for mark, side in (("−", found.a), ("+", found.b)):
+            tokens = text.tokens(text.said_and_heard(side.tokens))
+            dollars = text.money(self._price(side))
+            parts = [text.counted(len(side.only), "turn"), tokens, dollars]
+            shown.append(self.paint(_STYLE[mark], f"{mark} {'  '.join(part for part in parts if part)}"))
+        yield from self._labelled("cost", shown)
+
+    def last_words(self, found: Diff) -> Iterator[str]:
+        said = [
+            (mark, text.clean(side.only[-1].told.answer, 400))
+            for mark, side in (("−", found.a), ("+", found.b))
+            if side.only and side.only[-1].told.answer
+        ]
+        if said:
+            yield "Last words"
+        for mark, words in said:
+            yield self.paint(_STYLE[mark], text.cut(f"{mark} “{words}”", self.here.width))
+
+    def _turn(self, mark: str, view: TurnView, side: Side) -> str:
+        number = str(view.row.turn).ljust(len(str(side.only[-1].row.turn)))
+        line = f"{mark} {number}  {text.clean(view.row.title)}"
+        fitted = text.fit(line, self.column) if self.beside and mark == "−" else text.cut(line, self.column)
+        return self.paint(_STYLE[mark], fitted)
+
+    def _both(self, left: Sequence[str], right: Sequence[str]) -> Iterator[str]:
+        if not self.beside:
+            yield from (*left, *right)
+            return
+        for a, b in zip_longest(left, right, fillvalue=""):
+            yield f"{a or ' ' * self.column}  {b}"
+
+    def _labelled(self, label: str, parts: Sequence[str]) -> Iterator[str]:
+        """The parts in the two columns of the page, or a line each."""
+        head = f"  {label.ljust(6)}"
+        if self.beside and len(parts) == 2 and all(_plain(part) <= self.column - 8 for part in parts):
+            yield f"{head}{parts[0]}{' ' * (self.column + 2 - 8 - _plain(parts[0]))}{parts[1]}"
+            return
+        for number, part in enumerate(parts):
+            yield f"{' ' * 8 if number else head}{part}"
+
+    def _paths(self, paths: Sequence[str]) -> str:
+        """The paths by their names, as many as there is room for."""
+        room = self.here.width - 16
+        shown = ""
+        for number, path in enumerate(paths):
+            name = text.clean(PurePath(path).name or path, 60)
+            joined = f"{shown} {name}".strip()
+            rest = len(paths) - number
+            if shown and text.width(joined) > room - 8:
+                return f"{shown} and {rest} more"
+            shown = joined
+        return text.cut(shown, room)
+
+    def _price(self, side: Side) -> float | None:
+        costs = [prices.cost(view.told.tokens, self.here.settings.prices) for view in side.only]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
+def _files(side: Side) -> list[str]:
+    """Only what a side changed, or what it read where it changed nothing."""
+    changed = list(dict.fromkeys(path for view in side.only for path in view.told.files_changed))
+    return changed or side.files
+
+
+def _plain(shown: str) -> int:
+    """The width of a text without its colours."""
+    out, skipping = 0, False
+    for char in shown:
+        if char == "\033":
+            skipping = True
+        elif not skipping:
+            out += text.width(char)
+        elif char == "m":
+            skipping = False
+    return out

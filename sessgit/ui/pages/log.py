@@ -1,0 +1,220 @@
+"""The log of a conversation: a header, then a line for each turn and for what happened between turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sessgit.ops import views
+from sessgit.ops.log import Left, Log
+from sessgit.ops.resolve import title
+from sessgit.store import layout
+from sessgit.store.index import Branch, Row
+from sessgit.ui import text
+from sessgit.ui.context import Context
+from sessgit.ui.render import Paint
+
+_NARROW = 66
+"""Below so many columns the tools are left out: the prompts need the room."""
+_TOKENS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which turns, in which order, with what."""
+
+    limit: int | None = None
+    reverse: bool = False
+    rewound: bool = False
+    cells: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How wide the columns of a turn's line are."""
+
+    number: int
+    clock: str
+    clock_width: int
+    prompt: int
+    tools: int
+
+    @classmethod
+    def of(cls, here: Context, rows: list[Row], width: int) -> Layout:
+        number = max((len(str(row.turn)) for row in rows), default=1)
+        clock = text.clock(here.now, (row.time for row in rows))
+        clock_width = len(time.strftime(clock, time.localtime(here.now)))
+        left = width - number - clock_width - _TOKENS - 8
+        if here.width < _NARROW:
+            return cls(number, clock, clock_width, left, 0)
+        tools = min(left // 3, 32, max((text.width(text.tools(row.message.tools, 32)) for row in rows), default=0))
+        return cls(number, clock, clock_width, left - tools - 2 * bool(tools), tools)
+
+
+def full(here: Context, log: Log, wanted: Wanted) -> Iterator[str]:
+    """The whole page; newest turn first, like git's log."""
+    paint = Paint(here.colour)
+    yield from header(here, paint, log.branch, log.rows)
+    yield ""
+    rows = last(log.rows, wanted.limit)
+    if not rows:
+        yield "No turn yet."
+        return
+    turns = _Turns(here, paint, Layout.of(here, rows, here.width))
+    blocks = [turns.block(log, row, wanted) for row in rows]
+    if rows[0].turn == 1:
+        blocks.insert(0, turns.between(log, 0, wanted))
+    for block in blocks if wanted.reverse else reversed(blocks):
+        yield from block if wanted.reverse else reversed(block)
+
+
+def header(here: Context, paint: Paint, branch: Branch, rows: list[Row]) -> Iterator[str]:
+    """Who, where, with which model, how much; folded where it is too long for one line."""
+    state = branch.state
+    name = short(branch.name)
+    tokens = text.tokens(text.said_and_heard(views.total(state)))
+    cost = text.money(views.cost(state, here.settings.prices))
+    total = ", ".join(part for part in (text.counted(state.turns, "turn"), f"{tokens} tokens", cost) if part)
+    model = next((model for row in reversed(rows) if (model := row.message.get("Model"))), "")
+    called = text.clean(title(state), 200)
+    parts = [f"{name}  {called}", text.clean(here.short(state.project)), text.clean(model), total]
+    lines = text.fold([part for part in parts if part], here.width, "  ·  ", " " * (len(name) + 2))
+    yield paint("yellow", name) + paint("bold", lines[0][len(name) :])
+    yield from lines[1:]
+    if state.origin is not None:
+        at = state.origin.cell or str(state.origin.turn)
+        yield paint("dim", f"{' ' * len(name)}  from {short(state.origin.session)}@{at}")
+
+
+def oneline(here: Context, log: Log, limit: int | None, *, reverse: bool) -> Iterator[str]:
+    """For each turn its address and its prompt; cut to the terminal, whole in a pipe."""
+    paint, name = Paint(here.colour), short(log.branch.name)
+    rows = last(log.rows, limit)
+    for row in rows if reverse else reversed(rows):
+        address, prompt = f"{name}@{row.turn}", text.clean(row.title)
+        room = here.width - len(address) - 1
+        yield f"{paint('yellow', address)} {text.cut(prompt, room) if here.terminal else prompt}"
+
+
+def as_json(here: Context, log: Log, limit: int | None, *, rewound: bool) -> dict[str, Any]:
+    """The value of `sessgit.log/v1`."""
+    prices = here.settings.prices
+    rows = last(log.rows, limit)
+    turns = [views.turn_json(views.read_turn(here.store, log.branch.tip, row), prices) for row in rows]
+    if rewound:
+        for left in (left for turn in sorted(log.left) for left in log.left[turn]):
+            read = (views.read_turn(here.store, left.branch.tip, row) for row in left.rows)
+            turns += [views.turn_json(view, prices) for view in read]
+    return {"session": views.session_json(log.branch, prices), "turns": turns}
+
+
+def last(rows: list[Row], limit: int | None) -> list[Row]:
+    """The last so many turns, or all of them."""
+    return rows if limit is None else rows[len(rows) - limit :] if limit < len(rows) else rows
+
+
+def short(branch: str) -> str:
+    """`a41f9c02`, `a41f9c02.r-5d1e77aa`: as much of a branch's name as a person reads."""
+    session = layout.session_of(branch)
+    return session[:8] + branch[len(session) :]
+
+
+class _Turns:
+    def __init__(self, here: Context, paint: Paint, columns: Layout) -> None:
+        self.here, self.paint, self.columns = here, paint, columns
+
+    def block(self, log: Log, row: Row, wanted: Wanted) -> list[str]:
+        """What belongs to a turn, in the order in which it happened."""
+        compacted = [self._note("┊", "", "the conversation so far was compacted")] if row.compacted else []
+        cells = self._cells(log.branch.tip, row) if wanted.cells else []
+        return [*compacted, *cells, self.turn(row), *self.between(log, row.turn, wanted)]
+
+    def between(self, log: Log, turn: int, wanted: Wanted) -> list[str]:
+        """What left the conversation after a turn."""
+        lines: list[str] = []
+        for left in log.left.get(turn, ()):
+            what = text.counted(len(left.rows), "turn")
+            lines.append(self._note("┊", "", f"{what} left behind by a rewind: {short(left.branch.name)}"))
+            if wanted.rewound:
+                lines += self._rewound(left)
+        for fork in log.forks.get(turn, ()):
+            moment = self.here_time(fork.state.created)
+            inside = f"  (at {fork.state.origin.cell})" if fork.state.origin and fork.state.origin.cell else ""
+            called = text.clean(title(fork.state), 200)
+            lines.append(self._note("├─", moment, f"↳ {self.paint('yellow', short(fork.name))}  {called}{inside}"))
+        return lines
+
+    def turn(self, row: Row, mark: str = "●") -> str:
+        columns = self.columns
+        tools = text.fit(text.tools(row.message.tools, columns.tools), columns.tools) + "  " if columns.tools else ""
+        new = text.said_and_heard(row.tokens)
+        number = text.tokens(new) if new else ""
+        return (
+            f"{self.paint('green', mark)} {self.paint('bold', str(row.turn).ljust(columns.number))}  "
+            f"{self.paint('dim', time.strftime(columns.clock, time.localtime(row.time)))}  "
+            f"{text.fit(text.clean(row.title), columns.prompt)}  {self.paint('cyan', tools)}"
+            f"{self.paint('dim', number.rjust(_TOKENS))}"
+        )
+
+    def here_time(self, moment: str) -> str:
+        from sessgit.model import canonical
+
+        return time.strftime(self.columns.clock, time.localtime(canonical.seconds(moment) or 0))
+
+    def _rewound(self, left: Left) -> list[str]:
+        return [self.turn(row, "○") for row in left.rows]
+
+    def _note(self, rail: str, moment: str, what: str) -> str:
+        """A line between turns, its time under the times of the turns."""
+        start = text.fit(rail, self.columns.number + 4)
+        shown = f"{self.paint('dim', moment)}  " if moment else ""
+        room = self.here.width - text.width(start) - (len(moment) + 2 if moment else 0)
+        plain = what if "\033" in what else text.cut(what, room)
+        return f"{self.paint('dim', start)}{shown}{plain if '↳' in plain else self.paint('dim', plain)}"
+
+    def _cells(self, tip: str, row: Row) -> list[str]:
+        lines = []
+        for number, cell in enumerate(self.here.store.cells(tip, row.turn), start=1):
+            mark = {True: "", False: "  failed", None: "  no result"}[cell.ok]
+            what = f"{row.turn}.{number}  {text.clean(cell.operation, 60)}{mark}"
+            lines.append(self._note("│", "", what))
+        return lines[::-1]
+
+
+def graph(here: Context, family: list[Branch], limit: int | None, *, rewound: bool) -> Iterator[str]:
+    """All turns of a family, newest first, with a rail for each line of conversation, as `git log --graph` draws."""
+    from sessgit.ui.pages.rails import Node, draw
+
+    paint, nodes, where, tips = Paint(here.colour), list[Node](), dict[str, Row](), dict[str, list[Branch]]()
+    branches = [*family]
+    if rewound:
+        sessions = [member.name for member in family]
+        branches += [b for name in sessions for b in here.index.branches(name) if layout.is_rewound(b.name)]
+    for branch in branches:
+        above = ""
+        for row in here.index.turns(branch.name):
+            key = row.commits[0]
+            if key not in where:
+                where[key] = row
+                nodes.append(Node(key, above, row.time))
+            above = key
+        tips.setdefault(above, []).append(branch)
+    shown = 0
+    for rail, key in draw(nodes):
+        if not key:
+            yield paint("dim", rail)
+            continue
+        if shown == limit:
+            return
+        shown += 1
+        row = where[key]
+        names = "".join(
+            f"  {short(b.name)}{'' if layout.is_rewound(b.name) else ' ' + text.clean(title(b.state), 40)}"
+            for b in tips.get(key, ())
+        )
+        room = here.width - text.width(rail) - 2
+        head = text.cut(f"{row.turn}  {text.clean(row.title)}", room if not names else max(20, room // 2))
+        rest = text.cut(names, max(0, room - text.width(head)))
+        yield f"{paint('green', rail)}  {head}{paint('yellow', rest)}"

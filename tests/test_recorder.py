@@ -1,0 +1,256 @@
+"""The recorder as a whole: the real stub, real detached processes, a real store."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import run_git
+from transcripts import Talk
+
+from sessgit.ops.install import install
+from sessgit.store import locks, refs
+from sessgit.store.layout import Beside
+
+PATIENCE = 30.0
+SESSIONS = [f"{n}{n}{n}{n}{n}{n}{n}{n}-0000-4000-8000-000000000000" for n in range(1, 6)]
+
+
+class Place:
+    """A client's folder with recording turned on."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.config = root / "home" / ".claude"
+        self.projects = self.config / "projects" / "-code-calc"
+        self.projects.mkdir(parents=True)
+        self.store = self.config / "session-store"
+        install(self.store, self.config, python=sys.executable)
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(root / "home")}
+
+    def event(self, name: str, path: Path | str, **more: Any) -> subprocess.CompletedProcess[bytes]:
+        payload = {"session_id": Path(path).stem, "transcript_path": str(path), "cwd": "/", "hook_event_name": name}
+        return self.stub(json.dumps(payload | more).encode())
+
+    def stub(self, given: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
+        hook = shlex.quote(str(self.store / "hook"))
+        command = ["sh", "-c", f"[ -r {hook} ] && sh {hook}; exit 0"]
+        done = subprocess.run(command, input=given, env={**self.env, **env}, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        return done
+
+    def turns(self, session: str) -> int:
+        tip = refs.read(self.store, f"refs/heads/{session}")
+        if tip is None:
+            return 0
+        words = run_git(self.store, "log", "--format=%(trailers:key=Turn,valueonly)", tip).split()
+        return max((int(word) for word in words), default=0)
+
+    def log(self) -> str:
+        path = Beside(self.store).log
+        return path.read_text() if path.exists() else ""
+
+    def is_quiet(self) -> bool:
+        """Whether nothing waits and no recorder of this store runs."""
+        return not list((self.store / "spool").glob("*.json")) and not self.recorders()
+
+    def recorders(self) -> list[str]:
+        found = []
+        for folder in Path("/proc").iterdir():
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"sessgit.recorder" in words and str(self.store).encode() in words:
+                found.append(folder.name)
+        return found
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def kill(pid: int) -> None:
+    """Kills a process and waits until whoever inherited it has buried it: before, its pid counts as alive."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+def talk(session: str, *prompts: str) -> Talk:
+    made = Talk(session)
+    for prompt in prompts:
+        made.prompt(prompt).tool("Bash", {"command": "ls"}, "a\nb").answer(f"done: {prompt}").stop_lines()
+    return made
+
+
+def test_an_event_becomes_a_commit(place: Place) -> None:
+    path = talk(SESSIONS[0], "one").save(place.projects)
+    place.event("Stop", path, last_assistant_message="done: one")
+    until(lambda: place.turns(SESSIONS[0]) == 1)
+    until(place.is_quiet)
+    run_git(place.store, "fsck", "--strict")
+    assert place.log() == ""
+
+
+def test_it_waits_for_the_answer_that_the_hook_was_told_of(place: Place) -> None:
+    data = talk(SESSIONS[0], "one").data
+    cut = data.index(b"done: one")
+    cut = data.rindex(b"\n", 0, cut) + 1
+    path = place.projects / f"{SESSIONS[0]}.jsonl"
+    path.write_bytes(data[:cut])
+    place.event("Stop", path, last_assistant_message="done: one")
+    time.sleep(0.3)
+    with path.open("ab") as file:
+        file.write(data[cut:])
+    until(lambda: place.turns(SESSIONS[0]) == 1)
+    until(place.is_quiet)
+    assert b"done: one" in run_git(place.store, "show", f"{SESSIONS[0]}:turns/0000/000001/transcript.jsonl").encode()
+
+
+def test_a_burst_leaves_no_event_unrecorded_and_few_processes(place: Place) -> None:
+    talks = {session: Talk(session) for session in SESSIONS}
+    stubs: list[subprocess.Popen[bytes]] = []
+    most = 0
+    for number in range(40):
+        for session, made in talks.items():
+            made.prompt(f"prompt {number}").answer(f"answer {number}").stop_lines()
+            path = made.save(place.projects)
+            payload = {"session_id": session, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
+            payload["last_assistant_message"] = f"answer {number}"
+            child = subprocess.Popen(["sh", str(place.store / "hook")], stdin=subprocess.PIPE, env=place.env)
+            assert child.stdin is not None
+            child.stdin.write(json.dumps(payload).encode())
+            child.stdin.close()
+            stubs.append(child)
+        most = max(most, len(place.recorders()))
+    assert [child.wait() for child in stubs] == [0] * 200
+    until(place.is_quiet)
+    assert {session: place.turns(session) for session in SESSIONS} == dict.fromkeys(SESSIONS, 40)
+    assert most <= 12
+    assert place.log() == ""
+    run_git(place.store, "fsck", "--strict")
+
+
+def test_what_is_killed_in_the_middle_is_recorded_by_the_next_event(place: Place) -> None:
+    path = talk(SESSIONS[0], *(f"prompt {n}" for n in range(200))).save(place.projects)
+    for delay in (0.02, 0.08, 0.14, 0.2, 0.3, 0.5):
+        place.event("SessionStart", path)
+        time.sleep(delay)
+        for pid in place.recorders():
+            kill(int(pid))
+    place.event("SessionEnd", path, reason="other")
+    until(lambda: place.turns(SESSIONS[0]) == 200)
+    until(place.is_quiet)
+    run_git(place.store, "fsck", "--strict")
+    assert not list(place.store.glob("refs/**/*.lock"))
+
+
+def test_a_session_that_someone_else_records_is_left_to_them(place: Place) -> None:
+    path = talk(SESSIONS[0], "one").save(place.projects)
+    with locks.session(Beside(place.store), SESSIONS[0]) as held:
+        assert held
+        place.event("SessionStart", path)
+        until(lambda: not place.recorders())
+        assert len(list((place.store / "spool").glob("*.json"))) == 1
+    place.event("SessionStart", path)
+    until(lambda: place.turns(SESSIONS[0]) == 1)
+    until(place.is_quiet)
+
+
+def test_no_value_of_the_environment_and_no_zombie_is_left(place: Place) -> None:
+    path = talk(SESSIONS[0], "one").save(place.projects)
+    payload = {"session_id": "x", "transcript_path": str(path), "cwd": "/", "hook_event_name": "SessionStart"}
+    place.stub(json.dumps(payload).encode(), ANTHROPIC_API_KEY="sk-ant-of-nobody", GIT_DIR="/nowhere", SECRET="zebra")
+    until(lambda: place.turns(SESSIONS[0]) == 1)
+    until(place.is_quiet)
+    held = b"".join(p.read_bytes() for p in place.store.rglob("*") if p.is_file())
+    assert b"sk-ant-of-nobody" not in held and b"zebra" not in held
+    states = subprocess.run(["ps", "-eo", "ppid=,stat="], capture_output=True, text=True, check=True).stdout
+    assert not [line for line in states.splitlines() if line.split()[0] == str(os.getpid()) and "Z" in line.split()[1]]
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "link out", "elsewhere", "not there", "not jsonl"])
+def test_a_path_that_is_no_transcript_is_refused(place: Place, kind: str) -> None:
+    outside = place.root / "outside.jsonl"
+    outside.write_bytes(talk(SESSIONS[0], "one").data)
+    path = place.projects / f"{SESSIONS[0]}.jsonl"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "link out":
+        path.symlink_to(outside)
+    elif kind == "elsewhere":
+        path = outside
+    elif kind == "not jsonl":
+        path = place.projects / "settings.json"
+        path.write_text("{}")
+    place.event("Stop", path, last_assistant_message="done: one")
+    until(place.is_quiet)
+    assert refs.read_all(place.store) == {}
+    assert ("lies elsewhere" in place.log()) == (kind != "not there")
+
+
+@pytest.mark.parametrize("session_id", ["../../evil", "-rf", "A B", "x" * 10_000, "CAPITALS"])
+def test_a_session_id_of_the_payload_names_nothing(place: Place, session_id: str) -> None:
+    path = talk(SESSIONS[0], "one").save(place.projects)
+    payload = {"session_id": session_id, "transcript_path": str(path), "cwd": "/", "hook_event_name": "SessionStart"}
+    place.stub(json.dumps(payload).encode())
+    until(lambda: place.turns(SESSIONS[0]) == 1)
+    assert set(refs.read_all(place.store)) == {f"refs/heads/{SESSIONS[0]}"}
+
+
+def test_a_transcript_of_any_name_becomes_a_branch_of_a_safe_name(place: Place) -> None:
+    for name in ("CAPITALS", "-leading", "a b;c", "x" * 200):
+        place.event("SessionStart", talk(SESSIONS[0], name).save(place.projects).rename(place.projects / f"{name}.jsonl"))
+    until(place.is_quiet)
+    names = [ref.removeprefix("refs/heads/") for ref in refs.read_all(place.store)]
+    assert len(names) == 4
+    assert all(len(name) == 36 and set(name) <= set("0123456789abcdef-") for name in names)
+
+
+def test_a_line_of_a_hundred_megabytes_is_recorded_as_it_is(place: Place) -> None:
+    path = talk(SESSIONS[0], "one").save(place.projects)
+    with path.open("ab") as file:
+        file.write(b'{"type":"attachment","uuid":"u","parentUuid":null,"x":"' + b"y" * (100 << 20) + b'"}\n')
+        file.write(talk(SESSIONS[1], "two").data)
+    place.event("SessionStart", path)
+    until(lambda: place.turns(SESSIONS[0]) >= 1)
+    until(place.is_quiet)
+    assert place.log() == ""
+
+
+def test_garbage_is_logged_and_forgotten(place: Place) -> None:
+    for given in (b"garbage", b"[1,2]", b'{"hook_event_name":7}', b"\0" * 100, b"[" * 100_000):
+        place.stub(given)
+    until(place.is_quiet)
+    assert place.log().count("an event that cannot be read") == 5
+
+
+def test_a_damaged_transcript_does_not_stop_the_others(place: Place) -> None:
+    bad = place.projects / f"{SESSIONS[0]}.jsonl"
+    bad.write_bytes(b"\xff\xfe garbage\n{\n\0\0\n" + talk(SESSIONS[0], "one").data[100:])
+    good = talk(SESSIONS[1], "two").save(place.projects)
+    place.event("SessionEnd", bad)
+    place.event("SessionEnd", good)
+    until(lambda: place.turns(SESSIONS[1]) == 1)
+    until(place.is_quiet)
