@@ -46,14 +46,12 @@ def parsed(lines: Iterable[bytes]) -> list[Line]:
 def resumable(turns: Sequence[Sequence[bytes]], agent_id: str, title: str = "") -> Written:
     """The turns, each given as its stored lines, as one transcript of the session `agent_id`."""
     writer = _Writer(agent_id)
-    for number, raw in enumerate(turns, start=1):
-        lines = parsed(raw)
-        dropped = 0
-        if number == len(turns):
-            lines, dropped = _up_to_last_result(lines)
-        writer.turn(lines)
-        writer.dropped_calls = dropped
-    return writer.finish(title)
+    for raw in turns[:-1]:
+        writer.turn(parsed(raw))
+    last, dropped = _up_to_last_result(parsed(turns[-1])) if turns else ([], 0)
+    writer.turn(last)
+    prompt = next((display_prompt(said(line)) for line in last if is_prompt(line)), "")
+    return Written(writer.finish(title, prompt), writer.leaf, dropped)
 
 
 def write(path: Path, data: bytes) -> None:
@@ -79,47 +77,51 @@ def write(path: Path, data: bytes) -> None:
 class _Writer:
     def __init__(self, agent_id: str) -> None:
         self.agent_id = agent_id
-        self.dropped_calls = 0
+        self.leaf = ""
+        self._leaf_at = 0
         self._out: list[bytes] = []
+        self._times: list[str] = []
         self._emitted: set[str] = set()
         self._relinked: dict[str, str] = {}
-        self._leaf = self._prompt = ""
-        self._times: list[float] = []
-        self._leaf_at = self._leaf_time = 0
+        self._ids: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
     def turn(self, lines: Sequence[Line]) -> None:
         for line in lines:
             if line.data is None or line.type in _LEFT_OUT or line.data.get("isSidechain"):
                 self._leave_out(line)
             elif not line.uuid:
-                self._out.append(self._own(line, None))
+                self._put(line, self._own(line))
             elif line.uuid not in self._emitted:
                 self._chain(line)
 
-    def finish(self, title: str) -> Written:
+    def finish(self, title: str, prompt: str) -> bytes:
+        """The whole transcript, with the lines that tell the client its title and where to go on."""
         self._make_leaf_latest()
         if title:
             self._append({"type": "custom-title", "customTitle": title, "sessionId": self.agent_id})
-        if self._leaf:
-            prompt = canonical.one_line(self._prompt, 200)
+        if self.leaf:
+            shown = canonical.one_line(prompt, 200)
             self._append(
-                {"type": "last-prompt", "lastPrompt": prompt, "leafUuid": self._leaf, "sessionId": self.agent_id}
+                {"type": "last-prompt", "lastPrompt": shown, "leafUuid": self.leaf, "sessionId": self.agent_id}
             )
-        return Written(b"".join(raw + b"\n" for raw in self._out), self._leaf, self.dropped_calls)
+        return b"".join(raw + b"\n" for raw in self._out)
 
     def _chain(self, line: Line) -> None:
         parent = self._parent(line)
         if parent is None:
             self._leave_out(line)
             return
-        self._out.append(self._own(line, parent))
-        self._emitted.add(line.uuid)
-        self._times.append(canonical.seconds(line.text("timestamp")) or 0.0)
+        raw = self._own(line)
+        if parent != line.parent:
+            raw = _replaced(raw, "parentUuid", line.parent, parent)
         if line.type in BODY_TYPES:
-            self._leaf, self._leaf_at = line.uuid, len(self._out) - 1
-            self._leaf_time = len(self._times) - 1
-        if is_prompt(line):
-            self._prompt = display_prompt(said(line))
+            self.leaf, self._leaf_at = line.uuid, len(self._out)
+        self._emitted.add(line.uuid)
+        self._put(line, raw)
+
+    def _put(self, line: Line, raw: bytes) -> None:
+        self._out.append(raw)
+        self._times.append(line.text("timestamp"))
 
     def _parent(self, line: Line) -> str | None:
         """The uuid that the line shall name as its parent, ``""`` for none; None where it is off the chain."""
@@ -128,32 +130,32 @@ class _Writer:
         parent = self._relinked.get(line.parent, line.parent)
         if not parent or parent in self._emitted:
             return parent
-        return self._leaf if line.type in ("user", "assistant") else None
+        return self.leaf if line.type in ("user", "assistant") else None
 
     def _make_leaf_latest(self) -> None:
-        if not self._leaf:
+        if not self.leaf:
             return
-        own = self._times.pop(self._leaf_time)
-        latest = max(self._times, default=0.0)
-        if own <= latest:
-            raw = self._out[self._leaf_at]
-            old = json.loads(raw).get("timestamp", "")
-            self._out[self._leaf_at] = _replaced(raw, "timestamp", old, canonical.rfc3339(latest + 0.0015))
+        own = self._times.pop(self._leaf_at)
+        latest = max(self._times, default="")
+        moment = canonical.seconds(latest)
+        if own <= latest and moment is not None:
+            later = canonical.rfc3339(moment + 0.0015)
+            self._out[self._leaf_at] = _replaced(self._out[self._leaf_at], "timestamp", own, later)
 
     def _leave_out(self, line: Line) -> None:
         if line.uuid and line.uuid not in self._emitted:
             self._relinked[line.uuid] = self._relinked.get(line.parent, line.parent)
 
-    def _own(self, line: Line, parent: str | None) -> bytes:
-        """The line as this session's, with `parent` for its own where that is another."""
-        assert line.data is not None
+    def _own(self, line: Line) -> bytes:
+        """The line as this session's."""
         raw = line.raw
         for key in ("sessionId", "session_id"):
-            old = line.data.get(key)
-            if isinstance(old, str):
-                raw = _replaced(raw, key, old, self.agent_id)
-        if parent is not None and parent != line.parent:
-            raw = _replaced(raw, "parentUuid", line.parent, parent)
+            old = line.text(key)
+            if old and old != self.agent_id:
+                if (key, old) not in self._ids:
+                    self._ids[key, old] = _member(key, old), _member(key, self.agent_id)
+                theirs, own = self._ids[key, old]
+                raw = raw.replace(theirs, own) if theirs in raw else _replaced(raw, key, old, self.agent_id)
         return raw
 
     def _append(self, document: dict[str, str]) -> None:
@@ -162,14 +164,19 @@ class _Writer:
 
 def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
     """The line with the string of a key replaced, in the compact form that the client writes, else reserialised."""
-    name = jsonscan.encode(key)
-    value = jsonscan.encode(new) if new else b"null"
-    token = name + b":" + jsonscan.encode(old)
+    token = _member(key, old)
     if token in raw:
-        return raw.replace(token, name + b":" + value, 1 if key != "sessionId" else -1)
+        return raw.replace(token, _member(key, new), 1)
     document = json.loads(raw)
     document[key] = new or None
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    try:
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _member(key: str, value: str) -> bytes:
+    return jsonscan.encode(key) + b":" + (jsonscan.encode(value) if value else b"null")
 
 
 def _up_to_last_result(lines: list[Line]) -> tuple[list[Line], int]:
