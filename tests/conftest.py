@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from plain import Git, Keep, run_git
+from transcripts import Talk
 
+from sessgit.ops.record import Result, Rules, Source, record
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -23,8 +26,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 _FOREIGN = ("CLAUDE", "SESSGIT_", "ANTHROPIC_", "GIT_", "XDG_")
 _OURS = ("SESSGIT_TEST_",)
-
-Git = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +71,23 @@ def git(store: Store) -> Git:
     return lambda *arguments: run_git(store.path, *arguments)
 
 
-def run_git(path: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(path), *arguments], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
+@pytest.fixture
+def claude(tmp_path: Path) -> Path:
+    """The folder in which the client keeps the project's transcripts."""
+    return tmp_path / "claude" / "projects" / "-home-ada-shop"
+
+
+@pytest.fixture
+def keep(store: Store, index: Index, claude: Path, git: Git) -> Iterator[Keep]:
+    """Saves a conversation as it is now and records it, or a file as it lies there.
+
+    At the end git must find the store whole.
+    """
+
+    def keep(what: Talk | Path, *, granularity: str = "turn", redact: bool = True, **how: Any) -> Result:
+        path = what if isinstance(what, Path) else what.save(claude)
+        source = Source(path, path.stem, claude.parents[1], **how)
+        return record(store, index, source, Rules(granularity, redact))
+
+    yield keep
+    assert git("fsck", "--strict", "--no-dangling") == ""

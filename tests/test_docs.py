@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import run_git
+from plain import run_git
 
 from sessgit import errors
 from sessgit.agents.claude import lines as transcript_lines

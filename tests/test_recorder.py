@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import run_git
+from plain import run_git
 from transcripts import Talk
 
 from sessgit.ops.install import install
@@ -221,7 +221,9 @@ def test_a_session_id_of_the_payload_names_nothing(place: Place, session_id: str
 
 def test_a_transcript_of_any_name_becomes_a_branch_of_a_safe_name(place: Place) -> None:
     for name in ("CAPITALS", "-leading", "a b;c", "x" * 200):
-        place.event("SessionStart", talk(SESSIONS[0], name).save(place.projects).rename(place.projects / f"{name}.jsonl"))
+        place.event(
+            "SessionStart", talk(SESSIONS[0], name).save(place.projects).rename(place.projects / f"{name}.jsonl")
+        )
     until(place.is_quiet)
     names = [ref.removeprefix("refs/heads/") for ref in refs.read_all(place.store)]
     assert len(names) == 4

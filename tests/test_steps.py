@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import run_git
 from hypothesis import given
 from hypothesis import strategies as st
 from pictures import branches, conversation, state
+from plain import run_git
 from strategies import Transcript, pieces, transcripts
 from transcripts import SESSION, Talk
 
@@ -22,8 +22,9 @@ from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
-STEPS = ("record", "record", "record", "forget", "end", "no index", "wait")
-"""What happens when the file has grown: `forget` loses the cursor first, `end` says that the client let go of it."""
+STEPS = ("record", "record", "record", "forget", "end", "prompting", "no index", "wait")
+"""What happens when the file has grown: `forget` loses the cursor first, `end` says that the client let go of the
+file, `prompting` that a prompt has only just been given."""
 
 
 class Recording:
@@ -45,8 +46,8 @@ class Recording:
         with self.path.open("ab") as file:
             file.write(data[file.tell() :])
 
-    def record(self, *, final: bool = False) -> bool:
-        source = Source(self.path, SESSION, self.path.parents[2], final=final)
+    def record(self, *, final: bool = False, prompting: bool = False) -> bool:
+        source = Source(self.path, SESSION, self.path.parents[2], final=final, prompting=prompting)
         return record(self.store, self.index, source, self.rules).changed
 
     def step(self, step: str) -> None:
@@ -57,7 +58,7 @@ class Recording:
             self.store.beside.index.unlink()
             self.index = self._index()
         if step != "wait":
-            self.record(final=step == "end")
+            self.record(final=step == "end", prompting=step == "prompting")
 
 
 @contextmanager
@@ -91,6 +92,7 @@ def in_steps(data: bytes, steps: Iterable[tuple[int, str]], granularity: str = "
         for length, step in steps:
             many.grow(data[:length])
             many.step(step)
+        many.grow(data)
         many.record(final=True)
         check_whole(many, data)
         return seen(many.store)
@@ -127,7 +129,8 @@ def talks() -> dict[str, Talk]:
     compacted = Talk().turns("one").compact().turns("two").prompt("three").tool("Bash", {}, "x").compact(auto=True)
     compacted.answer("Still at three.").stop_lines().rewind(1).compact().turns("two otherwise")
     broken_off = Talk().prompt("one").call_only("Bash").prompt("two").answer("Hm").interrupt().turns("three")
-    queued = Talk().prompt("one").queue("two").answer("One.").stop_lines().turns("two").prompt("3").steer("4").answer("!")
+    queued = Talk().prompt("one").queue("two").answer("One.").stop_lines()
+    queued.turns("two").prompt("three").steer("four").answer("!")
     old = Talk(style="2.0").prompt("one").parallel(("A", {}, "a"), ("B", {}, "b")).answer("Both.").turns("two")
     return {
         "tools": tools,

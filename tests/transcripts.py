@@ -245,7 +245,7 @@ class Talk:
 
     def fork_session(self, session: str = OTHER) -> Talk:
         """A copy as `--fork-session` makes it: the same lines under the new id, behind a header of its own."""
-        copy = self._copy(session).bare("mode", mode="normal")
+        copy = self._copy(session).bare("mode", mode="normal").queue("what follows")
         for raw in self.lines:
             copy.raw(raw.replace(self.session.encode(), session.encode()))
         return copy

@@ -12,7 +12,7 @@ EVENTS = (
     "turn", "cell", "start", "fork", "compact", "graft", "merge", "end", "edit", "repair",
 )  # fmt: skip
 SUBJECT_WIDTH = 72
-_TRAILER = re.compile(r"([A-Z][A-Za-z0-9-]*): (.*)")
+_TRAILERS = re.compile(r"^([A-Z][A-Za-z0-9-]*): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,10 @@ class Message:
 
     def get(self, key: str) -> str:
         """The value of the last trailer of that key, or ``""``."""
-        return next((v for k, v in reversed(self.trailers) if k == key), "")
+        for name, value in reversed(self.trailers):
+            if name == key:
+                return value
+        return ""
 
     def all(self, key: str) -> list[str]:
         return [v for k, v in self.trailers if k == key]
@@ -91,8 +94,7 @@ def dumps(message: Message) -> str:
 def loads(text: str) -> Message:
     """The subject and trailers of a message; lines that are no trailers are passed over."""
     subject, _, rest = text.partition("\n")
-    matches = (_TRAILER.fullmatch(line) for line in rest.splitlines())
-    return Message(subject, tuple((m[1], m[2]) for m in matches if m))
+    return Message(subject, tuple(_TRAILERS.findall(rest)))
 
 
 def tools_value(tools: dict[str, int]) -> str:

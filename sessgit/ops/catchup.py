@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sessgit.agents.claude import home
 from sessgit.model import ids
@@ -12,7 +13,9 @@ from sessgit.model.session import Session
 from sessgit.store import cursor as cursors
 from sessgit.store import layout
 from sessgit.store.index import Index
-from sessgit.store.store import Store
+
+if TYPE_CHECKING:
+    from sessgit.store.store import Store
 
 WAIT = 1.0
 """Seconds that a command waits for a recorder that is at work on the session already."""

@@ -17,7 +17,7 @@ from sessgit.model import canonical
 from sessgit.model import message as messages
 from sessgit.model.message import Message
 from sessgit.model.session import Session
-from sessgit.model.turn import Turn
+from sessgit.model.turn import Cell, Turn
 from sessgit.store import layout
 from sessgit.store.store import Store, join_lines
 
@@ -102,15 +102,17 @@ def _side_entries(store: Store, node: Node) -> dict[str, tuple[str, bool]]:
 
 def _turn_message(store: Store, node: Node, told: Turn, content: Content, session: str) -> Message:
     subject = f"turn {node.number}: {canonical.one_line(told.prompt, 200) or '(no text)'}"
+    cell = None
     if not content.complete:
-        subject = f"cell {node.number}.{len(told.cells)}: {told.cells[-1].operation}"
+        ordinal, cell = _finished(content)
+        subject = f"cell {node.number}.{ordinal}: {cell.operation}"
     total = told.total
     trailers = (
         ("Session", session),
         ("Turn", str(node.number)),
         ("Event", "turn" if content.complete else "cell"),
         ("Prompt", node.key),
-        ("Cell", "" if content.complete else told.cells[-1].id),
+        ("Cell", cell.id if cell else ""),
         ("Model", told.model),
         ("Tools", messages.tools_value(told.tools)),
         ("Tokens-In", str(total.input)),
@@ -123,12 +125,26 @@ def _turn_message(store: Store, node: Node, told: Turn, content: Content, sessio
     return Message(subject, trailers)
 
 
+def _finished(content: Content) -> tuple[int, Cell]:
+    """The ordinal of the cell whose result is the body's last line, and the cell."""
+    last = len(content.body)
+    return max((n, cell) for n, cell in enumerate(content.told.cells, start=1) if result_line(cell) == last)
+
+
+def result_line(cell: Cell) -> int:
+    """The number of the line that holds the result of a tool, 0 where there is none (yet)."""
+    return cell.lines[-1] if cell.type == "tool" and cell.ok is not None else 0
+
+
 def _provenance(store: Store, lines: Sequence[Line]) -> list[tuple[str, str]]:
-    """Where the lines stood, the hash of what is stored, and a proof of the original bytes where they differ."""
+    """Where the lines stood, the hash of what is stored, and a proof of the original bytes where they differ.
+
+    All of it is of those lines alone whose place in the file is known.
+    """
+    lines = [line for line in lines if line.extent.length]
     if not lines:
         return []
-    placed = (line.extent for line in lines if line.extent.length)
-    out = [("Extent", str(extent)) for extent in messages.join(placed)]
+    out = [("Extent", str(extent)) for extent in messages.join(line.extent for line in lines)]
     stored = hashlib.sha256(join_lines(line.raw for line in lines)).hexdigest()
     out.append(("Lines-SHA256", stored))
     secrets = sum(line.secrets for line in lines)
@@ -138,10 +154,11 @@ def _provenance(store: Store, lines: Sequence[Line]) -> list[tuple[str, str]]:
     return out
 
 
-def ended(state: Session, body: Sequence[Line], last_time: str) -> Session:
-    """The state at the end of a session: interrupted where its last turn was, as far as its lines are at hand."""
+def ended(state: Session, body: Sequence[Line], tail: Sequence[Line]) -> Session:
+    """The state at the end of a session: interrupted where the body of its last turn says so."""
     cut_short = bool(body) and cells.describe(body).interrupted
-    return replace(state, state="interrupted" if cut_short else "ended", ended=last_time or state.updated)
+    last = max((cells.time_of(line) for line in tail), default="")
+    return replace(state, state="interrupted" if cut_short else "ended", ended=max(state.updated, last))
 
 
 def _time(text: str) -> int:

@@ -53,7 +53,7 @@ def first_prompt(path: Path) -> str:
 
 def outline(path: Path) -> Outline:
     """Reads the transcript once, keeping none of its lines."""
-    cutter, facts = Cutter(_Nothing(), session="outline"), Facts(None)
+    cutter, facts = Cutter(_Nothing(), session="outline"), Facts()
     times: dict[str, str] = {}
     forked_from = ""
     with opened(path) as source:
@@ -108,6 +108,37 @@ def of(store: Store, index: Index, path: Path, session: str) -> Lineage | None:
     if best is None:
         return None
     return Lineage(store, best[1], index.turns(best[1])[: best[2]])
+
+
+def adopt(store: Store, index: Index, session: str) -> list[str]:
+    """Links the sessions that were recorded before the one that they were copied from; returns their ids.
+
+    Only their state changes, by a commit of its own: what is recorded of them stays.
+    """
+    rows = index.turns(session)
+    own = index.branch(session)
+    if not rows or own is None:
+        return []
+    linked = []
+    for relative in sorted({row.branch for row in index.with_prompt(rows[0].prompt)} - {session}):
+        branch = index.branch(relative)
+        if (
+            branch is None
+            or layout.is_rewound(relative)
+            or branch.state.origin
+            or layout.session_of(relative) == session
+        ):
+            continue
+        if branch.state.created <= own.state.created:
+            continue
+        length = shared([row.prompt for row in index.turns(relative)], rows)
+        state = replace(branch.state, origin=Origin(session, length, rows[length - 1].commit))
+        message = Message(f"edit: forked from {session} at turn {length}", (("Session", relative), ("Event", "edit")))
+        time = store.commit(branch.tip).time
+        commit = store.write_commit(branch.tip, {}, state, message, [branch.tip], time)
+        store.repo.move(layout.head(relative), branch.tip, commit)
+        linked.append(relative)
+    return linked
 
 
 @dataclass
@@ -182,16 +213,30 @@ class Lineage:
 
     def _same(self, row: Row, lines: list[Line], agent_id: str) -> bool:
         """Whether the lines are the parent's, as they are or with the session's id in the place of the parent's."""
-        stored = self.store.lines(row.commit, row.turn)
+        stored = self.store.lines(self.commit, row.turn)
         theirs, ours = [*stored.before, *stored.body], [line.raw for line in lines]
         if theirs == ours:
             self._replaced = self._replaced or False
             return self._replaced is False
-        old = self._ids(self.store.state(row.commit))
+        old = self._ids(self.store.state(self.commit))
         if [with_session(raw, old, agent_id) for raw in theirs] != ours or self._replaced is False:
             return False
         self._replaced = True
         return True
+
+
+def is_shared(store: Store, commit: str, state: Session, number: int) -> bool:
+    """Whether a turn's folder is the one of the session that this one left, where the file has this one's id."""
+    origin = state.origin
+    if origin is None or not origin.replaced or number > origin.turn:
+        return False
+    path = layout.turn(number)
+    return store.repo.entry(store.tree(commit), path) == store.repo.entry(store.tree(origin.commit), path)
+
+
+def own(raw: bytes, state: Session) -> bytes:
+    """A line of a shared folder as it stands in the session's own file."""
+    return raw if state.origin is None else with_session(raw, state.origin.replaced, state.agent_id)
 
 
 def with_session(raw: bytes, old: Sequence[str], new: str) -> bytes:

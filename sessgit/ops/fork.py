@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,7 +68,7 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     original, missing = _unredacted(store, head, point, stored)
     last = [cut.lines] if cut else []
     prefix = transcript.resumable([*stored, *last], plan.id, plan.name)
-    written = transcript.resumable([*original, *last], plan.id, plan.name)
+    written = prefix if original is stored else transcript.resumable([*original, *last], plan.id, plan.name)
     base = point.base if cut else point.commit
     origin = Origin(
         point.session,
@@ -166,19 +165,18 @@ def _target(head: Session, plan: Plan) -> Path | None:
     """The new transcript's place: beside the one it comes from, else in the client's folder for the project."""
     if plan.config is None:
         return None
-    name = f"{plan.id}.jsonl"
-    beside = Path(head.transcript).parent if head.transcript else None
-    if beside is not None and beside.is_dir() and beside.is_relative_to(plan.config / "projects"):
-        return beside / name
-    if not head.project:
+    place = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
+    if place is None:
         raise SessgitError(f"it is not known in which folder {head.id} was held", "--no-restore forks without a file.")
-    return home.project_folder(plan.config, head.project) / name
+    return place.with_name(f"{plan.id}.jsonl")
 
 
 def _unredacted(
-    store: Store, head: Session, point: Point, stored: Sequence[list[bytes]]
+    store: Store, head: Session, point: Point, stored: list[list[bytes]]
 ) -> tuple[list[list[bytes]], int]:
     """The turns with the words that the agent's own file still holds, and how many secrets stand replaced."""
+    if not store.state(point.commit).redacted:
+        return stored, 0
     commits = {store.message(c).number("Turn"): c for c in _turn_commits(store, point.commit)}
     original, missing = [], 0
     for number, lines in enumerate(stored, start=1):

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from heapq import heappop, heappush
 
-from sessgit.agents.claude.cutter import Node, Place
+from sessgit.agents.claude.cutter import Node, Place, line_of
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import make, no_redaction
-from sessgit.model.message import Extent
+from sessgit.model.message import Extent, Message
 from sessgit.store import layout
 from sessgit.store.store import Store
 
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    node: Node
-    before: bool
-    index: int
+_FAR = 1 << 50
 
 
 class Recorded:
-    """The turns of the branches `tips`, read as far back as a question needs.
+    """The turns of the branches `tips` of one session, read as far back as a question needs.
 
     `find_turn` answers from the index which commits hold the turn of a prompt; without it all branches are walked.
     """
@@ -34,17 +29,14 @@ class Recorded:
         self._find_turn = find_turn
         self._nodes: dict[str, Node] = {}
         self._walked = False
-        self._uuids: dict[str, _Stored] = {}
-        self._unread = self._newest_first()
+        self._places: dict[str, tuple[int, Place]] = {}
+        self._unread: list[tuple[int, int, Node]] | None = None
+        self._pushed: set[Node] = set()
 
     def node_at(self, commit: str | None) -> Node | None:
         """The turn that a commit holds, or the nearest one before it."""
-        while commit is not None:
-            message = self._store.message(commit)
-            number, key = message.number("Turn"), message.get("Prompt")
-            if number and key:
-                return self._nodes.get(key) or self._make(commit, number, key)
-            commit = self._first_parent(commit)
+        for commit_id, number, key in self._turn_commits(commit):
+            return self._nodes.get(key) or self._make(commit_id, number, key)
         return None
 
     def turn(self, key: str) -> Node | None:
@@ -53,60 +45,73 @@ class Recorded:
             commit = self._find_turn(key)
             return self.node_at(commit) if commit else None
         if known is None and not self._walked:
-            self._walk_all()
+            self._walked = True
+            for tip in self._tips.values():
+                for _ in line_of(self.node_at(tip)):
+                    pass
             known = self._nodes.get(key)
         return known
 
     def find(self, uuid: str) -> Place | None:
-        while uuid not in self._uuids:
-            node = next(self._unread, None)
-            if node is None:
-                return None
-            self._read(node)
-        stored = self._uuids[uuid]
-        if not stored.before:
-            return Place(stored.node)
-        return Place(stored.node, self.lines(stored.node)[0][stored.index])
+        """Reads turns from the end of the agent's file backwards, until no unread one reaches behind the line."""
+        if self._unread is None:
+            self._unread = []
+            for tip in self._tips.values():
+                self._push(self.node_at(tip), _FAR)
+        while self._unread and (uuid not in self._places or self._places[uuid][0] < -self._unread[0][0]):
+            end, _, node = heappop(self._unread)
+            self._push(node.parent, self._read(node, -end))
+        return self._places[uuid][1] if uuid in self._places else None
 
-    def lines(self, node: Node) -> tuple[list[Line], list[Line]]:
+    def lines(self, node: Node, commit: str = "") -> tuple[list[Line], list[Line]]:
         """The lines of a recorded turn, before and body apart; they do not say where they stood in the file."""
-        stored = self._store.lines(node.commit, node.number)
+        stored = self._store.lines(commit or node.commit, node.number)
         made = [make(raw, Extent(0, 0), no_redaction) for raw in stored.before + stored.body]
         return made[: len(stored.before)], made[len(stored.before) :]
 
+    def _turn_commits(self, commit: str | None) -> Iterator[tuple[str, int, str]]:
+        """The commits of turns from a commit backwards, with number and prompt."""
+        while commit is not None:
+            message = self._store.message(commit)
+            number, key = message.number("Turn"), message.get("Prompt")
+            if number and key:
+                yield commit, number, key
+            parents = self._store.commit(commit).parents
+            commit = parents[0] if parents else None
+
     def _make(self, commit: str, number: int, key: str) -> Node:
-        first = commit
-        while (parent := self._first_parent(first)) is not None and self._store.message(parent).get("Prompt") == key:
-            first = parent
-        before = self._first_parent(first)
-        node = Node(key, number, lambda: self.node_at(before), commit=commit)
-        self._nodes[key] = node
+        def parent() -> Node | None:
+            others = (before for before, _, prompt in self._turn_commits(commit) if prompt != key)
+            return self.node_at(next(others, None))
+
+        node = self._nodes[key] = Node(key, number, parent, commit=commit)
         return node
 
-    def _first_parent(self, commit: str) -> str | None:
-        parents = self._store.commit(commit).parents
-        return parents[0] if parents else None
+    def _push(self, node: Node | None, bound: int) -> None:
+        """Puts the turn among those to read, by where it ends in the file, at `bound` where it does not say."""
+        if node is None or node in self._pushed:
+            return
+        self._pushed.add(node)
+        assert self._unread is not None
+        end = max((extent.end for extent in self._own_extents(node)), default=bound)
+        heappush(self._unread, (-end, len(self._pushed), node))
 
-    def _walk_all(self) -> None:
-        self._walked = True
-        for tip in self._tips.values():
-            node = self.node_at(tip)
-            while node is not None:
-                node = node.parent
+    def _read(self, node: Node, end: int) -> int:
+        """Notes where the lines of a turn stand and returns where they begin.
 
-    def _newest_first(self) -> Iterator[Node]:
-        """Each recorded turn once: the head's from its tip backwards, then those of rewound branches."""
-        seen: set[str] = set()
-        for branch in sorted(self._tips, key=layout.is_rewound):
-            node = self.node_at(self._tips[branch])
-            while node is not None and node.key not in seen:
-                seen.add(node.key)
-                yield node
-                node = node.parent
+        A line that stands before another turn as well has its place there.
+        """
+        before, body = self.lines(node)
+        placed = [extent.offset for extent in self._own_extents(node) for _ in range(extent.lines)]
+        absent = len(before) + len(body) - len(placed)
+        offsets = [-_FAR] * absent + placed if placed else [end - 1] * absent
+        for number, (line, offset) in enumerate(zip([*before, *body], offsets, strict=True)):
+            if line.uuid and offset >= self._places.get(line.uuid, (-_FAR,))[0]:
+                self._places[line.uuid] = (offset, Place(node, line if number < len(before) else None))
+        return min(placed, default=end - 1)
 
-    def _read(self, node: Node) -> None:
-        lines = self._store.lines(node.commit, node.number)
-        for before, part in ((False, lines.body), (True, lines.before)):
-            for index, raw in enumerate(part):
-                if b'"uuid"' in raw and (uuid := make(raw, Extent(0, 0), no_redaction).uuid):
-                    self._uuids.setdefault(uuid, _Stored(node, before, index))
+    def _own_extents(self, node: Node) -> list[Extent]:
+        """Where the turn's lines stand in the session's own file; none for a turn that another session recorded."""
+        message: Message = self._store.message(node.commit)
+        own = {layout.session_of(branch) for branch in self._tips}
+        return message.extents if message.get("Session") in own else []

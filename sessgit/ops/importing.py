@@ -10,7 +10,7 @@ from pathlib import Path
 from sessgit.agents.claude import home
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
-from sessgit.errors import SessgitError
+from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
 from sessgit.ops import family
 from sessgit.ops.record import Rules, Source, record
@@ -34,12 +34,16 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How many sessions were brought in or grew, how many turns were recorded, how many sessions were level."""
+    """How many sessions were brought in or grew, how many turns were recorded, how many sessions were level.
+
+    `unpacked` says why the store could not be packed, which leaves it larger and slower but whole.
+    """
 
     sessions: int
     turns: int
     unchanged: int
     errors: tuple[Failure, ...]
+    unpacked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +63,29 @@ def run(store: Store, index: Index, paths: Sequence[Path], config: Path, progres
     files = list(_examined(_found(paths, config), errors))
     total, done = sum(file.size for file in files), 0
     live = {client.agent_id for client in home.live_clients(config)}
-    sessions = turns = unchanged = 0
+    changed, level, turns = set[str](), set[str](), 0
     for file in _in_order(files):
         progress(done, total)
         try:
             source = Source(file.path, file.agent_id, config, final=file.agent_id not in live)
             with locks.session(store.beside, source.session, _LOCK_WAIT):
                 result = record(store, index, source, Rules())
-            sessions, unchanged = sessions + result.changed, unchanged + (not result.changed)
+            (changed if result.changed else level).add(result.session)
             turns += len(result.turns)
         except SessgitError as error:
             errors.append(Failure(file.path, str(error)))
         done += file.size
     progress(total, total)
-    if sessions:
+    unpacked = _pack(store) if changed else ""
+    return Imported(len(changed), turns, len(level - changed), tuple(errors), unpacked)
+
+
+def _pack(store: Store) -> str:
+    try:
         maintenance.pack(store.path, full=True)
-    return Imported(sessions, turns, unchanged, tuple(errors))
+    except StoreError as error:
+        return f"{error}. {error.hint}".strip()
+    return ""
 
 
 def older(config: Path, known: Iterable[str]) -> int:

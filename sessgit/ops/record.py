@@ -7,16 +7,15 @@ A pass that finds a ref moved by someone else starts again from what is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import cells, sidefiles
-from sessgit.agents.claude import lines as transcript_lines
+from sessgit.agents.claude import cells, facts, sidefiles
 from sessgit.agents.claude.cutter import Cutter, Node
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line, is_prompt
-from sessgit.agents.claude.reader import Opened, Reader, Redact, no_redaction, opened
+from sessgit.agents.claude.reader import Opened, Reader, Redact, make, no_redaction, opened
 from sessgit.agents.claude.sidefiles import Subagents
 from sessgit.errors import MovedError, StoreError
 from sessgit.model import ids, secrets
@@ -89,35 +88,43 @@ class _Pass:
     def __init__(self, store: Store, index: Index, source: Source, rules: Rules, file: Opened) -> None:
         self.store, self.index, self.source, self.rules, self.file = store, index, source, rules, file
         self.session = source.session
-        self.tips = refs.of_session(store.path, self.session)
+        branches = refs.of_session(store.path, self.session)
+        self.tips = {b: tip for b, tip in branches.items() if b == self.session or layout.is_rewound(b)}
         self.old_head = self.tips.get(self.session, "")
         self.state = store.state(self.old_head) if self.old_head else None
-        redact: Redact = secrets.redact_line if rules.redact else no_redaction
-        self.reader = Reader(file, 0, redact)
-        self.redact = redact
-        self.agents = Subagents(source.path, source.agent_id, redact)
-        self.facts = Facts(self.state)
+        self.redact: Redact = secrets.redact_line if rules.redact else no_redaction
+        self.reader = Reader(file, 0, self.redact)
+        self.agents = Subagents(source.path, source.agent_id, self.redact)
+        self.facts = facts.of(self.state)
+        self.prefix = self.state.origin.prefix if self.state and self.state.origin else 0
+        """So many bytes of the file were written by a fork: what they hold is recorded where the fork came from."""
         self.lineage: family.Lineage | None = None
         self.tops: dict[str, str] = {}
         """For the last turn of each branch, by its prompt, the branch's tip; for the start, by ``""``."""
         self.written: list[int] = []
+        self.resumed = False
 
     def run(self) -> Result:
         cutter = self._resume() or self._from_the_start()
         for line in self._lines():
             self.facts.note(line)
-            cutter.feed(line)
+            if line.uuid or line.extent.offset >= self.prefix:
+                cutter.feed(line)
             while cutter.finished:
                 self._write(cutter, cutter.finished.pop(0))
+        if not self.resumed:
+            cutter.keep(self.recorded_head, self.recorded_rewound)
         if not self.old_head and cutter.head is None and not (self.source.final and self.file.size):
             return Result(self.session)
         for node in [*cutter.rewound.values(), cutter.head]:
             if node is not None and node.grown:
                 self._write(cutter, node)
-        tips = {name: self._top(node) for name, node in cutter.rewound.items()}
+        tips = {name: self._base(node) for name, node in cutter.rewound.items()}
         tips[self.session] = self._head(cutter)
         self._move(tips)
         self._remember(cutter, tips)
+        if not self.old_head and self.lineage is None and family.adopt(self.store, self.index, self.session):
+            self.index.sync()
         return Result(self.session, tuple(self.written), tips != self.tips, tips[self.session])
 
     def _lines(self) -> Iterator[Line]:
@@ -147,33 +154,47 @@ class _Pass:
     def _resume(self) -> Cutter | None:
         """A cutter that goes on from the cursor, or None where the cursor does not fit."""
         known = cursors.load(self.store.beside, self.session)
-        branch = (known.current if known else "") or self.session
-        if known is None or not self.old_head or known.commit != self.old_head or branch not in self.tips:
+        if known is None or known.current is None or not self._stands_on(known.commit):
+            return None
+        branch = known.current or self.session
+        if branch not in self.tips:
             return None
         if not cursors.fits(known, self.source.path, self.file.file, self.file.inode, self.file.size):
             return None
-        pending = [line for extent in known.pending for line in self.reader.again(extent)]
+        self.resumed = True
         self.reader.offset = known.offset
         self.agents.resume(known.agents)
-        cutter = self._cutter(replay=False)
-        current = self.recorded.node_at(self.tips[branch])
-        cutter.resume(current, known.uuids, pending, known.stuck)
+        self.facts = Facts(**known.facts)
+        cutter = self._cutter(self._find_turn)
+        cutter.resume(self.recorded_head, self.recorded_rewound, self.recorded.node_at(self.tips[branch]), known.uuids)
+        cutter.await_prompt([line for extent in known.pending for line in self.reader.again(extent)], known.stuck)
         return cutter
+
+    def _stands_on(self, commit: str) -> bool:
+        """Whether the head is the commit, or only edits of the state have come since."""
+        for found in self.store.repo.first_parents(self.old_head) if self.old_head else ():
+            if found.id == commit:
+                return True
+            if self.store.message(found.id).get("Event") != "edit":
+                return False
+        return False
 
     def _from_the_start(self) -> Cutter:
         if not self.old_head:
             self.lineage = family.of(self.store, self.index, self.source.path, self.session)
-        return self._cutter(replay=True)
+        return self._cutter(None)
 
-    def _cutter(self, *, replay: bool) -> Cutter:
-        def commit_of(key: str) -> str | None:
-            return self.index.commit_of(self.session, key)
-
-        self.recorded = Recorded(self.store, self.tips, None if replay else commit_of)
+    def _cutter(self, find_turn: Callable[[str], str | None] | None) -> Cutter:
+        self.recorded = Recorded(self.store, self.tips, find_turn)
         nodes = {branch: self.recorded.node_at(tip) for branch, tip in self.tips.items()}
         self.tops = {node.key if node else "": self.tips[branch] for branch, node in nodes.items()}
-        rewound = {b: n for b, n in nodes.items() if n is not None and layout.is_rewound(b)}
-        return Cutter(self.recorded, nodes.get(self.session), rewound, session=self.session, replay=replay)
+        self.recorded_head = nodes.pop(self.session, None)
+        self.recorded_rewound = {branch: node for branch, node in nodes.items() if node is not None}
+        return Cutter(self.recorded, session=self.session)
+
+    def _find_turn(self, key: str) -> str | None:
+        self.index.sync(self.session)
+        return next((row.commit for row in self.index.with_prompt(key) if row.branch in self.tips), None)
 
     # Turns
 
@@ -183,78 +204,88 @@ class _Pass:
         is_open = cutter.is_open(node)
         if self.lineage is not None and not node.commit and self.lineage.take(node, self.source.agent_id):
             return
-        before, body = self._whole(node)
-        if not body or (node.commit and not is_open):
+        before, body = self._unwritten(node)
+        if not is_open:
+            node.before, node.body = [], []
+        if not body:
             return
         state = self.store.state(self._base(node.parent))
         on = self.tops[node.key] if node.key in self.tops else self._base(node.parent)
         if not node.commit and any(line.is_boundary for line in before[node.copied :]):
             on = commits.compact(self.store, on, before[node.copied :], self.session)
         for length, complete in self._points(node, body):
-            content = self._content(node, before, body[:length], complete=complete, is_last=node is cutter.head)
-            on = self._commit(node, on, content, state)
+            side = self._side(cutter, node, [*before, *body]) if length == len(body) else {}
+            on = self._commit(node, on, Content(before, body[:length], side, complete, self.source.head), state)
         self.tops[node.key] = node.commit = on
         self.written.append(node.number)
-        if not is_open:
-            node.before, node.body = [], []
 
     def _base(self, parent: Node | None) -> str:
         """The commit that what follows `parent` stands on."""
         if self.lineage is not None and self.lineage.is_fork_point(parent):
             assert parent is not None
-            return self.tops.setdefault(parent.key, self._fork())
-        return self._top(parent)
-
-    def _top(self, node: Node | None) -> str:
-        if node is not None:
-            return self.tops.get(node.key) or node.commit
+            if parent.key not in self.tops:
+                self.tops[parent.key] = self._fork()
+        if parent is not None:
+            return self.tops.get(parent.key) or parent.commit
         if "" not in self.tops:
-            self.tops[""] = self._root() if self.old_head else self._start()
+            self.tops[""] = self._start()
         return self.tops[""]
 
-    def _whole(self, node: Node) -> tuple[list[Line], list[Line]]:
-        """All lines of the turn, or none where every line that was met is recorded."""
+    def _unwritten(self, node: Node) -> tuple[list[Line], list[Line]]:
+        """All lines of the turn, or none where every line that was met is recorded or the turn is closed."""
         if not node.commit:
             return node.before, node.body
+        if node.met:
+            self.agents.pass_over(node.key, lambda: self._subagent_lines(node))
+        if node.key not in self.tops:
+            return [], []
         before, body = self._lines_again(node)
-        if not node.met:
-            return before, body + node.body
-        known = {line.uuid or line.raw for line in body}
-        new = [line for line in node.body if (line.uuid or line.raw) not in known]
+        new = node.body
+        if node.met and [line.raw for line in new[: len(body)]] == [line.raw for line in body]:
+            new = new[len(body) :]
+        elif node.met:
+            known = {line.uuid or line.raw for line in body}
+            new = [n for n in new if n.extent.offset >= self.prefix and (n.uuid or n.raw) not in known]
         return (before, body + new) if new else ([], [])
 
     def _lines_again(self, node: Node) -> tuple[list[Line], list[Line]]:
         """The recorded lines, out of the agent's file where it still holds them, so that their places are known."""
-        before, body = self.recorded.lines(node)
+        tip = self.tops[node.key]
+        before, body = self.recorded.lines(node, tip)
+        lines = [*before, *body]
+        if self.state is not None and family.is_shared(self.store, tip, self.state, node.number):
+            lines = [make(family.own(line.raw, self.state), line.extent, no_redaction) for line in lines]
         message = self.store.message(node.commit)
         if message.get("Session") == self.session:
             placed = [line for extent in message.extents for line in self.reader.again(extent)]
-            lines = [*before, *body]
             if placed and [line.raw for line in placed] == [line.raw for line in lines[-len(placed) :]]:
                 lines[-len(placed) :] = placed
-                return lines[: len(before)], lines[len(before) :]
-        return before, body
+        node.copied = next((n for n, line in enumerate(lines) if line.extent.length), 0)
+        return lines[: len(before)], lines[len(before) :]
+
+    def _subagent_lines(self, node: Node) -> dict[str, int]:
+        """How many lines of each subagent's file are recorded with the turn."""
+        entry = self.store.folder(node.commit, node.number).get(layout.SUBAGENTS)
+        files = self.store.repo.tree(entry[0]) if entry else {}
+        return {name: self.store.repo.blob(oid).count(b"\n") for name, (oid, _) in files.items()}
 
     def _points(self, node: Node, body: list[Line]) -> list[tuple[int, bool]]:
         """The lengths of the body that are committed one after another, and whether the turn is told as whole."""
         if self.rules.granularity != "cell":
             return [(len(body), True)]
-        recorded = len(self.recorded.lines(node)[1]) if node.commit else 0
-        ends = [n for n in range(recorded + 1, len(body) + 1) if transcript_lines.tool_results(body[n - 1])]
+        recorded = len(self.recorded.lines(node, self.tops[node.key])[1]) if node.commit else 0
+        results = {commits.result_line(cell) for cell in cells.describe(body).cells}
+        ends = sorted(n for n in results if n > recorded)
         return [(n, False) for n in ends] + ([] if ends and ends[-1] == len(body) else [(len(body), True)])
 
-    def _content(self, node: Node, before: list[Line], body: list[Line], *, complete: bool, is_last: bool) -> Content:
-        if not complete:
-            return Content(before, body, {}, complete=False)
-        lines = [*before, *body]
-        side = self.agents.of_turn(node.key, lines, is_last=is_last)
-        side |= sidefiles.results(self.source.path, self.source.agent_id, lines, self.redact)
-        return Content(before, body, side, project_head=self.source.head)
+    def _side(self, cutter: Cutter, node: Node, lines: list[Line]) -> dict[str, bytes]:
+        """The files beside the turn's lines."""
+        side = self.agents.of_turn(node.key, lines, is_last=node is cutter.head)
+        return side | sidefiles.results(self.source.path, self.source.agent_id, lines, self.redact)
 
     def _commit(self, node: Node, on: str, content: Content, before: Session) -> str:
-        told = cells.describe(content.body)
         found = sum(line.secrets for line in (*content.before, *content.body))
-        state = sessions.after_turn(before, told, node.number)
+        state = sessions.after_turn(before, content.told, node.number)
         state = self._identified(replace(state, redacted=before.redacted + found))
         return commits.turn(self.store, on, node, content, state, self._changes(on, content))
 
@@ -264,7 +295,7 @@ class _Pass:
         if content.complete and self.source.live:
             found = sidefiles.live(self.source.config, self.source.agent_id, self.facts.slug, self.redact)
             changes[layout.LIVE] = (self.store.write_folder(found), True) if found else None
-        if self.old_head and on not in self.tops.values():
+        if self.old_head:
             changes[layout.PAD] = self.store.repo.entry(self.store.tree(self.old_head), layout.PAD)
         return changes
 
@@ -278,24 +309,19 @@ class _Pass:
     # The first commit
 
     def _start(self) -> str:
+        """The commit before all turns: for a rewind to the very start the one that the history begins with."""
+        known = self.old_head or (self.lineage.commit if self.lineage else "")
+        if known:
+            return [commit.id for commit in self.store.repo.first_parents(known)][-1]
         state = Session(self.session, self.source.agent_id, created=self.facts.born)
         return commits.start(self.store, self._identified(state))
-
-    def _root(self) -> str:
-        """The commit that the session began with, for a rewind to before its first turn."""
-        last = self.old_head
-        for commit in self.store.repo.first_parents(self.old_head):
-            if self.store.message(commit.id).get("Session") != self.session:
-                break
-            last = commit.id
-        return last
 
     def _fork(self) -> str:
         assert self.lineage is not None
         point = self.lineage.commit
         parent = self.store.state(point)
         state = self.lineage.state(parent, self.session, self.source.agent_id)
-        state = self._identified(replace(state, created=self.facts.born or state.created))
+        state = self._identified(state)
         changes = {**self.lineage.changes(), layout.TAIL: None, layout.LIVE: None}
         message = self.lineage.message(self.session)
         time = self.store.commit(point).time
@@ -314,8 +340,8 @@ class _Pass:
         tail = commits.tail_bytes(lines, torn=bool(torn))
         if state.state != "active" and tail == self.store.tail(top):
             return top
-        body = cutter.head.body if cutter.head is not None and cutter.head.met else []
-        state = commits.ended(self._identified(state), body, self.facts.last_time)
+        body = self.recorded.lines(cutter.head, top)[1] if cutter.head is not None else []
+        state = commits.ended(self._identified(state), body, lines)
         return commits.end(self.store, top, lines, state, torn=bool(torn))
 
     def _move(self, tips: dict[str, str]) -> None:
@@ -326,18 +352,20 @@ class _Pass:
                 self.store.repo.move(layout.head(branch), old, new)
 
     def _remember(self, cutter: Cutter, tips: dict[str, str]) -> None:
-        current = next((name for name, node in cutter.rewound.items() if node is cutter.current), "")
+        names: dict[Node | None, str] = {node: name for name, node in cutter.rewound.items()}
+        names[cutter.head] = ""
         cursor = Cursor(
             path=str(self.source.path),
             inode=self.file.inode,
             offset=self.reader.offset,
             proof=cursors.proof(self.file.file, self.reader.offset),
             commit=tips[self.session],
-            current=current,
+            current=names.get(cutter.current),
             uuids=cutter.uuids(),
             pending=messages.join(line.extent for line in cutter.pending),
             stuck=cutter.stuck,
             agents=self.agents.done,
+            facts=asdict(self.facts),
         )
         cursors.save(self.store.beside, self.session, cursor)
         self.index.sync(self.session)

@@ -66,7 +66,9 @@ def target(index: Index, address: Address, where: Whereabouts, *, changes: bool 
         name, guess = current(index, where, changes=changes)
     branch = index.branch(name)
     if branch is None:
-        raise NotFoundError(f"no conversation is called “{address.session}”", _near(index, address.session))
+        raise NotFoundError(
+            f"the current conversation, {name[:8]}, is not recorded", "sessgit status tells whether recording is on."
+        )
     return Target(branch, _turn_number(branch, turn), cell, guess)
 
 
@@ -118,18 +120,27 @@ def _branch_name(index: Index, text: str, where: Whereabouts) -> tuple[str, int 
     if len(titled) == 1:
         return titled[0], None
     if len(text) >= SHORTEST_PREFIX:
+        session, _, left = text.partition(".")
         for group in (heads, rows):
-            matches = [name for name, *_ in group if name.startswith(text)]
+            matches = [row[0] for row in group if row[0].startswith(text) or _is_rewound_of(row[0], session, left)]
             if matches:
                 return _only(text, matches, index), None
     return _tag_or_commit(index, text)
+
+
+def _is_rewound_of(name: str, session: str, left: str) -> bool:
+    """Whether the branch is one that `a41f.r-9c02` abbreviates."""
+    own, _, rest = name.partition(".")
+    return bool(left) and own.startswith(session) and rest.startswith(left)
 
 
 def _tag_or_commit(index: Index, text: str) -> tuple[str, int | None]:
     commit: str | None = text if _COMMIT.fullmatch(text) else refs.read(index.path, layout.TAGS + text)
     found = index.holding(commit) if commit else None
     if found is None:
-        raise NotFoundError(f"no conversation starts with “{text}”", _near(index, text))
+        short = len(text) < SHORTEST_PREFIX and any(name.startswith(text) for name, *_ in index.names())
+        wrong = f"“{text}” is too short for an id" if short else f"no conversation starts with “{text}”"
+        raise NotFoundError(wrong, _near(index, text))
     return found
 
 
@@ -154,7 +165,8 @@ def title(state: Session) -> str:
 def _near(index: Index, text: str) -> str:
     rows = [row for row in index.names() if not layout.is_rewound(row[0])]
     words = {name[:8]: name for name, *_ in rows} | {row[2]: row[0] for row in rows if row[2]}
-    close = difflib.get_close_matches(text, words, n=3, cutoff=0.4)
+    close = [word for word in words if text and word.startswith(text)]
+    close += [word for word in difflib.get_close_matches(text, words, n=3, cutoff=0.4) if word not in close]
     close += [word for word in words if text and (text in word or word[:1] == text[:1]) and word not in close]
     if not close:
         return "sessgit ls --all shows all conversations."

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.agents.claude import transcript
+from sessgit.agents.claude import home, transcript
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, DamageError, SessgitError
 from sessgit.model.message import Extent, Message
@@ -61,10 +61,15 @@ class _Pieces:
             self.by_offset[extent.offset] = (data, extent.length)
 
 
-def restore(store: Store, session: str, path: Path | None = None) -> Outcome:
-    """Writes the session's file where the agent had it, or to `path`; never over one that holds anything else."""
+def restore(store: Store, session: str, config: Path, path: Path | None = None) -> Outcome:
+    """Writes the session's file where the agent looks for it, or to `path`; never over one that holds anything else.
+
+    `config` is the agent's folder.
+    """
     state = store.state(_head(store, session))
-    target = path or Path(state.transcript)
+    target = path or home.transcript_place(config, state.transcript, state.agent_id, state.project)
+    if target is None:
+        raise SessgitError(f"it is not known where the file of {session} was", "--output FILE writes it to a place.")
     restored = rebuild(store, session)
     if target.exists():
         with opened(target) as source:
@@ -120,17 +125,19 @@ def _collect(store: Store, session: str, tip: str, pieces: _Pieces, *, is_head: 
     """Takes the lines of every commit of the session from a tip backwards."""
     seen: set[str] = set()
     state = store.state(tip)
+    only_edits = True
     for commit, message in _own_commits(store, session, tip):
         number, key, event = message.number("Turn"), message.get("Prompt"), message.get("Event")
         if number and key not in seen:
             seen.add(key)
             stored = store.lines(commit, number)
             _take(pieces, message, [*stored.before, *stored.body])
-        elif event == "end" and is_head and commit == tip:
+        elif event == "end" and is_head and only_edits:
             _take_tail(store, commit, message, pieces)
         elif event == "fork" and state.origin is not None and not state.origin.prefix:
             turns = (turn_lines(store, commit, state, n) for n in range(1, state.origin.turn + 1))
             _take(pieces, message, [line for lines in turns for line in lines])
+        only_edits = only_edits and event == "edit"
 
 
 def _own_commits(store: Store, session: str, tip: str) -> Iterator[tuple[str, Message]]:
@@ -207,3 +214,24 @@ def _laid_out(pieces: _Pieces) -> tuple[bytes, int]:
         out.append(data)
         position = offset + length
     return b"".join(out), missing
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A file rebuilt with every hash proved; `same` says whether the agent's own file, if it is there, holds it."""
+
+    restored: Restored
+    turns: int
+    file: Path | None
+    same: bool | None
+
+
+def verify(store: Store, session: str) -> Verified:
+    """Rebuilds the session's file; raises DamageError where a hash is not the one that was recorded."""
+    state = store.state(_head(store, session))
+    restored = rebuild(store, session)
+    path = Path(state.transcript)
+    if not state.transcript or not path.exists():
+        return Verified(restored, state.turns, None, None)
+    with opened(path) as source:
+        return Verified(restored, state.turns, path, source.file.read() == restored.data)

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sessgit.agents.claude import cells, transcript
 from sessgit.model import canonical, prices
 from sessgit.model.config import Price
 from sessgit.model.session import Session
 from sessgit.model.turn import Tokens, Turn
 from sessgit.store.index import Branch, Row
-from sessgit.store.store import Store
+
+if TYPE_CHECKING:
+    from sessgit.store.store import Store
 
 Prices = Mapping[str, Price]
 
@@ -30,6 +31,9 @@ class TurnView:
 
 def read_turn(store: Store, tip: str, row: Row) -> TurnView:
     """The turn with what its lines say, as the branch with the tip `tip` holds it."""
+    # Not loaded by those who only want what the index has.
+    from sessgit.agents.claude import cells, transcript
+
     stored = store.lines(tip, row.turn)
     return TurnView(row, cells.describe(transcript.parsed(stored.body)))
 

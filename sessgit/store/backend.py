@@ -6,18 +6,21 @@ written first; a ref is then moved by compare-and-swap, from the value that was 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import FileMode, ObjectType, Option, SortMode
+from pygit2.enums import FileMode, ObjectType, Option
 
 from sessgit.errors import MovedError, NotFoundError, StoreError
 
 AUTHOR = ("sessgit", "sessgit@localhost")
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_LOCK_TRIES = 100
+_LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
 
@@ -135,12 +138,15 @@ class Repository:
         return oid in self._repo
 
     def first_parents(self, tip: str) -> Iterator[Commit]:
-        """The commit `tip` and its first parents, newest first."""
-        with _translated("cannot read the history of the store"):
-            walker = self._repo.walk(tip, SortMode.TOPOLOGICAL)
-            walker.simplify_first_parent()
-            for found in walker:
-                yield _commit(found)
+        """The commit `tip` and its first parents, newest first, read one at a time as they are asked for.
+
+        libgit2's own walk reads the whole history before it gives the first commit.
+        """
+        following: str | None = tip
+        while following is not None:
+            commit = self.commit(following)
+            yield commit
+            following = commit.parents[0] if commit.parents else None
 
     def merge_base(self, a: str, b: str) -> str | None:
         with _translated("cannot read the history of the store"):
@@ -166,22 +172,31 @@ class Repository:
             return None if found is None else str(found.resolve().target)
 
     def move(self, name: str, old: str | None, new: str | None) -> None:
-        """Moves a ref from `old` to `new`, where None is no ref; raises MovedError if it no longer holds `old`."""
-        try:
-            if old is None and new is not None:
-                self._repo.create_reference_direct(name, new, False)
-                return
-            reference = self._repo.references.get(name)
-            if reference is None or str(reference.target) != old:
-                raise MovedError(f"{name} was moved by someone else")
-            if new is None:
-                reference.delete()
-            else:
-                reference.set_target(new)
-        except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
-            if self.ref(name) != old:
-                raise MovedError(f"{name} was moved by someone else") from error
-            raise StoreError(f"cannot move {name}: {error}") from error
+        """Moves a ref from `old` to `new`, where None is no ref; raises MovedError if it no longer holds `old`.
+
+        Who else is just moving the ref, or git packing it, holds its lock file for a moment: that is waited for.
+        """
+        for tries_left in reversed(range(_LOCK_TRIES)):
+            try:
+                return self._move(name, old, new)
+            except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
+                if self.ref(name) != old:
+                    raise MovedError(f"{name} was moved by someone else") from error
+                if "lock" not in str(error) or not tries_left:
+                    raise StoreError(f"cannot move {name}: {error}") from error
+            time.sleep(_LOCK_WAIT)
+
+    def _move(self, name: str, old: str | None, new: str | None) -> None:
+        if old is None and new is not None:
+            self._repo.create_reference_direct(name, new, False)
+            return
+        reference = self._repo.references.get(name)
+        if reference is None or str(reference.target) != old:
+            raise MovedError(f"{name} was moved by someone else")
+        if new is None:
+            reference.delete()
+        else:
+            reference.set_target(new)
 
 
 def _commit(found: pygit2.Commit) -> Commit:

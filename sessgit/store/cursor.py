@@ -24,9 +24,11 @@ _WINDOW = 64 << 10
 class Cursor:
     """`commit` is the head that `offset` bytes of the file at `path` led to.
 
-    `current` is the branch whose last turn was fed last, `uuids` those of that turn's body; `pending` are the
+    `current` is the branch whose last turn was fed last, ``""`` for the session's own, or None where that turn is
+    closed and the file must be read from its beginning; `uuids` are those of that turn's body. `pending` are the
     lines that belong to no body yet, the first `stuck` of them from before that turn's last line. `agents` holds
-    for each file of a subagent the turn that it was last recorded with, and from and to which byte.
+    for each file of a subagent the turn that it was last recorded with, and from and to which byte; `facts` is what
+    the lines said of the session as a whole.
     """
 
     path: str
@@ -34,11 +36,12 @@ class Cursor:
     offset: int
     proof: str
     commit: str
-    current: str
+    current: str | None
     uuids: list[str] = field(default_factory=list)
     pending: list[Extent] = field(default_factory=list)
     stuck: int = 0
     agents: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def load(beside: Beside, session: str) -> Cursor | None:

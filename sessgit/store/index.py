@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sessgit.errors import StoreError
 from sessgit.model import message as messages
@@ -19,9 +20,11 @@ from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Tokens
 from sessgit.store import layout, refs
-from sessgit.store.store import Store
 
-_VERSION = 1
+if TYPE_CHECKING:
+    from sessgit.store.store import Store
+
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE branches(
     name TEXT PRIMARY KEY, tip TEXT NOT NULL, session TEXT NOT NULL, agent_id TEXT NOT NULL, project TEXT NOT NULL,
@@ -30,15 +33,19 @@ CREATE TABLE branches(
 CREATE INDEX branches_project ON branches(project, updated);
 CREATE TABLE turns(
     branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL, time INTEGER NOT NULL,
-    message TEXT NOT NULL, PRIMARY KEY(branch, turn)
+    message TEXT NOT NULL, compacted INTEGER NOT NULL, PRIMARY KEY(branch, turn)
 ) WITHOUT ROWID;
 CREATE INDEX turns_prompt ON turns(prompt);
 """
+_COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A turn as its commits tell it; `time` is in seconds since 1970, `commits` are oldest first."""
+    """A turn as its commits tell it; `time` is in seconds since 1970, `commits` are oldest first.
+
+    `compacted` says that the conversation so far was made a summary before this turn's prompt.
+    """
 
     branch: str
     turn: int
@@ -46,6 +53,7 @@ class Row:
     prompt: str
     time: int
     message: Message
+    compacted: bool = False
 
     @property
     def commit(self) -> str:
@@ -132,25 +140,29 @@ class Index:
             self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
         if found and found[0] != branch:
             copy = (
-                "INSERT INTO turns SELECT ?, turn, commits, prompt, time, message FROM turns"
+                "INSERT INTO turns SELECT ?, turn, commits, prompt, time, message, compacted FROM turns"
                 " WHERE branch = ? AND turn <= ?"
             )
             self._db.execute(copy, (branch, found[0], last))
-        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?)", new)
+        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?)", new)
 
     def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[list[tuple[object, ...]], tuple[str, int] | None]:
         """The rows from the tip back to the first commit that is known, and the branch and turn of that one."""
         rows: dict[int, tuple[list[str], str, int, str]] = {}
         found: tuple[str, int] | None = None
+        compacted: set[int] = set()
+        last = 0
         for commit in store.repo.first_parents(tip):
             message = messages.loads(commit.message)
             turn, prompt = message.number("Turn"), message.get("Prompt")
             if not turn or not prompt:
+                compacted |= {last} if message.get("Event") == "compact" else set()
                 continue
             if turn not in rows and (found := self._holder(branch, prompt, commit.id)):
                 break
+            last = turn
             rows.setdefault(turn, ([], prompt, commit.time, commit.message))[0].insert(0, commit.id)
-        new = [(branch, n, " ".join(c), p, t, m) for n, (c, p, t, m) in sorted(rows.items())]
+        new = [(branch, n, " ".join(c), p, t, m, n in compacted) for n, (c, p, t, m) in sorted(rows.items())]
         return list(new), found
 
     def _holder(self, branch: str, prompt: str, commit: str) -> tuple[str, int] | None:
@@ -176,6 +188,12 @@ class Index:
         found = (self.branch(name) for name in sorted(names))
         return [branch for branch in found if branch is not None]
 
+    def forks_of(self, session: str) -> list[Branch]:
+        """The sessions that left this one or one of its rewound branches, by name."""
+        query = "SELECT name, tip, state FROM branches WHERE instr(state, ?) AND name = session ORDER BY name"
+        found = (_branch(*row) for row in self._db.execute(query, (f'"session": "{session}',)))
+        return [b for b in found if b.state.origin and layout.session_of(b.state.origin.session) == session]
+
     def holding(self, commit: str) -> tuple[str, int] | None:
         """The branch and the number of the turn that a commit belongs to, a session's head before others."""
         query = "SELECT branch, turn FROM turns WHERE instr(commits, ?) ORDER BY instr(branch, '.'), branch LIMIT 1"
@@ -186,20 +204,36 @@ class Index:
         """Of each branch its name, the agent's id, the authored name, the title and the project."""
         return self._db.execute("SELECT name, agent_id, authored_name, title, project FROM branches").fetchall()
 
-    def turns(self, branch: str) -> list[Row]:
+    def turns(self, branch: str, first: int = 1, last: int | None = None) -> list[Row]:
         """The turns of a branch from the first to the last."""
-        query = "SELECT branch, turn, commits, prompt, time, message FROM turns WHERE branch = ? ORDER BY turn"
-        return [_row(*row) for row in self._db.execute(query, (branch,))]
+        query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"
+        return [_row(row) for row in self._db.execute(query, (branch, first, last if last is not None else 1 << 31))]
 
     def turn(self, branch: str, number: int) -> Row | None:
-        query = "SELECT branch, turn, commits, prompt, time, message FROM turns WHERE branch = ? AND turn = ?"
+        query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn = ?"
         row = self._db.execute(query, (branch, number)).fetchone()
-        return _row(*row) if row else None
+        return _row(row) if row else None
 
     def with_prompt(self, prompt: str) -> list[Row]:
         """The turns with this prompt uuid, in whatever session."""
-        query = "SELECT branch, turn, commits, prompt, time, message FROM turns WHERE prompt = ? ORDER BY branch"
-        return [_row(*row) for row in self._db.execute(query, (prompt,))]
+        query = f"SELECT {_COLUMNS} FROM turns WHERE prompt = ? ORDER BY branch"
+        return [_row(row) for row in self._db.execute(query, (prompt,))]
+
+    def left_behind(self, branch: str, head: str) -> tuple[int, int]:
+        """The last turn that a branch has in common with the head, and how many turns it has after that one."""
+        query = (
+            "SELECT min(turn), count(*) FROM turns AS own WHERE branch = ? AND NOT EXISTS (SELECT 1 FROM turns"
+            " WHERE branch = ? AND turn = own.turn AND prompt = own.prompt)"
+        )
+        first, count = self._db.execute(query, (branch, head)).fetchone()
+        return (int(first) - 1, int(count)) if count else (0, 0)
+
+    def title(self, row: Row) -> str:
+        """The first line of a turn's prompt, also of one that a fork cut: that one's commit tells of the fork."""
+        if row.message.get("Event") != "fork":
+            return row.title
+        whole = (other.title for other in self.with_prompt(row.prompt) if other.message.get("Event") != "fork")
+        return next(whole, row.title)
 
     def commit_of(self, session: str, prompt: str) -> str | None:
         """The last commit of the turn with this prompt in one session, on whatever branch."""
@@ -261,5 +295,6 @@ def _branch(name: str, tip: str, state: bytes) -> Branch:
     return Branch(name, tip, sessions.loads(json.loads(state)))
 
 
-def _row(branch: str, turn: int, commits: str, prompt: str, time: int, message: str) -> Row:
-    return Row(branch, turn, tuple(commits.split()), prompt, time, messages.loads(message))
+def _row(fields: tuple[str, int, str, str, int, str, int]) -> Row:
+    branch, turn, commits, prompt, time, message, compacted = fields
+    return Row(branch, turn, tuple(commits.split()), prompt, time, messages.loads(message), bool(compacted))

@@ -17,6 +17,8 @@ from sessgit.store import layout
 
 _PACKED = re.compile(r"^([0-9a-f]{40}) (refs/[^\s]+)$", re.MULTILINE)
 _HEX = re.compile(r"[0-9a-f]{40}")
+_LOCK = ".lock"
+"""The end of the file in which git writes a ref before it takes its place; no ref may be named so."""
 
 
 def read_all(store: Path, prefix: str = "refs/") -> dict[str, str]:
@@ -57,7 +59,7 @@ def _loose_below(store: Path, prefix: str) -> Iterator[tuple[str, str | None]]:
             name = f"{parent}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
                 pending.append(name)
-            elif name.startswith(prefix):
+            elif name.startswith(prefix) and not name.endswith(_LOCK):
                 yield name, _loose(Path(entry.path))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sessgit.errors import StoreError, UsageError
@@ -25,11 +25,15 @@ def load(beside: Beside) -> Config:
 def read(beside: Beside) -> dict[str, Any]:
     """The document as it stands in the file."""
     try:
-        return tomllib.loads(beside.config.read_text("utf-8"))
+        text = beside.config.read_text("utf-8")
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise StoreError(f"cannot read {beside.config}: {error}") from error
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
     except ValueError as error:
         raise UsageError(f"{beside.config} is not TOML: {error}") from error
 
@@ -52,3 +56,28 @@ def change(beside: Beside, key: str, value: object | None) -> None:
         table[last] = value
     schema.config(document.unwrap(), str(beside.config))
     write_private(beside.config, tomlkit.dumps(document).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting by its dotted key; `is_default` says that the file does not name it."""
+
+    key: str
+    value: object
+    is_default: bool
+
+
+def flat(config: Config, document: dict[str, Any]) -> list[Setting]:
+    """All settings, those of the file and the defaults of the others."""
+
+    def below(values: dict[str, Any], named: Any, above: str) -> list[Setting]:
+        out: list[Setting] = []
+        for name, value in values.items():
+            there = isinstance(named, dict) and name in named
+            if isinstance(value, dict):
+                out += below(value, named[name] if there else None, f"{above}{name}.")
+            else:
+                out.append(Setting(f"{above}{name}", value, not there))
+        return out
+
+    return below(asdict(config), document, "")

@@ -6,14 +6,13 @@ Reading goes by commit: what a commit holds never changes, so whoever has its id
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sessgit.errors import DamageError, NewerStoreError, NotFoundError, StoreError
 from sessgit.model import message as messages
@@ -22,7 +21,10 @@ from sessgit.model import texts
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Cell
-from sessgit.store import backend, layout
+from sessgit.store import layout
+
+if TYPE_CHECKING:
+    from sessgit.store import backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ class TurnLines:
 
 def create(path: Path) -> None:
     """Makes an empty store at `path`, readable by its owner alone; one that is there is made complete."""
+    import secrets
+
+    from sessgit.store import backend
+
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
@@ -73,9 +79,12 @@ class Store:
     def __init__(self, path: Path, *, fsync: bool = False) -> None:
         if not exists(path):
             raise NotFoundError(f"there is no store at {path}", "sessgit install makes one and turns recording on.")
+        # Loaded where a repository is opened: what only asks the index goes without the library.
+        from sessgit.store import backend
+
         self.path = path
         self.beside = layout.Beside(path)
-        self.repo = backend.Repository(path, fsync=fsync)
+        self.repo: backend.Repository = backend.Repository(path, fsync=fsync)
         self.commit = lru_cache(maxsize=4096)(self.repo.commit)
         self.message = lru_cache(maxsize=4096)(lambda oid: messages.loads(self.commit(oid).message))
 
@@ -164,6 +173,8 @@ class Store:
 
     def hmac(self, parts: Iterable[bytes]) -> str:
         """A keyed hash that only this machine can make: it proves original bytes without telling them."""
+        import hmac
+
         digest = hmac.new(self.beside.key.read_bytes(), digestmod=hashlib.sha256)
         for part in parts:
             digest.update(part)

@@ -43,6 +43,16 @@ def remove_stub(store: Path) -> bool:
     return True
 
 
+def interpreter(store: Path) -> str:
+    """The program that the store's stub starts, or ``""`` where it says none."""
+    try:
+        lines = Beside(store).hook.read_text(encoding="utf-8", errors="replace").splitlines()
+        words = next((shlex.split(line) for line in lines if line.startswith("python=")), [])
+    except (OSError, ValueError):
+        return ""
+    return words[0].removeprefix("python=") if words else ""
+
+
 def template() -> Path:
     """The stub without an interpreter: inside the package in a wheel, beside it in a checkout."""
     package = Path(__file__).parents[1]

@@ -9,11 +9,11 @@ import sys
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from sessgit import __version__
 from sessgit.errors import SessgitError, StoreError, UsageError
-from sessgit.ui import render
+from sessgit.ui import complete, render
 
 COMMANDS = (
     "install", "uninstall", "import", "ls", "log", "diff", "fork", "resume", "restore", "status", "config", "id",
@@ -49,7 +49,35 @@ or written, 70 a bug.
 _BUG = 70
 
 
-class _Commands(TyperGroup):
+class _Word:
+    """A value as it was typed, or the number that it spells."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value is None or param.type_descriptor.annotation is not int:
+            return value
+        try:
+            return int(value)
+        except ValueError:
+            raise typer.BadParameter(f"{value!r} is no number.", ctx=ctx, param=param) from None
+
+
+class _Light:
+    """A command that reads words and numbers by itself: typer of today loads pydantic for that, at 90 ms a start."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            descriptor = getattr(param, "type_descriptor", None)
+            if hasattr(param, "_runtime_param") and getattr(descriptor, "annotation", None) in (str, int, bool):
+                param._runtime_param = _Word()
+        return params
+
+
+class _Command(_Light, TyperCommand):
+    pass
+
+
+class _Commands(_Light, TyperGroup):
     """The table of commands, each imported when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -60,7 +88,7 @@ class _Commands(TyperGroup):
             return None
         module = importlib.import_module(f"sessgit.ui.commands.{cmd_name.replace('import', 'import_')}")
         one = typer.Typer(add_completion=False, rich_markup_mode=None)
-        one.command(cmd_name)(module.run)
+        one.command(cmd_name, cls=_Command)(module.run)
         return typer.main.get_command(one)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -108,6 +136,9 @@ def main() -> NoReturn:
     """Runs the command that the arguments name, and exits."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
+        complete.answer(typer.main.get_command(app))
+        sys.exit(0)
     try:
         typer.main.get_command(app)(prog_name="sessgit")
     except SessgitError as error:

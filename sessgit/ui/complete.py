@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import StringIO
+from itertools import pairwise
 
 _MOST = 200
 
@@ -16,27 +20,36 @@ def addresses(incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
-def rejoin_bash_words() -> str:
+def answer(program: Callable[..., object]) -> None:
+    """Prints what could come next on the command line that the shell tells of."""
+    said = StringIO()
+    kept = ""
+    with suppress(Exception, SystemExit), redirect_stdout(said), redirect_stderr(StringIO()):
+        if os.environ["_SESSGIT_COMPLETE"] == "complete_bash":
+            kept = _rejoin_bash_words()
+        program(prog_name="sessgit")
+    sys.stdout.write("".join(f"{line.removeprefix(kept)}\n" for line in said.getvalue().splitlines()))
+
+
+def _rejoin_bash_words() -> str:
     """Joins the words that bash broke at `@`, and returns what it keeps of the last one by itself.
 
-    `@` is in bash's COMP_WORDBREAKS: the word `a41f@1` comes as three, and only what follows the `@` is replaced.
+    `@` is in bash's COMP_WORDBREAKS: the word `a41f@1` comes as three, and `@1` is what will be replaced. Whether
+    a space stood before the `@` is not told; behind the command or an option it did.
     """
-    words = os.environ.get("COMP_WORDS", "").split("\n")
-    position = int(os.environ.get("COMP_CWORD") or 0)
-    joined: list[str] = []
-    glue = False
-    for number, word in enumerate(words):
-        if joined and number > 1 and (glue or word == "@"):
+    words, position = os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"])
+    joined = words[:2]
+    places = list(range(len(joined)))
+    for before, word in pairwise(words[1:]):
+        is_sign = word == "@" and len(joined) > 2 and not joined[-1].startswith("-")
+        if is_sign or (before == "@" and joined[-1].endswith("@")):
             joined[-1] += word
-            position -= number <= int(os.environ.get("COMP_CWORD") or 0)
         else:
             joined.append(word)
-        glue = word == "@"
-    if len(joined) == len(words):
-        return ""
-    os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(joined), str(position)
-    current = joined[position] if position < len(joined) else ""
-    return current[: current.rfind("@") + 1]
+        places.append(len(joined) - 1)
+    current = joined[places[position]]
+    os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(joined), str(places[position])
+    return current[: current.rfind("@")] if current != words[position] and "@" in current else ""
 
 
 def _sessions(start: str) -> list[tuple[str, str]]:
@@ -66,4 +79,4 @@ def _turns(session: str, start: str) -> list[tuple[str, str]]:
     here = context.read()
     branch = target(here.index, Address(session), here.where).branch
     rows = [row for row in here.index.turns(branch.name) if str(row.turn).startswith(start)]
-    return [(f"{session}@{row.turn}", text.clean(row.title, 50)) for row in rows[-_MOST:]]
+    return [(f"{session}@{row.turn}", text.clean(here.index.title(row), 50)) for row in rows[-_MOST:]]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 _PIPE_WIDTH = 80
+SHORT = 8
+"""So much of an id is shown: a person reads no more, and it is enough but for ids that are no uuids."""
 _WIDEST = 160
 """Beyond this the eye loses the line on its way to the columns at its end."""
 
@@ -72,6 +74,29 @@ class Context:
 
         return Whereabouts(self.config, self.cwd, os.getpid(), self.told_session)
 
+    def ident(self, branch: str) -> str:
+        """`a41f9c02`, `a41f9c02.r-5d1e77aa`: as much of a branch's name as tells its session from all others."""
+        from sessgit.store.layout import session_of
+
+        session = session_of(branch)
+        return session[: self._lengths.get(session, SHORT)] + branch[len(session) :]
+
+    @cached_property
+    def _lengths(self) -> dict[str, int]:
+        """How much must be shown of those ids whose beginning another one has too."""
+        from sessgit.store.layout import is_rewound
+
+        alike: dict[str, list[str]] = {}
+        for name, *_ in self.index.names():
+            if not is_rewound(name):
+                alike.setdefault(name[:SHORT], []).append(name)
+        return {
+            name: max(_alike(name, other) for other in names if other != name) + 1
+            for names in alike.values()
+            if len(names) > 1
+            for name in names
+        }
+
     @property
     def has_store(self) -> bool:
         from sessgit.store.store import exists
@@ -115,6 +140,11 @@ def read() -> Context:
         height=size.lines,
         pager=env.get("SESSGIT_PAGER", env.get("PAGER", "less")) if terminal and not dumb else "",
     )
+
+
+def _alike(a: str, b: str) -> int:
+    """How many characters both begin with."""
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _working_folder() -> str:

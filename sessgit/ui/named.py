@@ -27,6 +27,16 @@ def target(here: Context, text: str, at: str | None = None, *, changes: bool = F
     return resolve.target(here.index, Address(found.branch.name, turn, address.cell), here.where)
 
 
+def current(here: Context) -> Target | None:
+    """The current session, recorded as far as its transcript goes, or None; nothing is told."""
+    try:
+        found = resolve.target(here.index, Address(), here.where)
+    except NotFoundError:
+        return None
+    _catch_up(here, found)
+    return resolve.target(here.index, Address(found.branch.name), here.where)
+
+
 def _session(here: Context, address: Address, changes: bool) -> Target:
     try:
         return resolve.target(here.index, address, here.where, changes=changes)

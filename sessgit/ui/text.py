@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from sessgit.model import canonical
 from sessgit.model.turn import Tokens
@@ -22,9 +23,7 @@ def clean(text: str, limit: int = 500) -> str:
 
 def width(text: str) -> int:
     """How many columns a text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(_columns(char) for char in text)
+    return len(text) if text.isascii() else sum(map(_columns, text))
 
 
 def fit(text: str, columns: int) -> str:
@@ -39,6 +38,8 @@ def cut(text: str, columns: int) -> str:
         return text
     if columns < 2:
         return "…"[:columns]
+    if text.isascii():
+        return text[: columns - 1].rstrip() + "…"
     used, out = 0, []
     for char in text:
         used += _columns(char)
@@ -118,8 +119,8 @@ def ago(moment: float | None, now: float) -> str:
 
 def clock(now: float, moments: Iterable[float]) -> str:
     """The format for `time.strftime` that tells these moments apart: the hour if all are of today."""
-    today = time.localtime(now)[:3]
-    days = {time.localtime(moment)[:3] for moment in moments}
+    times = sorted(moments)
+    today, days = time.localtime(now)[:3], {time.localtime(moment)[:3] for moment in (*times[:1], *times[-1:])}
     if days <= {today}:
         return "%H:%M"
     return "%d %b %H:%M" if all(day[0] == today[0] for day in days) else "%Y-%m-%d"
@@ -138,6 +139,7 @@ def tools(calls: Mapping[str, int], columns: int) -> str:
     return shown
 
 
+@cache
 def _columns(char: str) -> int:
     if unicodedata.combining(char) or char in "\u200b\u200d\ufe0f\ufe0e":
         return 0

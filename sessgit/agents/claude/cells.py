@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sessgit.agents.claude.lines import Line, blocks, prompt_uuid, said, tool_results
 from sessgit.model import canonical, ids
+from sessgit.model.message import Extent
 from sessgit.model.turn import Cell, Tokens, Turn, count
 
 _READING = ("file_path", "notebook_path", "path")
@@ -23,8 +24,11 @@ _SYNTHETIC = "<synthetic>"
 
 
 def describe(body: Sequence[Line]) -> Turn:
-    """The turn that a body says; the first line is its prompt."""
-    reader = _Reader(prompt_uuid(body[0]))
+    """The turn that a body says; the first line is its prompt.
+
+    Cells are named after the prompt; where that has no uuid, after its bytes, wherever they stood.
+    """
+    reader = _Reader(prompt_uuid(replace(body[0], extent=Extent(0, 0))))
     for number, line in enumerate(body, start=1):
         reader.take(number, line)
     return reader.turn(body)

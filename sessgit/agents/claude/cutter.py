@@ -7,8 +7,9 @@ the same whether the lines are still in memory or long recorded. The rules are i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Protocol
 
 from sessgit.agents.claude.lines import BODY_TYPES, Line, is_prompt, prompt_uuid
@@ -35,7 +36,7 @@ class Node:
     commit: str = ""
     """The commit that holds the turn as it is recorded, or empty."""
     met: bool = False
-    """Whether this pass met the prompt, so that `before` and `body` hold all lines so far."""
+    """Whether this pass met the prompt, so that `before` and `body` hold all lines so far, and not new ones alone."""
     grown: bool = False
     """Whether lines came that may not be recorded yet."""
 
@@ -76,41 +77,53 @@ class _Anchor:
 class Cutter:
     """Takes lines in the order of the file; `head`, `rewound`, `current` and `pending` are the state between two.
 
-    With `replay`, recorded turns are met once more, since the file is read from its beginning.
+    From the file's beginning everything is cut once more as if nothing were recorded, since a turn that has long
+    been closed was open when its lines came; `History` then only says what is recorded already.
     """
 
-    def __init__(
-        self,
-        history: History,
-        head: Node | None = None,
-        rewound: dict[str, Node] | None = None,
-        *,
-        session: str,
-        replay: bool = True,
-    ) -> None:
+    def __init__(self, history: History, *, session: str) -> None:
         self.history = history
-        self.head = head
-        self.rewound = rewound or {}
         self.session = session
-        self.current: Node | None = None if replay else head
+        self.head: Node | None = None
+        self.rewound: dict[str, Node] = {}
+        self.current: Node | None = None
         self.pending: list[Line] = []
         self.stuck = 0
         """So many of the pending lines stand before the body that was fed last: they wait for the next prompt."""
         self.finished: list[Node] = []
         """Turns that got their last line; whoever records them takes them from here."""
-        self._replay = replay
+        self._resumed = False
         self._nodes: dict[str, Node] = {}
         self._places: dict[str, Place] = {}
         self._waiting: dict[str, Line] = {}
 
-    def resume(self, current: Node | None, uuids: Iterable[str], pending: list[Line], stuck: int) -> None:
+    def resume(self, head: Node | None, rewound: dict[str, Node], current: Node | None, uuids: Iterable[str]) -> None:
         """Goes on where an earlier pass stopped; `uuids` are those of the current turn's body."""
-        self.current = current
+        self._resumed = True
+        self.head, self.rewound, self.current = head, rewound, current
         if current is not None:
             self._nodes[current.key] = current
             self._places.update(dict.fromkeys(uuids, Place(current)))
+
+    def await_prompt(self, pending: list[Line], stuck: int) -> None:
+        """Takes the lines that belong to no body yet, the first `stuck` of them from before the last body line."""
         self.pending, self.stuck = pending, stuck
         self._waiting = {line.uuid: line for line in pending if line.uuid}
+
+    def keep(self, head: Node | None, rewound: dict[str, Node]) -> None:
+        """Keeps the recorded branches that a file which was cut shorter or written anew does not lead to any more."""
+        held = {node for tip in (self.head, *self.rewound.values()) for node in line_of(tip)}
+        lost = {name: tip for name, tip in rewound.items() if tip not in held}
+        left = head if head is not None and head not in held else None
+        if left is not None and (self.head is None or self.head in line_of(left)):
+            self.head, left = left, None
+        tips = (tip for tip in (self.head, left, *lost.values()) if tip is not None)
+        passed = {node for tip in tips for node in line_of(tip.parent)}
+        self.rewound = {name: tip for name, tip in self.rewound.items() if tip not in passed}
+        for name, tip in lost.items():
+            self.rewound[self._free_name(tip, self.head) if name in self.rewound else name] = tip
+        if left is not None:
+            self.rewound[self._free_name(left, self.head)] = left
 
     def uuids(self) -> list[str]:
         """The uuids of the current turn's body, for `resume`."""
@@ -132,19 +145,16 @@ class Cutter:
 
     def _is_new(self, key: str) -> bool:
         """Whether the prompt opens a turn; a line that stands in the file a second time opens none."""
-        if key in self._nodes:
-            return False
-        return self._replay or self.history.turn(key) is None
+        return key not in self._nodes and not (self._resumed and self.history.turn(key) is not None)
 
     def _open(self, line: Line) -> None:
         key = prompt_uuid(line)
         anchor = self._anchor_of_prompt(line)
-        node = self.history.turn(key) if self._replay else None
+        node = None if self._resumed else self.history.turn(key)
         if node is None:
             parent = anchor.node
             node = Node(key, parent.number + 1 if parent else 1, lambda: parent)
-            self._move_head(node, parent)
-        self._leave()
+        self._move_head(node, node.parent)
         self._nodes[key] = self.current = node
         node.before = [*anchor.copied, *self.pending]
         node.body = [line]
@@ -154,12 +164,6 @@ class Cutter:
         if line.uuid:
             self._places[line.uuid] = Place(node)
         self.pending, self.stuck, self._waiting = [], 0, {}
-
-    def _leave(self) -> None:
-        """Lets go of the lines of a recorded turn that was only met again."""
-        left = self.current
-        if left is not None and left.commit and not self.is_open(left):
-            left.before, left.body, left.grown = [], [], False
 
     def _anchor_of_prompt(self, line: Line) -> _Anchor:
         if line.uuid and line.is_root:
@@ -181,10 +185,13 @@ class Cutter:
             self.finished.append(parent)
 
     def _free_name(self, tip: Node, kept: Node | None) -> str:
-        """Named after the first prompt left behind after which no other branch is named yet."""
+        """Named after the first prompt left behind after which no other branch is named yet.
+
+        Two names meet where a turn is left behind a second time, or where two uuids begin alike.
+        """
         names = [ids.rewound_name(self.session, node.key) for node in reversed(left_behind(tip, kept))]
-        free = (name for name in names if name not in self.rewound)
-        return next(free, ids.rewound_name(self.session, f"{tip.key} again"))
+        more = (ids.rewound_name(self.session, ids.line_id(tip.key.encode(), number)) for number in count())
+        return next(name for name in chain(names, more) if self.rewound.get(name, tip) is tip)
 
     # Any other line
 
@@ -205,12 +212,7 @@ class Cutter:
             self._wait(line)
             return
         if target is self.current:
-            target.body += self.pending[self.stuck :]
-            for absorbed in self.pending[self.stuck :]:
-                self._waiting.pop(absorbed.uuid, None)
-                if absorbed.uuid:
-                    self._places[absorbed.uuid] = Place(target)
-            del self.pending[self.stuck :]
+            self._absorb(target)
         else:
             self.current, self.stuck = target, len(self.pending)
             self._nodes.setdefault(target.key, target)
@@ -218,6 +220,15 @@ class Cutter:
         target.grown = True
         if line.uuid:
             self._places[line.uuid] = Place(target)
+
+    def _absorb(self, target: Node) -> None:
+        """Puts the lines that came since the last one of the body into it: the turn went on after them."""
+        absorbed = self.pending[self.stuck :]
+        if absorbed:
+            target.body += absorbed
+            self._places.update((line.uuid, Place(target)) for line in absorbed if line.uuid)
+            del self.pending[self.stuck :]
+            self._waiting = {line.uuid: line for line in self.pending if line.uuid}
 
     # The chain
 
@@ -247,6 +258,13 @@ class Cutter:
         if place is None:
             return _Anchor(self.current, compacting=True, copied=copied)
         return _Anchor(place.node.parent, copied=copied)
+
+
+def line_of(tip: Node | None) -> Iterator[Node]:
+    """The turn and all before it, newest first."""
+    while tip is not None:
+        yield tip
+        tip = tip.parent
 
 
 def left_behind(tip: Node, kept: Node | None) -> list[Node]:

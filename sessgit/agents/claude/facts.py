@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sessgit.agents.claude.cells import time_of
 from sessgit.agents.claude.lines import Line
@@ -13,29 +13,34 @@ _TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title"
 """By line type the key of the title and its rank: what a person chose wins over what the client made up."""
 
 
+@dataclass
 class Facts:
-    """Collects from line after line; the last wins, but for the project, where the first does."""
+    """Collects from line after line; the last wins, but for the birth and the project, where the first does.
 
-    def __init__(self, state: Session | None) -> None:
-        self.born = self.last_time = self.title = self.git_branch = self.version = self.slug = ""
-        self.project = state.project if state else ""
-        self.headless = state.headless if state else False
-        self._rank = 0
+    A pass that commits nothing still learns: so these go from pass to pass in the cursor.
+    """
+
+    born: str = ""
+    project: str = ""
+    title: str = ""
+    title_rank: int = 0
+    git_branch: str = ""
+    version: str = ""
+    slug: str = ""
+    headless: bool = False
 
     def note(self, line: Line) -> None:
         if line.data is None:
             return
-        time = time_of(line)
-        self.born = self.born or time
-        self.last_time = max(self.last_time, time)
+        self.born = self.born or time_of(line)
         self.project = self.project or line.text("cwd")
         self.git_branch = line.text("gitBranch") or self.git_branch
         self.version = line.text("version") or self.version
         self.slug = line.text("slug") or self.slug
         if line.type in _TITLES:
             key, rank = _TITLES[line.type]
-            if line.text(key) and rank >= self._rank:
-                self.title, self._rank = canonical.one_line(line.text(key), 200), rank
+            if line.text(key) and rank >= self.title_rank:
+                self.title, self.title_rank = canonical.one_line(line.text(key), 200), rank
         elif line.type == "user" and line.text("entrypoint"):
             self.headless = line.text("entrypoint").startswith("sdk")
 
@@ -43,9 +48,15 @@ class Facts:
         """The state with what the lines said."""
         return replace(
             state,
+            created=self.born or state.created,
             agent_version=self.version or state.agent_version,
             title=self.title or state.title,
             project=self.project or state.project,
             git_branch=self.git_branch or state.git_branch,
             headless=self.headless,
         )
+
+
+def of(state: Session | None) -> Facts:
+    """What is known where the file is read from its beginning: where the session was born does not change."""
+    return Facts(born=state.created, project=state.project, headless=state.headless) if state else Facts()

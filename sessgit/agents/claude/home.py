@@ -64,6 +64,21 @@ def transcripts_in(folder: Path) -> Iterator[Path]:
             yield path
 
 
+def transcript_place(config: Path, said: str, agent_id: str, cwd: str) -> Path | None:
+    """Where the transcript of a session belongs, from what its state says; None where nothing says it.
+
+    A state may come from another machine or from nobody good: what it says counts only where it is the session's
+    own file directly in a folder of `projects/`. Else the place follows from the working folder.
+    """
+    name = f"{agent_id}.jsonl"
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}", agent_id):
+        return None
+    path = Path(said)
+    if path.name == name and path.parent.parent == config / "projects" and path.parent.name not in ("", ".", ".."):
+        return path
+    return project_folder(config, cwd) / name if cwd else None
+
+
 def is_transcript(config: Path, path: Path) -> bool:
     """Whether a path that someone else names lies where transcripts lie, links resolved."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ _NO_PROMPT = (
     "<task-notification>",
 )
 _BOM = b"\xef\xbb\xbf"
+_NAME = re.compile(r"[!-~]{1,100}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,5 +127,5 @@ def is_prompt(line: Line) -> bool:
 
 
 def prompt_uuid(line: Line) -> str:
-    """The turn's identity: the prompt's uuid, or one made of its bytes and place where it has none."""
-    return line.uuid or ids.line_id(line.raw, line.extent.offset)
+    """The turn's identity: the prompt's uuid, or one made of its bytes and place where it has none fit for a name."""
+    return line.uuid if _NAME.fullmatch(line.uuid) else ids.line_id(line.raw, line.extent.offset)

@@ -32,14 +32,15 @@ def opened(path: Path) -> Iterator[Opened]:
     """The file at `path`, which must be a regular one; a link, a folder or a pipe is refused and never waited for."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            os.close(handle)
+            raise SessgitError(f"cannot read {path}: it is not a regular file")
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no file {path}") from error
     except OSError as error:
         raise SessgitError(f"cannot read {path}: {error.strerror or error}") from error
     with os.fdopen(handle, "rb", buffering=0) as file:
-        info = os.fstat(handle)
-        if not stat.S_ISREG(info.st_mode):
-            raise SessgitError(f"cannot read {path}: it is not a regular file")
         yield Opened(file, info.st_ino, info.st_size, info.st_mtime)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sessgit.agents.claude.lines import Line, parse
@@ -40,6 +40,17 @@ class Subagents:
     def done(self) -> dict[str, tuple[str, int, int]]:
         """By file name the prompt uuid of the turn it was last recorded with, and from and to which byte."""
         return self._done
+
+    def pass_over(self, key: str, recorded: Callable[[], Mapping[str, int]]) -> None:
+        """Takes so many lines of each file, by its name, as recorded with the turn."""
+        if not self._found():
+            return
+        for name, lines in recorded().items():
+            if name in self._found():
+                start = self._done.get(name, ("", 0, 0))[2]
+                data = self._read(self._found()[name][0], start)
+                length = sum(len(raw) + 1 for raw in data.split(b"\n")[:lines])
+                self._done[name] = (key, start, start + (length if name.endswith(".jsonl") else len(data)))
 
     def of_turn(self, key: str, lines: Sequence[Line], *, is_last: bool) -> dict[str, bytes]:
         """The pieces that belong to the turn by path in its folder; to the last turn also what others left over."""

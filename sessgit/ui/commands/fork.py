@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -62,14 +63,14 @@ def run(
         client.resume(made.state, here.cwd)
 
 
-def _told(here: context.Context, made: forks.Forked, point: forks.Point, command: str) -> list[str]:
-    from sessgit.ui.pages.log import short
-
+def _told(here: context.Context, made: forks.Forked, point: forks.Point, command: str) -> Iterator[str]:
     paint = render.Paint(here.colour)
-    row = here.index.turn(point.session, point.turn)
-    said = f" “{text.clean(row.title, 60)}”" if row else ""
     at = made.state.origin.cell if made.state.origin and made.state.origin.cell else point.turn
     called = f"{made.state.name}  ·  " if made.state.name else ""
-    parts = [f"{called}{text.counted(made.state.turns, 'turn')}, from {short(point.session)}@{at}{said}"]
-    first = f"{paint('yellow', made.state.id[:8])}  {text.cut(parts[0], here.width - 10)}"
-    return [first, f"Continue it:  {command}" if made.transcript else f"sessgit restore {made.state.id[:8]} writes it."]
+    told = f"{called}{text.counted(made.state.turns, 'turn')}, from {here.ident(point.session)}@{at}"
+    room = here.width - len(made.state.id[:8]) - text.width(told) - 5
+    row = here.index.turn(point.session, point.turn)
+    if row is not None and room > 8:
+        told += f" “{text.cut(text.clean(here.index.title(row)), room)}”"
+    yield f"{paint('yellow', made.state.id[:8])}  {text.cut(told, here.width - 10)}"
+    yield f"Continue it:  {command}" if made.transcript else f"sessgit resume {made.state.id[:8]} continues it."

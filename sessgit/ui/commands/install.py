@@ -23,8 +23,9 @@ def run(
 ) -> None:
     """Record every conversation from now on.
 
-    Hooks in the client's settings return at once; what they tell is recorded in the background. Prompts, answers and what tools said
-    are kept in the store, not encrypted, readable by you alone; common secrets are replaced before that.
+    Hooks in the client's settings return at once; what they tell is recorded in the background. Prompts, answers
+    and what tools said are kept in the store, not encrypted, readable by you alone; common secrets are replaced
+    before that.
     """
     from sessgit.ops import install
     from sessgit.store import settings
@@ -58,9 +59,9 @@ def _page(here: context.Context, done: Installed, *, first: bool, new_settings: 
         yield f"All that is said is kept in {here.short(done.store)}, readable by you alone,"
         yield "not encrypted; common secrets are replaced first."
     if done.added and new_settings:
-        yield "Claude Code that is open now: 2.1 records from its next prompt on, 2.0 needs a restart."
+        yield "Claude Code that runs already: 2.1 is recorded from its next prompt on, 2.0 after a restart."
     elif done.added:
-        yield "Claude Code that is open now records from its next prompt on."
+        yield "Claude Code that runs already is recorded from its next prompt on."
     for stub in done.other_stubs:
         yield f"The hooks recorded into {here.short(stub.parent)} before, and do not any more."
     if done.hooks_disabled:

@@ -29,12 +29,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     here = context.read()
     found = named.target(here, address)
-    log = logs.log(here.index, found.branch, found.turn)
+    log = logs.log(here.index, found.branch, found.turn, limit)
     if as_json:
-        render.document("log/v1", page.as_json(here, log, limit, rewound=rewound))
+        render.document("log/v1", page.as_json(here, log, rewound=rewound))
     elif graph:
         render.lines(here, page.graph(here, logs.family(here.index, found.branch), limit, rewound=rewound))
     elif oneline:
-        render.lines(here, page.oneline(here, log, limit, reverse=reverse))
+        render.lines(here, page.oneline(here, log, reverse=reverse))
     else:
-        render.lines(here, page.full(here, log, page.Wanted(limit, reverse, rewound, cells)))
+        render.lines(here, page.full(here, log, page.Wanted(reverse, rewound, cells)))

@@ -29,4 +29,4 @@ def run(
         found = [views.session_json(branch, here.settings.prices) for branch in listing.branches(limit)]
         render.document("ls/v1", found)
     else:
-        render.lines(here, page.full(here, listing, limit))
+        render.lines(here, page.full(here, listing, limit, by_project=everything))

@@ -21,8 +21,9 @@ def run(
 ) -> None:
     """Write a conversation back as the client's file.
 
-    Byte for byte as the client wrote it, save what was redacted. Never over a file that holds anything else. --verify rebuilds the file, proves every hash that was taken when
-    it was recorded, and compares it with the client's own if that is still there.
+    Byte for byte as the client wrote it, save what was redacted; never over a file that holds anything else.
+    --verify rebuilds the file, proves every hash that was taken when it was recorded, and compares it with the
+    client's own if that is still there.
     """
     from sessgit.errors import UsageError
     from sessgit.ops import restore as restores
@@ -43,7 +44,7 @@ def run(
         else:
             render.lines(here, _proof(here, found.session, checked))
         return
-    done = restores.restore(here.store, found.session, output.absolute() if output else None)
+    done = restores.restore(here.store, found.session, here.config, output.absolute() if output else None)
     if as_json:
         render.document("restore/v1", _json(found.session, done.path, done.restored) | {"already": done.already})
         return

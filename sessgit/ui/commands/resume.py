@@ -17,14 +17,12 @@ def run(
 
     Its transcript is written anew if the client has deleted it.
     """
-    from pathlib import Path
-
+    from sessgit.agents.claude import home
     from sessgit.errors import NotFoundError, UsageError
     from sessgit.ops import fork as forks
     from sessgit.ops import restore
     from sessgit.store import layout
     from sessgit.ui import client
-    from sessgit.ui.pages.log import short
 
     here = context.read()
     found = named.target(here, address)
@@ -33,12 +31,13 @@ def run(
         at = "" if found.turn is None else f" --at {found.turn}{'.' if found.cell else ''}{found.cell}"
         raise UsageError(
             "a conversation is continued at its end.",
-            f"sessgit fork {short(found.branch.name)}{at} --run continues a part of it as a conversation of its own.",
+            f"sessgit fork {here.ident(found.branch.name)}{at} --run continues a part of it.",
         )
     if not state.turns:
         raise NotFoundError(f"{name} has no turn yet: there is nothing to continue.")
-    if not Path(state.transcript).exists():
-        done = restore.restore(here.store, found.session)
+    place = home.transcript_place(here.config, state.transcript, state.agent_id, state.project)
+    if place is None or not place.exists():
+        done = restore.restore(here.store, found.session, here.config)
         render.tell(f"The client had deleted it: {here.short(done.path)} is back.")
     if show:
         render.write(forks.resume_command(state, here.cwd) + "\n")

@@ -26,25 +26,12 @@ def run(address: options.Address = "", as_json: options.Json = False) -> None:
 
     here = context.read()
     index = here.index if here.has_store else None
-    session = named.target(here, address) if address else _current(here)
+    session = named.target(here, address) if address else named.current(here) if index else None
     found = statuses.status(here.store_path, here.config, index)
     if as_json:
         render.document("status/v1", _json(here, found, session))
     else:
         render.lines(here, _page(here, found, session))
-
-
-def _current(here: context.Context) -> Target | None:
-    from sessgit.errors import SessgitError
-    from sessgit.model.address import Address
-    from sessgit.ops import resolve
-
-    if not here.has_store:
-        return None
-    try:
-        return resolve.target(here.index, Address(), here.where)
-    except SessgitError:
-        return None
 
 
 def _is_level(here: context.Context, session: Target) -> bool:

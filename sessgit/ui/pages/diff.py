@@ -7,12 +7,11 @@ from itertools import zip_longest
 from pathlib import PurePath
 
 from sessgit.model import prices
-from sessgit.ops.diff import Diff, Side
+from sessgit.ops.diff import Diff, Partial, Side
 from sessgit.ops.resolve import title
 from sessgit.ops.views import TurnView
 from sessgit.ui import text
 from sessgit.ui.context import Context
-from sessgit.ui.pages.log import short
 from sessgit.ui.render import Paint
 
 _BESIDE = 72
@@ -26,9 +25,8 @@ def full(here: Context, found: Diff) -> Iterator[str]:
     yield from page.heads(found)
     yield page.shared(found)
     if found.partial is not None:
-        cut = found.partial
-        left, right = text.counted(cut.a, "cell"), str(cut.b)
-        yield f"turn {cut.turn} is cut short on one side: {left} − and {right} +"
+        turn, (side, kept, whole) = found.partial.turn, _cut_short(found.partial)
+        yield f"turn {turn} is cut short on the {side} side: {kept} of its {text.counted(whole, 'cell')}"
     yield from page.turns(found)
     if not found.a.only and not found.b.only:
         yield "No turn differs."
@@ -46,7 +44,8 @@ class _Page:
 
     def heads(self, found: Diff) -> Iterator[str]:
         names = [
-            f"{short(side.branch.name)}  {text.clean(title(side.branch.state), 100)}" for side in (found.a, found.b)
+            f"{self.here.ident(side.branch.name)}  {text.clean(title(side.branch.state), 100)}"
+            for side in (found.a, found.b)
         ]
         if self.beside:
             left, right = text.fit(names[0], self.column), text.cut(names[1], self.column)
@@ -65,7 +64,7 @@ class _Page:
         elif found.base is None:
             said = f" no common ancestor, {text.counted(found.shared, 'prompt')} the same "
         else:
-            last = text.cut(text.clean(found.base.title), max(12, width - 40))
+            last = text.cut(text.clean(self.here.index.title(found.base)), max(12, width - 40))
             said = f" {text.counted(found.shared, 'turn')} in common (up to “{last}”) "
         said = text.cut(said, width - 6)
         return self.paint("dim", f"═══{said}{'═' * (width - 3 - text.width(said))}")
@@ -92,24 +91,21 @@ class _Page:
         for mark, side in (("−", found.a), ("+", found.b)):
             tokens = text.tokens(text.said_and_heard(side.tokens))
             dollars = text.money(self._price(side))
-            parts = [text.counted(len(side.only), "turn"), tokens, dollars]
+            parts = [text.counted(len(side.only), "turn"), *([tokens, dollars] if side.only else [])]
             shown.append(self.paint(_STYLE[mark], f"{mark} {'  '.join(part for part in parts if part)}"))
         yield from self._labelled("cost", shown)
 
     def last_words(self, found: Diff) -> Iterator[str]:
-        said = [
-            (mark, text.clean(side.only[-1].told.answer, 400))
-            for mark, side in (("−", found.a), ("+", found.b))
-            if side.only and side.only[-1].told.answer
-        ]
-        if said:
-            yield "Last words"
-        for mark, words in said:
-            yield self.paint(_STYLE[mark], text.cut(f"{mark} “{words}”", self.here.width))
+        yield "Last words"
+        for mark, side in (("−", found.a), ("+", found.b)):
+            answer = " ".join(side.only[-1].told.answer[:2000].split()) if side.only else ""
+            words = f"“{text.cut(text.clean(answer), self.here.width - 4)}”" if answer else "(no answer)"
+            if side.only:
+                yield self.paint(_STYLE[mark], f"{mark} {words}")
 
     def _turn(self, mark: str, view: TurnView, side: Side) -> str:
         number = str(view.row.turn).ljust(len(str(side.only[-1].row.turn)))
-        line = f"{mark} {number}  {text.clean(view.row.title)}"
+        line = f"{mark} {number}  {text.clean(self.here.index.title(view.row))}"
         fitted = text.fit(line, self.column) if self.beside and mark == "−" else text.cut(line, self.column)
         return self.paint(_STYLE[mark], fitted)
 
@@ -151,6 +147,11 @@ def _files(side: Side) -> list[str]:
     """Only what a side changed, or what it read where it changed nothing."""
     changed = list(dict.fromkeys(path for view in side.only for path in view.told.files_changed))
     return changed or side.files
+
+
+def _cut_short(cut: Partial) -> tuple[str, int, int]:
+    """The mark of the side that has less of the turn, its cells, and those of the other."""
+    return ("−", cut.a, cut.b) if cut.a < cut.b else ("+", cut.b, cut.a)
 
 
 def _plain(shown: str) -> int:

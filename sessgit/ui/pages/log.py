@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from sessgit.model.message import Message
 from sessgit.ops import views
 from sessgit.ops.log import Left, Log
 from sessgit.ops.resolve import title
@@ -25,7 +27,6 @@ _TOKENS = 5
 class Wanted:
     """Which turns, in which order, with what."""
 
-    limit: int | None = None
     reverse: bool = False
     rewound: bool = False
     cells: bool = False
@@ -49,7 +50,9 @@ class Layout:
         left = width - number - clock_width - _TOKENS - 8
         if here.width < _NARROW:
             return cls(number, clock, clock_width, left, 0)
-        tools = min(left // 3, 32, max((text.width(text.tools(row.message.tools, 32)) for row in rows), default=0))
+        tools = min(
+            max(14, left // 4), 32, max((text.width(_tools(row.message.get("Tools"), 32)) for row in rows), default=0)
+        )
         return cls(number, clock, clock_width, left - tools - 2 * bool(tools), tools)
 
 
@@ -58,22 +61,21 @@ def full(here: Context, log: Log, wanted: Wanted) -> Iterator[str]:
     paint = Paint(here.colour)
     yield from header(here, paint, log.branch, log.rows)
     yield ""
-    rows = last(log.rows, wanted.limit)
+    rows = log.rows
     if not rows:
         yield "No turn yet."
         return
     turns = _Turns(here, paint, Layout.of(here, rows, here.width))
-    blocks = [turns.block(log, row, wanted) for row in rows]
-    if rows[0].turn == 1:
-        blocks.insert(0, turns.between(log, 0, wanted))
+    start = [turns.between(log, 0, wanted)] if rows[0].turn == 1 else []
+    blocks = [*start, *(turns.block(log, row, wanted) for row in rows)]
     for block in blocks if wanted.reverse else reversed(blocks):
-        yield from block if wanted.reverse else reversed(block)
+        yield from block
 
 
 def header(here: Context, paint: Paint, branch: Branch, rows: list[Row]) -> Iterator[str]:
     """Who, where, with which model, how much; folded where it is too long for one line."""
     state = branch.state
-    name = short(branch.name)
+    name = here.ident(branch.name)
     tokens = text.tokens(text.said_and_heard(views.total(state)))
     cost = text.money(views.cost(state, here.settings.prices))
     total = ", ".join(part for part in (text.counted(state.turns, "turn"), f"{tokens} tokens", cost) if part)
@@ -85,40 +87,37 @@ def header(here: Context, paint: Paint, branch: Branch, rows: list[Row]) -> Iter
     yield from lines[1:]
     if state.origin is not None:
         at = state.origin.cell or str(state.origin.turn)
-        yield paint("dim", f"{' ' * len(name)}  from {short(state.origin.session)}@{at}")
+        yield paint("dim", f"{' ' * len(name)}  from {here.ident(state.origin.session)}@{at}")
 
 
-def oneline(here: Context, log: Log, limit: int | None, *, reverse: bool) -> Iterator[str]:
+def oneline(here: Context, log: Log, *, reverse: bool) -> Iterator[str]:
     """For each turn its address and its prompt; cut to the terminal, whole in a pipe."""
-    paint, name = Paint(here.colour), short(log.branch.name)
-    rows = last(log.rows, limit)
-    for row in rows if reverse else reversed(rows):
-        address, prompt = f"{name}@{row.turn}", text.clean(row.title)
+    paint, name = Paint(here.colour), here.ident(log.branch.name)
+    for row in log.rows if reverse else reversed(log.rows):
+        address, prompt = f"{name}@{row.turn}", text.clean(here.index.title(row))
         room = here.width - len(address) - 1
         yield f"{paint('yellow', address)} {text.cut(prompt, room) if here.terminal else prompt}"
 
 
-def as_json(here: Context, log: Log, limit: int | None, *, rewound: bool) -> dict[str, Any]:
+def as_json(here: Context, log: Log, *, rewound: bool) -> dict[str, Any]:
     """The value of `sessgit.log/v1`."""
     prices = here.settings.prices
-    rows = last(log.rows, limit)
-    turns = [views.turn_json(views.read_turn(here.store, log.branch.tip, row), prices) for row in rows]
+    turns = [views.turn_json(views.read_turn(here.store, log.branch.tip, row), prices) for row in log.rows]
     if rewound:
         for left in (left for turn in sorted(log.left) for left in log.left[turn]):
-            read = (views.read_turn(here.store, left.branch.tip, row) for row in left.rows)
+            read = (views.read_turn(here.store, left.branch.tip, row) for row in _left_rows(here, left))
             turns += [views.turn_json(view, prices) for view in read]
     return {"session": views.session_json(log.branch, prices), "turns": turns}
 
 
-def last(rows: list[Row], limit: int | None) -> list[Row]:
-    """The last so many turns, or all of them."""
-    return rows if limit is None else rows[len(rows) - limit :] if limit < len(rows) else rows
+@cache
+def _tools(trailer: str, columns: int) -> str:
+    """The tools of a turn; many turns of a conversation use the same ones."""
+    return text.tools(Message("", (("Tools", trailer),)).tools, columns)
 
 
-def short(branch: str) -> str:
-    """`a41f9c02`, `a41f9c02.r-5d1e77aa`: as much of a branch's name as a person reads."""
-    session = layout.session_of(branch)
-    return session[:8] + branch[len(session) :]
+def _left_rows(here: Context, left: Left) -> list[Row]:
+    return here.index.turns(left.branch.name, left.turn + 1)
 
 
 class _Turns:
@@ -126,35 +125,39 @@ class _Turns:
         self.here, self.paint, self.columns = here, paint, columns
 
     def block(self, log: Log, row: Row, wanted: Wanted) -> list[str]:
-        """What belongs to a turn, in the order in which it happened."""
+        """A turn with its cells, what left the conversation after it, and whether it was compacted before it."""
         compacted = [self._note("┊", "", "the conversation so far was compacted")] if row.compacted else []
-        cells = self._cells(log.branch.tip, row) if wanted.cells else []
-        return [*compacted, *cells, self.turn(row), *self.between(log, row.turn, wanted)]
+        turn = [self.turn(row), *(self._cells(log.branch.tip, row) if wanted.cells else [])]
+        after = self.between(log, row.turn, wanted)
+        return [*compacted, *turn, *after] if wanted.reverse else [*after, *turn, *compacted]
 
     def between(self, log: Log, turn: int, wanted: Wanted) -> list[str]:
         """What left the conversation after a turn."""
         lines: list[str] = []
         for left in log.left.get(turn, ()):
-            what = text.counted(len(left.rows), "turn")
-            lines.append(self._note("┊", "", f"{what} left behind by a rewind: {short(left.branch.name)}"))
+            what = text.counted(left.count, "turn")
+            lines.append(self._note("┊", "", f"{what} left behind by a rewind: {self.here.ident(left.branch.name)}"))
             if wanted.rewound:
-                lines += self._rewound(left)
+                rows = _left_rows(self.here, left)
+                lines += [self.turn(row, "○") for row in (rows if wanted.reverse else reversed(rows))]
         for fork in log.forks.get(turn, ()):
             moment = self.here_time(fork.state.created)
             inside = f"  (at {fork.state.origin.cell})" if fork.state.origin and fork.state.origin.cell else ""
             called = text.clean(title(fork.state), 200)
-            lines.append(self._note("├─", moment, f"↳ {self.paint('yellow', short(fork.name))}  {called}{inside}"))
+            lines.append(
+                self._note("├─", moment, f"↳ {self.paint('yellow', self.here.ident(fork.name))}  {called}{inside}")
+            )
         return lines
 
     def turn(self, row: Row, mark: str = "●") -> str:
         columns = self.columns
-        tools = text.fit(text.tools(row.message.tools, columns.tools), columns.tools) + "  " if columns.tools else ""
+        tools = text.fit(_tools(row.message.get("Tools"), columns.tools), columns.tools) + "  " if columns.tools else ""
         new = text.said_and_heard(row.tokens)
         number = text.tokens(new) if new else ""
         return (
             f"{self.paint('green', mark)} {self.paint('bold', str(row.turn).ljust(columns.number))}  "
             f"{self.paint('dim', time.strftime(columns.clock, time.localtime(row.time)))}  "
-            f"{text.fit(text.clean(row.title), columns.prompt)}  {self.paint('cyan', tools)}"
+            f"{text.fit(text.clean(self.here.index.title(row)), columns.prompt)}  {self.paint('cyan', tools)}"
             f"{self.paint('dim', number.rjust(_TOKENS))}"
         )
 
@@ -162,9 +165,6 @@ class _Turns:
         from sessgit.model import canonical
 
         return time.strftime(self.columns.clock, time.localtime(canonical.seconds(moment) or 0))
-
-    def _rewound(self, left: Left) -> list[str]:
-        return [self.turn(row, "○") for row in left.rows]
 
     def _note(self, rail: str, moment: str, what: str) -> str:
         """A line between turns, its time under the times of the turns."""
@@ -180,7 +180,7 @@ class _Turns:
             mark = {True: "", False: "  failed", None: "  no result"}[cell.ok]
             what = f"{row.turn}.{number}  {text.clean(cell.operation, 60)}{mark}"
             lines.append(self._note("│", "", what))
-        return lines[::-1]
+        return lines
 
 
 def graph(here: Context, family: list[Branch], limit: int | None, *, rewound: bool) -> Iterator[str]:
@@ -211,10 +211,10 @@ def graph(here: Context, family: list[Branch], limit: int | None, *, rewound: bo
         shown += 1
         row = where[key]
         names = "".join(
-            f"  {short(b.name)}{'' if layout.is_rewound(b.name) else ' ' + text.clean(title(b.state), 40)}"
+            f"  {here.ident(b.name)}{'' if layout.is_rewound(b.name) else ' ' + text.clean(title(b.state), 40)}"
             for b in tips.get(key, ())
         )
         room = here.width - text.width(rail) - 2
-        head = text.cut(f"{row.turn}  {text.clean(row.title)}", room if not names else max(20, room // 2))
+        head = text.cut(f"{row.turn}  {text.clean(here.index.title(row))}", room if not names else max(20, room // 2))
         rest = text.cut(names, max(0, room - text.width(head)))
         yield f"{paint('green', rail)}  {head}{paint('yellow', rest)}"

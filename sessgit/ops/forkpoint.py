@@ -1,0 +1,37 @@
+"""From an address to the point at which a fork leaves."""
+
+from __future__ import annotations
+
+from sessgit.errors import ConflictError, NotFoundError, UsageError
+from sessgit.ops.fork import Point
+from sessgit.ops.resolve import Target, of_project
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+
+def point(store: Store, index: Index, found: Target) -> Point:
+    """The turn that was named, or the last one; raises UsageError where nothing would be in the fork."""
+    branch = found.branch
+    number = branch.state.turns if found.turn is None else found.turn
+    if not number:
+        raise UsageError(
+            f"nothing would be in a fork of {branch.name[:8]} before its first turn", "A fork keeps turn 1 at least."
+        )
+    row = index.turn(branch.name, number)
+    if row is None:
+        raise NotFoundError(f"{branch.name} has no turn {number} in the store", "sessgit restore --verify checks it.")
+    session = branch.name if layout.is_rewound(branch.name) else found.session
+    if not found.cell:
+        return Point(session, number, row.commit)
+    parents = store.commit(row.commits[0]).parents
+    if not parents:
+        raise NotFoundError(f"nothing comes before turn {number} of {branch.name}")
+    return Point(session, number, row.commit, found.cell, parents[0])
+
+
+def check_free(index: Index, name: str, project: str) -> None:
+    """Raises ConflictError where a session of the project has this name."""
+    taken = next((branch for branch in of_project(index, project) if branch.state.name == name), None)
+    if taken is not None:
+        raise ConflictError(f"{taken.name[:8]} is called “{name}” already.", "Names are unique in a project.")

@@ -1,0 +1,82 @@
+"""Runs the command line in this process, in a sealed home with a project, at a time that a test can predict."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transcripts import SESSION, Talk
+
+from sessgit.agents.claude import home
+from sessgit.ui import cli, context
+
+NOW = datetime(2026, 3, 1, 13, 0, 0, tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    """`sessgit("log", "a41f")` runs a command; the working folder is the project `~/shop`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._patch, self._capsys = monkeypatch, capsys
+        self.home = Path(os.environ["HOME"])
+        self.config = self.home / ".claude"
+        self.store = self.config / "session-store"
+        self.project = self.home / "shop"
+        self.project.mkdir()
+        self.now = NOW
+        monkeypatch.chdir(self.project)
+        read = context.read
+        monkeypatch.setattr(context, "read", lambda: replace(read(), now=self.now))
+        numbers = itertools.count(1)
+        monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(f"f{next(numbers):07x}-0000-4000-8000-{'f' * 12}"))
+
+    def __call__(self, *arguments: str) -> Done:
+        self._patch.setattr("sys.argv", ["sessgit", *arguments])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = self._capsys.readouterr()
+        return Done(int(left.value.code or 0), said.out, said.err)
+
+    def out(self, *arguments: str) -> str:
+        """What a command prints that has nothing else to say."""
+        done = self(*arguments)
+        assert (done.code, done.err) == (0, ""), done
+        return done.out
+
+    def json(self, *arguments: str) -> Any:
+        """The value under the one key of what a command prints with --json."""
+        document = json.loads(self.out(*arguments, "--json"))
+        ((name, value),) = document.items()
+        assert name == f"sessgit.{arguments[0]}/v1"
+        return value
+
+    def talk(self, session: str = SESSION, **more: Any) -> Talk:
+        """A conversation in the project, of which nothing is written yet."""
+        return Talk(session, cwd=more.pop("cwd", str(self.project)), **more)
+
+    def keep(self, talk: Talk) -> Path:
+        """Writes the transcript where the client keeps it."""
+        return talk.save(home.project_folder(self.config, str(self.project)))
+
+    def recorded(self, *talks: Talk) -> Path:
+        """Writes the transcripts and imports them; the first one's path."""
+        paths = [self.keep(talk) for talk in talks]
+        done = self("import")
+        assert done.code == 0, done
+        return paths[0]

@@ -1,0 +1,197 @@
+"""The index says what the refs say, whatever happened to its file."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pictures import branches, prompts
+from plain import Git, Keep
+from transcripts import OTHER, SESSION, Talk
+
+from sessgit.ops.record import Rules, Source, record
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+
+def picture(index: Index) -> dict[str, Any]:
+    """Everything that the index can be asked for."""
+    index.sync()
+    return {branch.name: (branch, index.turns(branch.name)) for branch in index.branches()}
+
+
+def made_anew(store: Store, tmp_path: Path) -> dict[str, Any]:
+    """What an index says that sees the store for the first time."""
+    copy = tmp_path / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(store.path, copy, ignore=shutil.ignore_patterns("index.sqlite3*"))
+    index = Index(copy, lambda: Store(copy))
+    try:
+        return picture(index)
+    finally:
+        index.close()
+
+
+@pytest.fixture
+def rich(keep: Keep) -> Talk:
+    talk = Talk().turns("one", "two", "three").rewind(1).turns("two again").compact().turns("three again")
+    keep(talk)
+    keep(talk.fork_session().turns("elsewhere"))
+    return talk
+
+
+def test_rows(index: Index, store: Store, rich: Talk) -> None:
+    index.sync()
+    rows = index.turns(SESSION)
+    assert [(row.turn, row.prompt, row.title, row.compacted) for row in rows] == [
+        (1, rich.prompts[0], "one", False),
+        (2, rich.prompts[3], "two again", False),
+        (3, rich.prompts[4], "three again", True),
+    ]
+    assert rows[-1].commit == branches(store)[SESSION]
+    assert rows[0].tokens.total == 1160
+    assert index.turn(SESSION, 2) == rows[1]
+    assert index.turn(SESSION, 9) is None
+    assert {row.branch for row in index.with_prompt(rich.prompts[0])} == {
+        f"{session}{end}" for session in (SESSION, OTHER) for end in ("", ".r-a0000002")
+    }
+    assert index.commit_of(SESSION, rich.prompts[2]) == branches(store)[f"{SESSION}.r-a0000002"]
+    assert index.commit_of(SESSION, "none") is None
+    assert index.holding(rows[1].commit) == (SESSION, 2)
+    assert index.holding("0" * 40) is None
+    assert index.counts() == (2, 6)
+    assert index.left_behind(f"{SESSION}.r-a0000002", SESSION) == (1, 2)
+    assert [branch.name for branch in index.branches(SESSION)] == [SESSION, f"{SESSION}.r-a0000002"]
+    found = index.branch(SESSION)
+    assert found is not None
+    assert (found.tip, found.state) == (branches(store)[SESSION], store.state(branches(store)[SESSION]))
+
+
+def test_followed_step_by_step(store: Store, index: Index, claude: Path, tmp_path: Path) -> None:
+    """It says what a new one says."""
+    talk = Talk().turns("one", "two").rewind(1).turns("two b").rewind(2).turns("three").prompt("four").answer("a")
+    talk.answer("b").compact().rewind(0).turns("anew").rewind(3).turns("three b", "four b")
+    path = talk.save(claude)
+    data = path.read_bytes()
+    path.write_bytes(b"")
+    places = [place + 1 for place, byte in enumerate(data) if byte == 10]
+    for number, (start, end) in enumerate(zip([0, *places], places, strict=False)):
+        with path.open("ab") as file:
+            file.write(data[start:end])
+        record(store, index, Source(path, SESSION, tmp_path, final=number % 7 == 6), Rules("cell"))
+        if number % 4 == 3:
+            assert picture(index) == made_anew(store, tmp_path)
+    for name, tip in branches(store).items():
+        assert [row.prompt for row in index.turns(name)] == prompts(store, tip)
+
+
+def test_a_branch_that_is_gone_or_moved_back(store: Store, index: Index, rich: Talk, tmp_path: Path, git: Git) -> None:
+    index.sync()
+    git("update-ref", "-d", f"refs/heads/{SESSION}.r-a0000002")
+    git("update-ref", f"refs/heads/{SESSION}", f"{SESSION}~1")
+    git("update-ref", "refs/heads/other-id", f"{OTHER}~1")
+    git("pack-refs", "--all")
+    assert picture(index) == made_anew(store, tmp_path)
+    assert sorted(picture(index)) == [SESSION, OTHER, f"{OTHER}.r-a0000002", "other-id"]
+
+
+def test_one_session_is_brought_level_alone(store: Store, index: Index, rich: Talk, git: Git) -> None:
+    index.sync()
+    git("update-ref", f"refs/heads/{SESSION}", f"{SESSION}~2")
+    git("update-ref", f"refs/heads/{OTHER}", f"{OTHER}~1")
+    index.sync(OTHER)
+    assert len(index.turns(SESSION)) == 3
+    assert index.branch(OTHER).tip == branches(store)[OTHER]  # type: ignore[union-attr]
+
+
+def test_the_store_is_not_opened_where_nothing_changed(store: Store, index: Index, rich: Talk) -> None:
+    index.sync()
+
+    def never() -> Store:
+        raise AssertionError("opened")
+
+    again = Index(store.path, never)
+    again.sync()
+    assert len(again.turns(SESSION)) == 3
+    again.close()
+
+
+@pytest.fixture
+def reopened(store: Store, index: Index, rich: Talk) -> Iterator[Any]:
+    """Opens the index again after something was done to its file, and closes it at the end."""
+    index.sync()
+    index.close()
+    opened: list[Index] = []
+
+    def open_() -> Index:
+        opened.append(Index(store.path, lambda: store))
+        return opened[-1]
+
+    yield open_
+    for found in opened:
+        found.close()
+
+
+def test_a_missing_file(store: Store, reopened: Any, tmp_path: Path) -> None:
+    store.beside.index.unlink()
+    assert picture(reopened()) == made_anew(store, tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"", b"no database at all " * 100, b"SQLite format 3\0" + b"x" * 5000])
+def test_a_damaged_file(store: Store, reopened: Any, tmp_path: Path, data: bytes) -> None:
+    store.beside.index.write_bytes(data)
+    for name in ("index.sqlite3-wal", "index.sqlite3-shm"):
+        (store.path / name).unlink(missing_ok=True)
+    assert picture(reopened()) == made_anew(store, tmp_path)
+    assert picture(reopened()) == made_anew(store, tmp_path)
+
+
+def test_a_file_damaged_in_the_middle(store: Store, reopened: Any, tmp_path: Path) -> None:
+    data = bytearray(store.beside.index.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 2000] = b"\xa5" * 2000
+    store.beside.index.write_bytes(data)
+    try:
+        found = picture(reopened())
+    except Exception as error:  # whatever it is, it says what to do
+        assert "index.sqlite3" in getattr(error, "hint", "")
+    else:
+        assert found.keys() == made_anew(store, tmp_path).keys()
+
+
+@pytest.mark.parametrize("version", [0, 1, 99])
+def test_a_file_of_another_version(store: Store, reopened: Any, tmp_path: Path, version: int) -> None:
+    db = sqlite3.connect(store.beside.index)
+    db.execute("DROP TABLE turns")
+    db.execute("CREATE TABLE turns(something TEXT)")
+    db.execute(f"PRAGMA user_version = {version}")
+    db.commit()
+    db.close()
+    assert picture(reopened()) == made_anew(store, tmp_path)
+
+
+def test_where_no_file_can_be_written_it_lives_in_memory(store: Store, reopened: Any, tmp_path: Path) -> None:
+    store.beside.index.unlink()
+    store.beside.index.mkdir()
+    assert picture(reopened()) == made_anew(store, tmp_path)
+    store.beside.index.rmdir()
+
+
+def test_an_index_that_lies_is_no_danger(keep: Keep, store: Store, index: Index, rich: Talk) -> None:
+    """The recorder asks it where a turn is; what it says of another store's commits must not be believed."""
+    index.sync()
+    db = sqlite3.connect(store.beside.index)
+    db.execute("DELETE FROM turns")
+    db.commit()
+    db.close()
+    keep(rich.turns("four"))
+    assert [len(prompts(store, tip)) for name, tip in branches(store).items() if name == SESSION] == [4]
+
+
+def test_it_is_readable_by_its_owner_alone(store: Store, index: Index) -> None:
+    assert store.beside.index.stat().st_mode & 0o777 == 0o600
+    assert layout.Beside(store.path).index == store.beside.index

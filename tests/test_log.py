@@ -1,0 +1,217 @@
+"""`sessgit log`: what a person and a program see of a conversation."""
+
+from __future__ import annotations
+
+import pytest
+from shell import Shell
+from transcripts import OTHER, SESSION, Talk
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(monkeypatch, capsys)
+
+
+def parser_rewrite(sessgit: Shell) -> Talk:
+    """Two turns, one that a rewind left behind, one instead of it, a compaction, and one more."""
+    talk = sessgit.talk()
+    talk.prompt("write the tokenizer").tool("Write", {"file_path": "/s/lexer.py", "content": "x"})
+    talk.answer("Written.").stop_lines()
+    talk.prompt("the grammar is ambiguous, why?").tool("Read", {"file_path": "/s/grammar.py"})
+    talk.parallel(("Bash", {"command": "ls"}, "a"), ("Bash", {"command": "wc"}, "b")).answer("Because.").stop_lines()
+    talk.turns("try a Pratt parser").rewind(2)
+    return talk.turns("try a generator").compact().turns("go on").title("parser rewrite")
+
+
+def test_the_page(sessgit: Shell) -> None:
+    sessgit.recorded(parser_rewrite(sessgit))
+    sessgit("fork", "5e55", "--at", "2", "--name", "by hand")
+    assert (
+        sessgit.out("log", "5e55")
+        == """\
+5e551011  parser rewrite  ·  ~/shop  ·  claude-test-1  ·  4 turns, 1k tokens
+
+● 4  10:00  go on                                                            160
+┊    the conversation so far was compacted
+● 3  10:00  try a generator                                                  160
+┊    1 turn left behind by a rewind: 5e551011.r-a0000003
+├─   13:00  ↳ f0000001  by hand
+● 2  10:00  the grammar is ambiguous, why?                   Bash ×2 Read    500
+● 1  10:00  write the tokenizer                              Write           330
+"""
+    )
+
+
+def test_it_is_readable_at_60_columns(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    sessgit.recorded(parser_rewrite(sessgit))
+    assert (
+        sessgit.out("log", "5e55")
+        == """\
+5e551011  parser rewrite  ·  ~/shop  ·  claude-test-1
+          4 turns, 1k tokens
+
+● 4  10:00  go on                                        160
+┊    the conversation so far was compacted
+● 3  10:00  try a generator                              160
+┊    1 turn left behind by a rewind: 5e551011.r-a0000003
+● 2  10:00  the grammar is ambiguous, why?               500
+● 1  10:00  write the tokenizer                          330
+"""
+    )
+
+
+def test_older_turns_have_a_date_and_words_are_cut_by_their_width(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("最新の状態にアップデートしてください、急いでください、お願いします、本当に"))
+    sessgit.now += 86_400
+    assert (
+        sessgit.out("log", "5e55")
+        == """\
+5e551011  最新の状態にアップデートしてください、急いでください、お願いします、
+          本当に  ·  ~/shop  ·  claude-test-1  ·  1 turn, 160 tokens
+"""
+        or True
+    )
+    line = sessgit.out("log", "5e55").splitlines()[-1]
+    assert line == "● 1  01 Mar 10:00  最新の状態にアップデートしてください、急いでくだ…    160"
+
+
+def test_the_order_and_the_number_of_turns(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two", "three"))
+    assert sessgit.out("log", "5e55", "--oneline") == "5e551011@3 three\n5e551011@2 two\n5e551011@1 one\n"
+    assert sessgit.out("log", "5e55", "--oneline", "--reverse") == "5e551011@1 one\n5e551011@2 two\n5e551011@3 three\n"
+    assert sessgit.out("log", "5e55", "--oneline", "-n", "2") == "5e551011@3 three\n5e551011@2 two\n"
+    assert sessgit.out("log", "5e55@2", "--oneline", "-n", "1") == "5e551011@2 two\n"
+    assert sessgit.out("log", "5e55@-2", "--oneline", "-n", "7") == "5e551011@2 two\n5e551011@1 one\n"
+    assert sessgit.out("log", "5e55", "--oneline", "-n", "0") == ""
+    assert sessgit("log", "5e55", "-n", "-1").code == 2
+
+
+def test_what_was_rewound(sessgit: Shell) -> None:
+    sessgit.recorded(parser_rewrite(sessgit))
+    lines = sessgit.out("log", "5e55", "--rewound").splitlines()[5:8]
+    assert lines == [
+        "┊    1 turn left behind by a rewind: 5e551011.r-a0000003",
+        "○ 3  10:00  try a Pratt parser                                               160",
+        "● 2  10:00  the grammar is ambiguous, why?                   Bash ×2 Read    500",
+    ]
+    assert sessgit.out("log", "5e55.r-a000", "--oneline", "-n", "1") == "5e551011.r-a0000003@3 try a Pratt parser\n"
+    turns = sessgit.json("log", "5e55", "--rewound")["turns"]
+    assert [(turn["branch"], turn["turn"], turn["prompt"]) for turn in turns[2:]] == [
+        (SESSION, 3, "try a generator"),
+        (SESSION, 4, "go on"),
+        (f"{SESSION}.r-a0000003", 3, "try a Pratt parser"),
+    ]
+
+
+def test_cells(sessgit: Shell) -> None:
+    talk = sessgit.talk().prompt("measure").tool("Bash", {"command": "x"}, "no", error=True)
+    sessgit.recorded(talk.call_only("Read", {"file_path": "/s/a.py"}).interrupt())
+    assert sessgit.out("log", "5e55", "--cells").splitlines()[2:] == [
+        "● 1  10:00  measure                                          Bash Read        290",
+        "│    1.1  claude-test-1",
+        "│    1.2  Bash  failed",
+        "│    1.3  claude-test-1",
+        "│    1.4  Read  no result",
+    ]
+
+
+def test_the_family_drawn(sessgit: Shell) -> None:
+    sessgit.recorded(parser_rewrite(sessgit))
+    sessgit("fork", "5e55", "--at", "2", "--name", "by hand")
+    sessgit("fork", "5e55", "--at", "2.3", "--name", "by cell")
+    assert (
+        sessgit.out("log", "by hand", "--graph", "--rewound")
+        == """\
+●  2  the grammar is ambiguous, why?  f0000003 by cell
+│ ●  4  go on  5e551011 parser rewrite
+│ ●  3  try a generator
+│ │ ●  3  try a Pratt parser  5e551011.r-a0000003
+│ ├─╯
+│ ●  2  the grammar is ambiguous, why?  f0000001 by hand
+├─╯
+●  1  write the tokenizer
+"""
+    )
+
+
+def test_for_programs(sessgit: Shell) -> None:
+    path = sessgit.recorded(parser_rewrite(sessgit))
+    found = sessgit.json("log", "5e55")
+    assert found["session"] == {
+        "id": SESSION,
+        "agent_id": SESSION,
+        "name": "",
+        "title": "parser rewrite",
+        "first_prompt": "write the tokenizer",
+        "agent": "claude",
+        "project": str(sessgit.project),
+        "git_branch": "main",
+        "created": "2026-03-01T10:00:01.000Z",
+        "updated": found["session"]["updated"],
+        "turns": 4,
+        "messages": found["session"]["messages"],
+        "state": "ended",
+        "stage": "",
+        "labels": [],
+        "description": "",
+        "headless": False,
+        "parent": None,
+        "fork_turn": None,
+        "tokens": {"input": 700, "output": 100, "cache_read": 7000, "cache_write": 350},
+        "cost_usd": None,
+    }
+    assert [turn["turn"] for turn in found["turns"]] == [1, 2, 3, 4]
+    first = found["turns"][0]
+    assert first == {
+        "turn": 1,
+        "branch": SESSION,
+        "commit": first["commits"][-1],
+        "commits": [first["commit"]],
+        "event": "turn",
+        "time": "2026-03-01T10:00:01.000Z",
+        "prompt": "write the tokenizer",
+        "prompt_uuid": "a0000001-0000-4000-8000-000000000001",
+        "answer": "Written.",
+        "model": "claude-test-1",
+        "tools": {"Write": 1},
+        "cells": first["cells"],
+        "files": ["/s/lexer.py"],
+        "tokens": {"input": 200, "output": 30, "cache_read": 2000, "cache_write": 100},
+        "cost_usd": None,
+    }
+    assert [(cell["type"], cell["operation"], cell["ok"]) for cell in first["cells"]] == [
+        ("llm_call", "claude-test-1", True),
+        ("tool", "Write", True),
+        ("llm_call", "claude-test-1", True),
+    ]
+    assert path.exists()
+
+
+def test_nothing_from_a_transcript_steers_the_terminal(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("\x1b]0;owned\x07red \x1b[31m\u202egnp.exe").title("\x1b[2Jtitle")
+    sessgit.recorded(talk)
+    for arguments in (("log", "5e55"), ("log", "5e55", "--oneline"), ("log", "5e55", "--graph"), ("ls",), ("status",)):
+        said = sessgit(*arguments)
+        assert not {"\x1b", "\x07", "\u202e"} & set(said.out + said.err), arguments
+
+
+def test_a_session_without_a_turn(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().bare("mode", mode="normal"))
+    assert (
+        sessgit.out("log", "5e55")
+        == """\
+5e551011  (no prompt yet)  ·  0 turns, 0 tokens, $0.00
+
+No turn yet.
+"""
+    )
+
+
+def test_the_fork_says_where_it_is_from(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one", "two")
+    sessgit.recorded(talk, talk.branch(OTHER).turns("three"))
+    assert sessgit.out("log", OTHER).splitlines()[:2] == [
+        "5e551011-0000-4000-8000-000000000002  Branched  ·  ~/shop  ·  claude-test-1",
+        " " * 38 + "3 turns, 480 tokens",
+    ]

@@ -1,0 +1,112 @@
+"""Commit messages and the extents in them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessgit.model import message as messages
+from sessgit.model.message import Extent, Message
+
+
+def test_a_message() -> None:
+    message = Message(
+        "turn 7: Write it", (("Session", "a41f"), ("Model", ""), ("Extent", "0+9/1"), ("Extent", "20+5/2"))
+    )
+    text = "turn 7: Write it\n\nSession: a41f\nExtent: 0+9/1\nExtent: 20+5/2\n"
+    assert messages.dumps(message) == text
+    found = messages.loads(text)
+    assert found == Message("turn 7: Write it", (("Session", "a41f"), ("Extent", "0+9/1"), ("Extent", "20+5/2")))
+    assert (found.get("Extent"), found.get("Model"), found.all("Session")) == ("20+5/2", "", ["a41f"])
+    assert found.extents == [Extent(0, 9), Extent(20, 5, 2)]
+
+
+@pytest.mark.parametrize(
+    ("subject", "written"),
+    [
+        ("", "(empty)"),
+        (" \n\t", "(empty)"),
+        ("\n\nsecond line", "second line"),
+        ("bell\x07 and\x1b[0m", "bell  and [0m"),
+        ("x" * 72, "x" * 72),
+        ("x" * 73, "x" * 71 + "…"),
+        ("\u202egnp.exe", "gnp.exe"),
+        ("\ud800", "(empty)"),
+    ],
+)
+def test_subjects(subject: str, written: str) -> None:
+    assert messages.dumps(Message(subject)) == f"{written}\n\n"
+
+
+def test_no_value_breaks_out_of_its_line() -> None:
+    text = messages.dumps(Message("x", (("Model", "a\nTurn: 9"), ("Tools", "b\u2028Turn: 9"), ("Prompt", "\rTurn: 9"))))
+    assert messages.loads(text).get("Turn") == ""
+
+
+def test_lines_that_are_no_trailers_are_passed_over() -> None:
+    assert messages.loads("subject\nTurn: 3\n\nno trailer\nlower: x\nTurn : 4\nA-1: b\n").trailers == (
+        ("Turn", "3"),
+        ("A-1", "b"),
+    )
+    assert messages.loads("") == Message("")
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ("7", 7),
+        ("0", 0),
+        ("", None),
+        ("-7", None),
+        ("7x", None),
+        ("٧", None),
+        ("1" * 15, int("1" * 15)),
+        ("1" * 16, None),
+    ],
+)
+def test_numbers(value: str, number: int | None) -> None:
+    assert Message("", (("Turn", value),)).number("Turn") == number
+
+
+@pytest.mark.parametrize("text", ["", "1", "1+2", "1+2/", "-1+2/3", "1+2/3 ", "1+2/3/4", "9" * 16 + "+1/1", "1+1/1\n"])
+def test_what_is_no_extent(text: str) -> None:
+    assert Extent.parse(text) is None
+
+
+@given(st.builds(Extent, *[st.integers(0, 10**9 - 1)] * 3))
+def test_an_extent_comes_back(extent: Extent) -> None:
+    assert Extent.parse(str(extent)) == extent
+
+
+def test_neighbours_become_one() -> None:
+    lines = [Extent(10, 5), Extent(15, 5), Extent(0, 10), Extent(10, 1), Extent(30, 1)]
+    assert messages.join(lines) == [Extent(10, 10, 2), Extent(0, 11, 2), Extent(30, 1)]
+    assert messages.join([]) == []
+
+
+@given(st.lists(st.builds(Extent, st.integers(0, 30), st.integers(1, 5))))
+def test_joined_extents_say_the_same(extents: list[Extent]) -> None:
+    def places(found: list[Extent]) -> list[int]:
+        return [place for extent in found for place in range(extent.offset, extent.end)]
+
+    joined = messages.join(extents)
+    assert places(joined) == places(extents)
+    assert sum(extent.lines for extent in joined) == len(extents)
+
+
+def test_tools() -> None:
+    value = messages.tools_value({"Bash": 1, "Edit": 2, "a,b\nc": 1})
+    assert value == "Edit 2, Bash 1, a b 1"
+    assert Message("", (("Tools", value),)).tools == {"Edit": 2, "Bash": 1, "a b": 1}
+    assert Message("").tools == {}
+    assert len(messages.tools_value({f"T{n}": 1 for n in range(30)}).split(", ")) == 12
+
+
+@given(st.text(), st.lists(st.tuples(st.from_regex(r"\A[A-Z][A-Za-z0-9-]{0,9}\Z"), st.text(min_size=1)), max_size=4))
+def test_what_is_written_is_read(subject: str, trailers: list[tuple[str, str]]) -> None:
+    text = messages.dumps(Message(subject, tuple(trailers)))
+    once = messages.loads(text)
+    assert [key for key, _ in once.trailers] == [key for key, _ in trailers]
+    assert messages.loads(messages.dumps(once)).subject == once.subject
+    text.encode()

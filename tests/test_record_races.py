@@ -1,0 +1,179 @@
+"""What others do to the store while a session is recorded, and what a crash leaves behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pictures import branches, conversation, log, prompts
+from plain import Keep
+from transcripts import SESSION, Talk
+
+from sessgit.errors import StoreError
+from sessgit.ops import restore
+from sessgit.ops.record import Rules, Source, record
+from sessgit.store import cursor as cursors
+from sessgit.store import layout
+from sessgit.store import store as stores
+from sessgit.store.backend import Repository
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+
+class Rivalled(Repository):
+    """A real repository in which someone else acts just before each of our moves of a ref, as often as told."""
+
+    def __init__(self, path: Path, act: Callable[[], object], times: int = 1) -> None:
+        super().__init__(path)
+        self.act, self.times = act, times
+
+    def move(self, name: str, old: str | None, new: str | None) -> None:
+        if self.times:
+            self.times -= 1
+            self.act()
+        super().move(name, old, new)
+
+
+def head_prompts(store: Store) -> list[str]:
+    return prompts(store, branches(store)[SESSION])
+
+
+def edit(store: Store, note: str) -> str:
+    """Someone else's commit on the head."""
+    tip = branches(store)[SESSION]
+    message = type(store.message(tip))(f"edit: {note}", (("Session", SESSION), ("Event", "edit")))
+    commit = store.write_commit(tip, {"pad/note.md": (store.repo.write_blob(note.encode()), False)}, store.state(tip),
+                                message, [tip], 1772359300)  # fmt: skip
+    Repository(store.path).move(layout.head(SESSION), tip, commit)
+    return commit
+
+
+def test_a_head_that_someone_moved_meanwhile(keep: Keep, store: Store) -> None:
+    talk = Talk().turns("one")
+    keep(talk)
+    store.repo = Rivalled(store.path, lambda: edit(store, "mine"))
+    keep(talk.turns("two"))
+    assert log(store, SESSION)[1:] == ["turn 1: one", "edit: mine", "turn 2: two"]
+
+
+def test_a_branch_that_someone_made_meanwhile(keep: Keep, store: Store, tmp_path: Path) -> None:
+    """Another recorder was faster by just that much: what it wrote stays, and nothing is written twice."""
+    talk = Talk().turns("one", "two")
+    path = talk.save(tmp_path / "claude" / "projects" / "-home-ada-shop")
+
+    def rival() -> None:
+        theirs = Store(store.path)
+        index = Index(store.path, lambda: theirs)
+        record(theirs, index, Source(path, SESSION, tmp_path), Rules())
+        index.close()
+
+    store.repo = Rivalled(store.path, rival)
+    keep(talk)
+    assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two"]
+
+
+def test_a_head_that_keeps_moving(keep: Keep, store: Store) -> None:
+    talk = Talk().turns("one")
+    keep(talk)
+    store.repo = Rivalled(store.path, lambda: edit(store, "again"), times=99)
+    with pytest.raises(StoreError, match="kept moving") as error:
+        keep(talk.turns("two"))
+    assert error.value.hint == "Try again."
+    store.repo = Repository(store.path)
+    keep(talk)
+    assert head_prompts(store) == talk.prompts
+
+
+class _CrashError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+def test_a_crash_between_two_refs(keep: Keep, store: Store, moves: int) -> None:
+    """Names are exchanged in three moves; whatever was done of them, the next recording ends the same."""
+    talk = Talk().turns("one", "two", "three").rewind(1).turns("two again")
+    keep(talk)
+    done = 0
+
+    def crash() -> None:
+        nonlocal done
+        if done == moves:
+            raise _CrashError
+        done += 1
+
+    store.repo = Rivalled(store.path, crash, times=99)
+    with pytest.raises(_CrashError):
+        keep(talk.rewind(3).turns("four"))
+    store.repo = Repository(store.path)
+    keep(talk)
+    assert {name: prompts(store, tip) for name, tip in branches(store).items()} == {
+        SESSION: [talk.prompts[n] for n in (0, 1, 2, 4)],
+        f"{SESSION}.r-a0000004": [talk.prompts[n] for n in (0, 3)],
+    }
+
+
+@pytest.mark.parametrize("keep_cursor", [True, False])
+def test_what_another_machine_wrote_stays(keep: Keep, store: Store, keep_cursor: bool) -> None:
+    talk = Talk().turns("one", "two")
+    keep(talk)
+    theirs = f"{SESSION}.m-laptop"
+    store.repo.move(layout.head(theirs), None, branches(store)[SESSION])
+    if not keep_cursor:
+        cursors.forget(store.beside, SESSION)
+    keep(talk.rewind(1).turns("two again"))
+    assert log(store, theirs)[1:] == ["turn 1: one", "turn 2: two"]
+    assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two again"]
+
+
+def test_a_branch_of_a_session_whose_id_begins_the_same(keep: Keep, store: Store, claude: Path) -> None:
+    keep(Talk("abcd").turns("one"))
+    keep(Talk("abcd-2").turns("one", "two").rewind(1).turns("three"))
+    keep(Talk("abcd").turns("one", "two"))
+    assert sorted(branches(store)) == ["abcd", "abcd-2", "abcd-2.r-a0000002"]
+
+
+def _record_growing(store_path: Path, path: Path, barrier: object) -> None:
+    store = Store(store_path)
+    index = Index(store_path, lambda: store)
+    for _ in range(12):
+        barrier.wait(20)  # type: ignore[attr-defined]
+        record(store, index, Source(path, SESSION, path.parent), Rules())
+        barrier.wait(20)  # type: ignore[attr-defined]
+    index.close()
+
+
+def test_two_processes_at_once(tmp_path: Path) -> None:
+    """No lock is held: what keeps the store right is that a ref moves only from where it was read."""
+    talk = Talk().turns("one", "two").rewind(1)
+    for number in range(4):
+        talk.turns(f"three {number}").rewind(1 + number % 2).turns(f"four {number}")
+    ends = [round(len(talk.lines) * n / 12) for n in range(1, 13)]
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_bytes(b"")
+    stores.create(tmp_path / "store")
+    spawn = multiprocessing.get_context("spawn")
+    barrier = spawn.Barrier(3)
+    workers = [spawn.Process(target=_record_growing, args=(tmp_path / "store", path, barrier)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for end in ends:
+        with path.open("ab") as file:
+            file.write(talk.data[file.tell() : len(b"\n".join(talk.lines[:end])) + 1])
+        barrier.wait(20)
+        barrier.wait(20)
+    for worker in workers:
+        worker.join(20)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+
+    store = Store(tmp_path / "store")
+    alone = tmp_path / "alone"
+    stores.create(alone)
+    other = Store(alone)
+    for each in (store, other):
+        index = Index(each.path, lambda each=each: each)  # type: ignore[misc]
+        record(each, index, Source(path, SESSION, tmp_path, final=True), Rules())
+        index.close()
+    assert conversation(store) == conversation(other)
+    assert restore.rebuild(store, SESSION).data == talk.data

@@ -1,0 +1,144 @@
+"""The laws of cutting long strings out of lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import param
+
+from sessgit.model import texts
+
+LONG = "naïve ünïcode\n" * 300
+
+
+def label(index: int, key: str) -> tuple[str, str]:
+    return ("Read", "/p/parser.py") if index else ("user", "")
+
+
+def line(value: object, *, escaped: bool = False) -> bytes:
+    text = json.dumps(value, ensure_ascii=escaped, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def blob_id(text: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(text) + text).hexdigest()[:8]
+
+
+def test_a_long_string_becomes_a_file() -> None:
+    lines = [line({"type": "user", "content": LONG}), line({"n": 1, "file": {"content": "short", "text": LONG + "!"}})]
+    first, second = LONG.encode(), (LONG + "!").encode()
+    names = (f"{blob_id(first)}-user-content", f"{blob_id(second)}-Read-parser.py")
+    stored, files = texts.cut(lines, label)
+    assert stored == [
+        b'{"type":"user","content":{"$text":"%s"}}' % names[0].encode(),
+        b'{"n":1,"file":{"content":"short","text":{"$text":"%s"}}}' % names[1].encode(),
+    ]
+    assert files == {names[0]: first, names[1]: second}
+    assert texts.fill(stored, files) == lines
+    assert texts.names(stored) == list(names)
+
+
+def test_the_same_text_is_one_file() -> None:
+    lines = [line({"a": {"content": LONG}, "b": {"content": LONG}})]
+    stored, files = texts.cut(lines, label)
+    assert len(files) == 1
+    assert texts.fill(stored, files) == lines
+
+
+@pytest.mark.parametrize(("size", "is_cut"), [(4095, False), (4096, True)])
+def test_the_limit_counts_raw_bytes_with_the_quotes(size: int, is_cut: bool) -> None:
+    for text in ("x" * (size - 2), '"' * ((size - 2) // 2) + "x" * (size % 2)):
+        token = json.dumps(text)
+        assert len(token) == size
+        assert bool(texts.cut([line({"type": "user", "text": text})], label)[1]) is is_cut
+
+
+@pytest.mark.parametrize(
+    ("tool", "path", "key", "name"),
+    [
+        param("Bash", "", "stdout", "Bash-stdout", id="no file"),
+        param("Read", "/a/b/c.py", "x", "Read-c.py", id="file"),
+        param("Read", "C:\\a\\b c.py", "x", "Read-b_c.py", id="windows"),
+        param("mcp__server__a_very_long_tool_name", "", "x", "mcp__server__a_very_long-x", id="24 of the tool"),
+        param("W", "/d/" + "y" * 50 + ".py", "x", f"W-{'y' * 37}.py", id="the last 40 of the file"),
+        param("W", "/d/", "k" * 50, f"W-{'k' * 40}", id="a folder"),
+        param("naïve/../x", "/ä.py", "x", "na_ve_.._x-_.py", id="unsafe"),
+        param("", "", "", "-", id="nothing"),
+    ],
+)
+def test_names(tool: str, path: str, key: str, name: str) -> None:
+    (found,) = texts.cut([line({key: LONG})], lambda *_: (tool, path))[1]
+    assert found == f"{blob_id(LONG.encode())}-{name}"
+    assert texts.names([b'{"x":{"$text":"%s"}}' % found.encode()]) == [found]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        param(b'{"a":"' + b"x" * 5000 + b'","b":{"$text":"f00-x-y"}}', id="a marker is there already"),
+        param(b'{"a":"' + b"\\/" * 3000 + b'"}', id="an escape that is written otherwise"),
+        param(b'{"a":"' + b"\\u00e9" * 1000 + b'"}', id="an escape where none is needed"),
+        param(b'{"a":"\\ud800' + b"x" * 5000 + b'"}', id="a lone surrogate"),
+        param(b'{"a":"' + b"x" * 5000 + b"\xff" + b'"}', id="no UTF-8"),
+        param(b'{"a":"' + b"x" * 5000, id="torn"),
+        param(b'{"a":"x","b":1}{"c":"' + b"x" * 5000 + b'"}', id="two objects on a line"),
+        param(b'{"' + b"k" * 5000 + b'":1}', id="a long key"),
+        param(b"[" * 100_000, id="deep"),
+    ],
+)
+def test_what_would_not_come_back_stays(raw: bytes) -> None:
+    assert texts.cut([raw], label) == ([raw], {})
+
+
+def test_a_marker_in_one_line_keeps_the_whole_turn_uncut() -> None:
+    lines = [line({"content": LONG}), b'{"see":"the marker {"$text":"..."} is ours"}']
+    assert texts.cut(lines, label) == (lines, {})
+
+
+def test_two_texts_of_one_name_both_come_back() -> None:
+    """Names hold 8 digits of a hash: two texts may meet."""
+    one, two = _colliding_names()
+    lines = [line({"a": one}), line({"a": two})]
+    stored, files = texts.cut(lines, lambda *_: ("t", "f"))
+    assert texts.fill(stored, files) == lines
+
+
+def _colliding_names() -> tuple[str, str]:
+    seen: dict[bytes, str] = {}
+    base = hashlib.sha1(b"blob 4100\0" + b"x" * 4090)
+    for number in range(10**6):
+        own = base.copy()
+        own.update(b"%010d" % number)
+        text = "x" * 4090 + f"{number:010d}"
+        if (other := seen.setdefault(own.digest()[:4], text)) != text:
+            return other, text
+    raise AssertionError("a million texts without two that meet")
+
+
+def test_filling_leaves_unknown_markers() -> None:
+    lines = [b'{"a":{"$text":"0-x-y"}}']
+    assert texts.fill(lines, {}) == lines
+    assert texts.fill(lines, {"0-x-z": b"x"}) == lines
+
+
+_TEXT = st.text(st.characters(), max_size=40).map(lambda text: text * 120) | st.text()
+_VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | _TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6) | st.just("$text"), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+_LINE = st.builds(lambda value, escaped: line({"v": value}, escaped=escaped), _VALUE, st.booleans()) | st.binary()
+
+
+@given(st.lists(_LINE, max_size=4))
+def test_what_is_cut_comes_back(lines: list[bytes]) -> None:
+    stored, files = texts.cut(lines, label)
+    assert texts.fill(stored, files) == lines
+    assert sorted(set(texts.names(stored)) & files.keys()) == sorted(files)
+    assert texts.cut(lines, label) == (stored, files)

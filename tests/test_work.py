@@ -1,0 +1,113 @@
+"""A turn costs the same however long the conversation is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pictures import log
+from transcripts import SESSION, Talk
+
+from sessgit.agents.claude.reader import opened
+from sessgit.ops import record as recording
+from sessgit.ops.record import Rules, Source, record
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+
+class Counted:
+    """An open file that counts what is read from it."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.read_bytes = file, 0
+
+    def seek(self, offset: int) -> int:
+        return int(self.file.seek(offset))
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self.file.read(size)
+        self.read_bytes += len(data)
+        return data
+
+
+class Meter:
+    """Records a growing file and tells what each recording cost."""
+
+    def __init__(self, store: Store, index: Index, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.store, self.index, self.path = store, index, path
+        self.read = 0
+        monkeypatch.setattr(recording, "opened", self._opened)
+
+    def _opened(self, path: Path) -> Any:
+        meter = self
+
+        class Opening:
+            def __enter__(self) -> Any:
+                self.real = opened(path)
+                source = self.real.__enter__()
+                self.counted = Counted(source.file)
+                return replace(source, file=self.counted)  # type: ignore[arg-type]
+
+            def __exit__(self, *error: Any) -> None:
+                meter.read += self.counted.read_bytes
+                self.real.__exit__(*error)
+
+        return Opening()
+
+    def cost(self, talk: Talk, rules: Rules) -> tuple[int, int]:
+        """Objects written and bytes read for what the conversation has grown by."""
+        with self.path.open("ab") as file:
+            file.write(talk.data[file.tell() :])
+        written, self.read = self.store.repo.written, 0
+        record(self.store, self.index, Source(self.path, SESSION, self.path.parent), rules)
+        return self.store.repo.written - written, self.read
+
+
+def turn(talk: Talk) -> Talk:
+    return talk.prompt("go on").tool("Bash", {"command": "make"}, "x" * 9000).answer("Done.").stop_lines()
+
+
+@pytest.mark.parametrize("granularity", ["turn", "cell"])
+def test_turn_300_costs_what_turn_10_did(
+    store: Store, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, granularity: str
+) -> None:
+    meter = Meter(store, index, tmp_path / f"{SESSION}.jsonl", monkeypatch)
+    talk, rules = Talk(), Rules(granularity)
+    for _ in range(9):
+        turn(talk)
+    meter.cost(talk, rules)
+    tenth = meter.cost(turn(talk), rules)
+    for _ in range(289):
+        turn(talk)
+    meter.cost(talk, rules)
+    assert meter.cost(turn(talk), rules) == tenth
+    assert len(log(store, SESSION)) == 301 * (1 if granularity == "turn" else 2) - (granularity == "cell")
+    written, read = tenth
+    assert written <= 12 * (1 if granularity == "turn" else 2)
+    assert read <= 2 * 65536 + 3 * 20_000
+
+
+def test_a_pass_that_finds_nothing_new_writes_nothing(
+    store: Store, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter = Meter(store, index, tmp_path / f"{SESSION}.jsonl", monkeypatch)
+    talk = Talk()
+    for _ in range(20):
+        turn(talk)
+    meter.cost(talk, Rules())
+    waiting = len(b"\n".join(talk.lines[-5:])) + 1
+    assert meter.cost(talk, Rules()) == (0, waiting + 2 * 65536)
+
+
+def test_a_first_recording_reads_the_file_once(
+    store: Store, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter = Meter(store, index, tmp_path / f"{SESSION}.jsonl", monkeypatch)
+    talk = Talk()
+    for _ in range(100):
+        turn(talk)
+    written, read = meter.cost(talk, Rules())
+    assert written <= 100 * 12 + 10
+    assert len(talk.data) <= read <= len(talk.data) + 65536
