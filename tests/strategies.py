@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from transcripts import Talk
 
 _LONG = "x = 1  # naïve\n" * 400
-_SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+REDACTED = "[redacted:github-token]"
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def transcripts(draw: st.DrawFn, *, broken: bool = True, secrets: bool = False, 
     if broken:
         moves += BROKEN
     if secrets:
-        moves += [lambda s: s.talk.answer(f"The token is {_SECRET}."), lambda s: s.talk.prompt(f"use {_SECRET}")]
+        moves += [lambda s: s.talk.answer(f"The token is {SECRET}."), lambda s: s.talk.prompt(f"use {SECRET}")]
     for _ in range(draw(st.integers(1, most))):
         draw(st.sampled_from(moves))(stage)
     data = first.data

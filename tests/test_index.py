@@ -181,8 +181,9 @@ def test_where_no_file_can_be_written_it_lives_in_memory(store: Store, reopened:
     store.beside.index.rmdir()
 
 
-def test_an_index_that_lies_is_no_danger(keep: Keep, store: Store, index: Index, rich: Talk) -> None:
-    """The recorder asks it where a turn is; what it says of another store's commits must not be believed."""
+def test_an_index_that_lost_its_turns_does_not_keep_one_from_recording(
+    keep: Keep, store: Store, index: Index, rich: Talk
+) -> None:
     index.sync()
     db = sqlite3.connect(store.beside.index)
     db.execute("DELETE FROM turns")

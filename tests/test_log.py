@@ -64,16 +64,8 @@ def test_it_is_readable_at_60_columns(sessgit: Shell, monkeypatch: pytest.Monkey
 def test_older_turns_have_a_date_and_words_are_cut_by_their_width(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("最新の状態にアップデートしてください、急いでください、お願いします、本当に"))
     sessgit.now += 86_400
-    assert (
-        sessgit.out("log", "5e55")
-        == """\
-5e551011  最新の状態にアップデートしてください、急いでください、お願いします、
-          本当に  ·  ~/shop  ·  claude-test-1  ·  1 turn, 160 tokens
-"""
-        or True
-    )
     line = sessgit.out("log", "5e55").splitlines()[-1]
-    assert line == "● 1  01 Mar 10:00  最新の状態にアップデートしてください、急いでくだ…    160"
+    assert line == "● 1  01 Mar 10:00  最新の状態にアップデートしてください、急いでください…     160"
 
 
 def test_the_order_and_the_number_of_turns(sessgit: Shell) -> None:
@@ -108,7 +100,7 @@ def test_cells(sessgit: Shell) -> None:
     talk = sessgit.talk().prompt("measure").tool("Bash", {"command": "x"}, "no", error=True)
     sessgit.recorded(talk.call_only("Read", {"file_path": "/s/a.py"}).interrupt())
     assert sessgit.out("log", "5e55", "--cells").splitlines()[2:] == [
-        "● 1  10:00  measure                                          Bash Read        290",
+        "● 1  10:00  measure                                             Bash Read    330",
         "│    1.1  claude-test-1",
         "│    1.2  Bash  failed",
         "│    1.3  claude-test-1",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pictures import branches, log, prompts, state, text, tree
 from plain import Git, Keep
+from strategies import SECRET
 from transcripts import SESSION, Talk
 
 from sessgit.errors import NotFoundError, SessgitError
@@ -521,8 +522,6 @@ def test_no_file_and_no_regular_file(store: Store, index: Index, tmp_path: Path)
 
 
 # Secrets
-
-SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
 def test_a_secret_is_not_stored(keep: Keep, store: Store, git: Git) -> None:

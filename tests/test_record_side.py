@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from pictures import branches, log, text, tree
 from plain import Keep
+from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
 from sessgit.store import cursor as cursors
 from sessgit.store.store import Store
-
-SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
 def agents(store: Store) -> dict[int, list[str]]:

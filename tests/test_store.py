@@ -273,7 +273,7 @@ def test_a_sessions_lock(store: Store) -> None:
         assert time.monotonic() - started >= 0.05
     with locks.session(store.beside, "a41f") as again:
         assert again
-    assert store.beside.lock("a41f").stat().st_mode & 0o777 == 0o600
+    assert store.beside.lock("session-a41f").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(

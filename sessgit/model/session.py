@@ -11,7 +11,6 @@ from sessgit.model.turn import Tokens, Turn, add_by_model, count
 
 STATES = ("active", "ended", "interrupted", "archived")
 STAGES = ("gathering", "shaping", "critiquing", "synthesized")
-RULES = {"cut": 1, "redact": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Session:
     redacted: int = 0
     tokens: Mapping[str, Tokens] = field(default_factory=dict)
     calls: Mapping[str, int] = field(default_factory=dict)
-    rules: Mapping[str, int] = field(default_factory=lambda: dict(RULES))
+    rules: Mapping[str, int] = field(default_factory=dict)
     name: str = ""
     description: str = ""
     labels: tuple[str, ...] = ()
@@ -105,8 +104,12 @@ def after_turn(before: Session, turn: Turn, number: int) -> Session:
 
 def dumps(session: Session) -> bytes:
     """The canonical `session.json`."""
+    return canonical.dumps(_merge(session.extra, _document(session)))
+
+
+def _document(session: Session) -> dict[str, Any]:
     models = sorted({*session.tokens, *session.calls})
-    document: dict[str, Any] = {
+    return {
         "metadata": {
             "session_id": session.id,
             "agent": session.agent,
@@ -142,7 +145,6 @@ def dumps(session: Session) -> bytes:
             "confidence": session.confidence,
         },
     }
-    return canonical.dumps(_merge(session.extra, document))
 
 
 def loads(document: object) -> Session:
@@ -156,7 +158,7 @@ def loads(document: object) -> Session:
     trajectory, rules = _mapping(top.get("trajectory")), _mapping(top.get("rules"))
     by_model = {str(k): _mapping(v) for k, v in _mapping(budget.get("by_model")).items()}
     state, confidence = _text(meta.get("state")), authored.get("confidence")
-    return Session(
+    session = Session(
         id=_text(meta.get("session_id")),
         agent_id=_text(meta.get("agent_id")),
         agent=_text(meta.get("agent")),
@@ -178,48 +180,32 @@ def loads(document: object) -> Session:
         redacted=count(rules.get("redacted")),
         tokens={model: Tokens.from_json(v) for model, v in by_model.items()},
         calls={model: count(v.get("calls")) for model, v in by_model.items()},
-        rules={str(k): count(v) for k, v in rules.items() if k != "redacted"} or dict(RULES),
+        rules={str(k): count(v) for k, v in rules.items() if k != "redacted"},
         name=_text(authored.get("name")),
         description=_text(authored.get("description")),
         labels=tuple(_text(label) for label in _list(authored.get("labels"))),
         stage=_text(authored.get("stage")),
         confidence=float(confidence) if isinstance(confidence, int | float) else None,
-        extra=_unknown(top),
     )
+    return replace(session, extra=_unknown(top, _document(session)))
 
 
-_KNOWN: dict[str, set[str] | None] = {
-    "metadata": {
-        "session_id", "agent", "agent_id", "agent_version", "title", "cwd", "transcript_path", "git_branch",
-        "first_prompt", "created_at", "updated_at", "ended_at", "headless", "state",
-    },
-    "origin": None,
-    "budget": {"total_tokens_used", "by_model"},
-    "cells": {"count"},
-    "trajectory": {"turns", "messages"},
-    "rules": None,
-    "authored": {"name", "description", "labels", "stage", "confidence"},
-}  # fmt: skip
+def _unknown(document: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a document, at any depth of objects, that the known one lacks."""
+    out: dict[str, Any] = {}
+    for key, value in document.items():
+        if key not in known:
+            out[key] = value
+        elif isinstance(value, dict) and isinstance(known[key], dict) and (inner := _unknown(value, known[key])):
+            out[key] = inner
+    return out
 
 
-def _unknown(top: Mapping[str, Any]) -> dict[str, Any]:
-    extra: dict[str, Any] = {}
-    for key, value in top.items():
-        known = _KNOWN.get(key, set())
-        if key not in _KNOWN:
-            extra[key] = value
-        elif known is not None and isinstance(value, dict):
-            inner = {k: v for k, v in value.items() if k not in known}
-            if inner:
-                extra[key] = inner
-    return extra
-
-
-def _merge(extra: Mapping[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    out = dict(document)
-    for key, value in extra.items():
-        known = out.get(key)
-        out[key] = {**value, **known} if isinstance(known, dict) and isinstance(value, dict) else value
+def _merge(extra: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    out = dict(extra)
+    for key, value in document.items():
+        other = out.get(key)
+        out[key] = _merge(other, value) if isinstance(other, dict) and isinstance(value, dict) else value
     return out
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sessgit.agents.claude import home
 from sessgit.model import ids
+from sessgit.model.config import RecordConfig
 from sessgit.model.session import Session
 from sessgit.store import cursor as cursors
 from sessgit.store import layout
@@ -39,29 +40,34 @@ def is_level(beside: layout.Beside, session: str, path: Path) -> bool:
     return known is not None and known.path == str(path) and known.offset == size
 
 
-def catch_up(open_store: Callable[[], Store], index: Index, state: Session, config: Path, granularity: str) -> CaughtUp:
-    """Brings the session level with its transcript; loads no git library where it is level already."""
-    path = Path(state.transcript) if state.transcript else None
-    if path is None or is_level(layout.Beside(index.path), state.id, path):
+def catch_up(
+    open_store: Callable[[], Store], index: Index, state: Session, config: Path, rules: RecordConfig
+) -> CaughtUp:
+    """Brings the session level with its transcript; loads no git library where it is level already.
+
+    Only a file that lies where the client's transcripts lie is read, whatever the state says.
+    """
+    path = home.transcript_place(config, state.transcript, state.agent_id, "")
+    if path is None or is_level(layout.Beside(index.path), state.id, path) or not home.is_transcript(config, path):
         return CaughtUp(True)
-    return record_file(open_store, index, path, state.agent_id, config, granularity)
+    return record_file(open_store, index, path, config, rules)
 
 
 def record_file(
-    open_store: Callable[[], Store], index: Index, path: Path, agent_id: str, config: Path, granularity: str
+    open_store: Callable[[], Store], index: Index, path: Path, config: Path, rules: RecordConfig
 ) -> CaughtUp:
     """Records one transcript, waiting a little for its lock."""
     from sessgit.errors import SessgitError
     from sessgit.ops.record import Rules, Source, record
     from sessgit.store import locks
 
-    source = Source(path, agent_id, config)
+    source = Source(path, path.stem, config)
     try:
         store = open_store()
         with locks.session(store.beside, source.session, WAIT) as held:
             if not held:
                 return CaughtUp(False, "a recorder is at work on it; what is shown may be older")
-            record(store, index, source, Rules(granularity))
+            record(store, index, source, Rules(rules.granularity, rules.redact))
     except SessgitError as error:
         return CaughtUp(False, f"its transcript could not be read: {error}")
     return CaughtUp(True)

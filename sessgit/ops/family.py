@@ -6,6 +6,7 @@ parent is the session with the longest common beginning of prompts, and the orig
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,13 +16,14 @@ from sessgit.agents.claude.cutter import Cutter, Node, Place
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line, is_prompt, prompt_uuid
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.errors import MovedError
 from sessgit.model import ids
 from sessgit.model import message as messages
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Origin, Session
 from sessgit.store import layout
 from sessgit.store.index import Index, Row
-from sessgit.store.store import Store
+from sessgit.store.store import Store, join_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,10 @@ def adopt(store: Store, index: Index, session: str) -> list[str]:
         message = Message(f"edit: forked from {session} at turn {length}", (("Session", relative), ("Event", "edit")))
         time = store.commit(branch.tip).time
         commit = store.write_commit(branch.tip, {}, state, message, [branch.tip], time)
-        store.repo.move(layout.head(relative), branch.tip, commit)
+        try:
+            store.repo.move(layout.head(relative), branch.tip, commit)
+        except MovedError:
+            continue  # its own recorder is at work
         linked.append(relative)
     return linked
 
@@ -152,6 +157,7 @@ class Lineage:
     extents: list[list[Extent]] = field(default_factory=lambda: [[]])
     """In runs: lines that stand before another turn as well are kept apart, for those are found there too."""
     secrets: int = 0
+    _lines: hashlib._Hash = field(default_factory=hashlib.sha256)
     _replaced: bool | None = None
 
     @property
@@ -172,6 +178,7 @@ class Lineage:
             self.extents += [[line.extent for line in lines[: node.copied]], []]
         self.extents[-1] += [line.extent for line in lines[node.copied :]]
         self.secrets += sum(line.secrets for line in lines)
+        self._lines.update(join_lines(line.raw for line in lines))
         node.commit = row.commit
         node.before, node.body = [], []
         return True
@@ -206,6 +213,8 @@ class Lineage:
             ("Fork-Point", f"{self.parent}@{len(self.rows)}"),
         ]
         trailers += [("Extent", str(extent)) for run in self.extents for extent in messages.join(run)]
+        trailers += [("Lines-SHA256", self._lines.hexdigest())]
+        trailers += [("Redacted", str(self.secrets))] if self.secrets else []
         return Message(f"fork: {self.parent} at turn {len(self.rows)}", tuple(trailers))
 
     def _ids(self, parent: Session) -> tuple[str, ...]:

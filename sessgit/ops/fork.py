@@ -15,6 +15,7 @@ from sessgit.model import canonical
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Origin, Session
+from sessgit.model.turn import Turn
 from sessgit.ops.restore import turn_lines
 from sessgit.store import layout
 from sessgit.store.store import Store
@@ -100,8 +101,13 @@ class _Cut:
     """A turn up to a cell, with all results of the message that the cell belongs to."""
 
     ordinal: int
+    key: str
     before: list[Line]
     body: list[Line]
+
+    @property
+    def turn(self) -> Turn:
+        return cells.describe(self.body)
 
     @property
     def lines(self) -> list[bytes]:
@@ -122,15 +128,19 @@ def _up_to_cell(store: Store, point: Point) -> _Cut:
     chosen = found[ordinal - 1]
     message = chosen.id if chosen.type == "llm_call" else chosen.depends[0]
     together = [cell for cell in found if cell.id == message or (message in cell.depends[:1] and cell.type == "tool")]
-    return _Cut(ordinal, before, body[: max(n for cell in together for n in cell.lines)])
+    return _Cut(
+        ordinal,
+        store.message(point.commit).get("Prompt"),
+        before,
+        body[: max(n for cell in together for n in cell.lines)],
+    )
 
 
 def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Session:
     """The state of the turns that are taken over, with labels as of then; name and id are the fork's own."""
     state = store.state(base)
     if cut is not None:
-        turn = cells.describe(cut.body)
-        state = sessions.after_turn(state, turn, state.turns + 1)
+        state = sessions.after_turn(state, cut.turn, state.turns + 1)
     moment = canonical.rfc3339(plan.now)
     return replace(
         state,
@@ -154,9 +164,8 @@ def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, time: 
     address = f"{point.session}@{state.origin.cell or state.origin.turn}"
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:
-        turn = cells.describe(cut.body)
-        changes[layout.turn(point.turn)] = (store.write_folder(folder.files(cut.before, cut.body, turn)), True)
-        trailers += [("Turn", str(point.turn)), ("Prompt", turn.prompt_uuid)]
+        changes[layout.turn(point.turn)] = (store.write_folder(folder.files(cut.before, cut.body, cut.turn)), True)
+        trailers += [("Turn", str(point.turn)), ("Prompt", cut.key)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
     return store.write_commit(state.origin.commit, changes, state, message, [state.origin.commit], time)
 
@@ -171,9 +180,7 @@ def _target(head: Session, plan: Plan) -> Path | None:
     return place.with_name(f"{plan.id}.jsonl")
 
 
-def _unredacted(
-    store: Store, head: Session, point: Point, stored: list[list[bytes]]
-) -> tuple[list[list[bytes]], int]:
+def _unredacted(store: Store, head: Session, point: Point, stored: list[list[bytes]]) -> tuple[list[list[bytes]], int]:
     """The turns with the words that the agent's own file still holds, and how many secrets stand replaced."""
     if not store.state(point.commit).redacted:
         return stored, 0

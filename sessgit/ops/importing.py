@@ -12,7 +12,9 @@ from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
+from sessgit.model.config import RecordConfig
 from sessgit.ops import family
+from sessgit.ops.family import Outline
 from sessgit.ops.record import Rules, Source, record
 from sessgit.store import locks, maintenance
 from sessgit.store.index import Index
@@ -54,7 +56,9 @@ class _File:
     root: str
 
 
-def run(store: Store, index: Index, paths: Sequence[Path], config: Path, progress: Progress) -> Imported:
+def run(
+    store: Store, index: Index, paths: Sequence[Path], config: Path, rules: RecordConfig, progress: Progress
+) -> Imported:
     """Imports the transcripts at `paths` (files, or folders with all below), or all of the client's.
 
     Parents come before their forks. A file that cannot be read is named in the result and the others go on.
@@ -68,8 +72,11 @@ def run(store: Store, index: Index, paths: Sequence[Path], config: Path, progres
         progress(done, total)
         try:
             source = Source(file.path, file.agent_id, config, final=file.agent_id not in live)
-            with locks.session(store.beside, source.session, _LOCK_WAIT):
-                result = record(store, index, source, Rules())
+            with locks.session(store.beside, source.session, _LOCK_WAIT) as held:
+                if not held:
+                    errors.append(Failure(file.path, "a recorder has been at work on it for half a minute"))
+                    continue
+                result = record(store, index, source, Rules(rules.granularity, rules.redact))
             (changed if result.changed else level).add(result.session)
             turns += len(result.turns)
         except SessgitError as error:
@@ -82,7 +89,9 @@ def run(store: Store, index: Index, paths: Sequence[Path], config: Path, progres
 
 def _pack(store: Store) -> str:
     try:
-        maintenance.pack(store.path, full=True)
+        with locks.maintenance(store.beside, _LOCK_WAIT) as held:
+            if held:
+                maintenance.pack(store.path, full=True)
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""
@@ -133,10 +142,22 @@ def _in_order(files: Sequence[_File]) -> Iterator[_File]:
     for file in files:
         families.setdefault(file.root or str(file.path), []).append(file)
     for members in families.values():
-        yield from members if len(members) == 1 else sorted(members, key=_birth)
+        yield from members if len(members) == 1 else _parents_first(members)
 
 
-def _birth(file: _File) -> tuple[str, tuple[str, ...]]:
+def _parents_first(members: Sequence[_File]) -> Iterator[_File]:
+    """By birth, but what a copy's lines name as its origin comes before it in any case."""
+    seen = {file: family.outline(file.path) for file in members}
+    waiting = {file.agent_id: file for file in sorted(members, key=lambda file: _birth(seen[file]), reverse=True)}
+    alike = [file for file in members if waiting[file.agent_id] is not file]
+    while waiting:
+        chain = [waiting.popitem()[1]]
+        while (named := seen[chain[-1]].forked_from) in waiting:
+            chain.append(waiting.pop(named))
+        yield from reversed(chain)
+    yield from alike
+
+
+def _birth(seen: Outline) -> tuple[str, tuple[str, ...]]:
     """A copy stamps its first lines anew; where it does not, the one whose own prompts come first is the parent."""
-    seen = family.outline(file.path)
     return seen.born, (*seen.times, "9999")

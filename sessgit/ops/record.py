@@ -18,7 +18,7 @@ from sessgit.agents.claude.lines import Line, is_prompt
 from sessgit.agents.claude.reader import Opened, Reader, Redact, make, no_redaction, opened
 from sessgit.agents.claude.sidefiles import Subagents
 from sessgit.errors import MovedError, StoreError
-from sessgit.model import ids, secrets
+from sessgit.model import ids, secrets, texts
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.session import Session
@@ -56,11 +56,23 @@ class Source:
     def session(self) -> str:
         return ids.session_id(self.agent_id)
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file lies where the agent itself looks for it."""
+        return self.path.parent.parent == self.config / "projects"
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
+    """How to record. Whether a session is redacted is decided when its recording begins, and stays so."""
+
     granularity: str = "turn"
     redact: bool = True
+
+    @property
+    def stored(self) -> dict[str, int]:
+        """The versions of the rules, as the state of a new session names them; 0 is none."""
+        return {"cut": texts.RULES_VERSION, "redact": secrets.RULES_VERSION if self.redact else 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +104,8 @@ class _Pass:
         self.tips = {b: tip for b, tip in branches.items() if b == self.session or layout.is_rewound(b)}
         self.old_head = self.tips.get(self.session, "")
         self.state = store.state(self.old_head) if self.old_head else None
-        self.redact: Redact = secrets.redact_line if rules.redact else no_redaction
+        self.stored_rules = self.state.rules if self.state else rules.stored
+        self.redact: Redact = secrets.redact_line if self.stored_rules.get("redact") else no_redaction
         self.reader = Reader(file, 0, self.redact)
         self.agents = Subagents(source.path, source.agent_id, self.redact)
         self.facts = facts.of(self.state)
@@ -284,7 +297,7 @@ class _Pass:
         return side | sidefiles.results(self.source.path, self.source.agent_id, lines, self.redact)
 
     def _commit(self, node: Node, on: str, content: Content, before: Session) -> str:
-        found = sum(line.secrets for line in (*content.before, *content.body))
+        found = sum(line.secrets for line in (*content.before[node.copied :], *content.body))
         state = sessions.after_turn(before, content.told, node.number)
         state = self._identified(replace(state, redacted=before.redacted + found))
         return commits.turn(self.store, on, node, content, state, self._changes(on, content))
@@ -303,7 +316,12 @@ class _Pass:
         """The state as this session's: its id, what was authored, what its lines say."""
         if self.state is not None:
             state = sessions.carry(self.state, state)
-        state = replace(state, id=self.session, agent_id=self.source.agent_id, transcript=str(self.source.path))
+        place = str(self.source.path)
+        if self.state is not None and self.state.transcript and not self.source.is_in_place:
+            place = self.state.transcript
+        state = replace(
+            state, id=self.session, agent_id=self.source.agent_id, transcript=place, rules=self.stored_rules
+        )
         return self.facts.apply(state)
 
     # The first commit

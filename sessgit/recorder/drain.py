@@ -39,7 +39,7 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
     try:
         while drain.once():
             pass
-        with locks.session(beside, "maintenance") as held:
+        with locks.maintenance(beside) as held:
             if held:
                 maintenance.pack(store_path)
     finally:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.errors import StoreError
+from sessgit.errors import DamageError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
@@ -115,7 +116,9 @@ class Index:
                 store = self._open_store() if changed else None
                 for branch in changed:
                     assert store is not None
-                    self._update(store, branch, wanted[branch])
+                    # What is damaged is passed over and asked for again: all others are as usable as before.
+                    with suppress(StoreError):
+                        self._update(store, branch, wanted[branch])
         except sqlite3.Error as error:
             raise StoreError(
                 f"the index cannot be written: {error}", "Delete index.sqlite3: it is made anew."
@@ -126,7 +129,12 @@ class Index:
         self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
 
     def _update(self, store: Store, branch: str, tip: str) -> None:
-        state = store.state(tip)
+        try:
+            state = store.state(tip)
+        except DamageError:
+            # A branch that is none of ours.
+            self._db.execute("INSERT OR REPLACE INTO branches VALUES (?,?,'','','','','','','')", (branch, tip))
+            return
         values = (
             branch, tip, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
             state.updated, sessions.dumps(state),
@@ -175,12 +183,14 @@ class Index:
 
     def branches(self, session: str | None = None) -> list[Branch]:
         """All branches, or those of one session, the sessions' heads before what rewinds left."""
-        where, arguments = ("WHERE session = ?", [session]) if session else ("", [])
+        where, arguments = ("WHERE session = ?", [session]) if session else ("WHERE session != ''", [])
         query = f"SELECT name, tip, state FROM branches {where} ORDER BY name"
         return [_branch(*row) for row in self._db.execute(query, arguments)]
 
     def branch(self, name: str) -> Branch | None:
-        row = self._db.execute("SELECT name, tip, state FROM branches WHERE name = ?", (name,)).fetchone()
+        row = self._db.execute(
+            "SELECT name, tip, state FROM branches WHERE name = ? AND session != ''", (name,)
+        ).fetchone()
         return _branch(*row) if row else None
 
     def branches_named(self, names: Sequence[str]) -> list[Branch]:
@@ -202,7 +212,9 @@ class Index:
 
     def names(self) -> list[tuple[str, str, str, str, str]]:
         """Of each branch its name, the agent's id, the authored name, the title and the project."""
-        return self._db.execute("SELECT name, agent_id, authored_name, title, project FROM branches").fetchall()
+        return self._db.execute(
+            "SELECT name, agent_id, authored_name, title, project FROM branches WHERE session != ''"
+        ).fetchall()
 
     def turns(self, branch: str, first: int = 1, last: int | None = None) -> list[Row]:
         """The turns of a branch from the first to the last."""
@@ -241,7 +253,7 @@ class Index:
 
     def counts(self) -> tuple[int, int]:
         """The number of sessions and of turns, each turn counted once."""
-        sessions_ = self._db.execute("SELECT count(DISTINCT session) FROM branches").fetchone()[0]
+        sessions_ = self._db.execute("SELECT count(DISTINCT session) FROM branches WHERE session != ''").fetchone()[0]
         turns = self._db.execute("SELECT count(DISTINCT prompt) FROM turns").fetchone()[0]
         return int(sessions_), int(turns)
 

@@ -17,6 +17,19 @@ def session(beside: Beside, name: str, timeout: float = 0) -> Iterator[bool]:
 
     The lock saves double work. What keeps the store right is the compare-and-swap on its refs.
     """
+    with _held(beside, f"session-{name}", timeout) as held:
+        yield held
+
+
+@contextmanager
+def maintenance(beside: Beside, timeout: float = 0) -> Iterator[bool]:
+    """Holds the lock of whoever packs the store; yields False where someone else does."""
+    with _held(beside, "maintenance", timeout) as held:
+        yield held
+
+
+@contextmanager
+def _held(beside: Beside, name: str, timeout: float) -> Iterator[bool]:
     lock = FileLock(beside.lock(name), mode=0o600)
     try:
         beside.locks.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -25,7 +38,7 @@ def session(beside: Beside, name: str, timeout: float = 0) -> Iterator[bool]:
         yield False
         return
     except OSError as error:
-        raise StoreError(f"cannot lock the session {name}: {error}") from error
+        raise StoreError(f"cannot lock {name}: {error}") from error
     try:
         yield True
     finally:

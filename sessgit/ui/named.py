@@ -46,7 +46,7 @@ def _session(here: Context, address: Address, changes: bool) -> Target:
         path = _transcript(here, address)
         if path is None:
             raise
-    caught = catchup.record_file(lambda: here.store, here.index, path, path.stem, here.config, _granularity(here))
+    caught = catchup.record_file(lambda: here.store, here.index, path, here.config, here.settings.record)
     if not caught.level:
         render.tell(caught.why)
     here.index.sync()
@@ -68,11 +68,7 @@ def _catch_up(here: Context, found: Target) -> None:
     path = Path(found.state.transcript) if found.state.transcript else None
     if path is None or catchup.is_level(Beside(here.store_path), found.session, path):
         return
-    caught = catchup.catch_up(lambda: here.store, here.index, found.state, here.config, _granularity(here))
+    caught = catchup.catch_up(lambda: here.store, here.index, found.state, here.config, here.settings.record)
     if not caught.level:
         render.tell(f"{found.branch.name[:8]}: {caught.why}")
     here.index.sync(found.session)
-
-
-def _granularity(here: Context) -> str:
-    return here.settings.record.granularity

@@ -46,10 +46,9 @@ def run(
     plan = forks.Plan(str(uuid.uuid4()), name, here.now, None if no_restore else here.config)
     made = forks.fork(here.store, found.state, point, plan)
     if made.missing:
-        what = text.counted(made.missing, "secret")
-        render.tell(f"{what} that were replaced when they were recorded stand replaced in the fork too.")
+        render.tell(f"Missing in the fork: {text.counted(made.missing, 'secret')} that recording replaced.")
     if made.dropped_calls:
-        render.tell(f"{text.counted(made.dropped_calls, 'tool call')} without a result yet left out.")
+        render.tell(f"Left out of the fork: {text.counted(made.dropped_calls, 'tool call')} without a result yet.")
     command = forks.resume_command(made.state, here.cwd)
     if as_json:
         value = {

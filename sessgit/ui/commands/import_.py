@@ -39,7 +39,7 @@ def run(
     # Not flushed object by object: the transcripts are still there, and importing again finishes the work.
     store = Store(here.store_path)
     with render.progress(here, "Importing") as progress:
-        done = importing.run(store, here.index, paths or [], here.config, progress)
+        done = importing.run(store, here.index, paths or [], here.config, here.settings.record, progress)
     if done.unpacked:
         render.tell(f"The store could not be packed: {done.unpacked}")
     if as_json:

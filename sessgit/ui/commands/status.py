@@ -56,7 +56,7 @@ def _page(here: context.Context, found: Status, session: Target | None) -> Itera
         "Recording", "green" if recording.on else "yellow", "on" if recording.on else "off", recording.why, last
     )
     if os.environ.get("SESSGIT_OFF") == "1":
-        yield from line("", "", "SESSGIT_OFF=1 is set here: a client started from here is not recorded")
+        yield from line("", "", "SESSGIT_OFF=1 is set here: clients started here are not recorded")
     yield from line("Store", "", here.short(here.store_path), *_store(found))
     if session is not None:
         from sessgit.ops.resolve import title

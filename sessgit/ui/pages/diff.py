@@ -117,10 +117,14 @@ class _Page:
             yield f"{a or ' ' * self.column}  {b}"
 
     def _labelled(self, label: str, parts: Sequence[str]) -> Iterator[str]:
-        """The parts in the two columns of the page, or a line each."""
-        head = f"  {label.ljust(6)}"
-        if self.beside and len(parts) == 2 and all(_plain(part) <= self.column - 8 for part in parts):
-            yield f"{head}{parts[0]}{' ' * (self.column + 2 - 8 - _plain(parts[0]))}{parts[1]}"
+        """The parts in one line, what the second side has under its turns, or a line each."""
+        line = head = f"  {label.ljust(6)}"
+        for part in parts:
+            is_right = self.beside and _plain(line) <= self.column and "+ " in part
+            gap = self.column + 2 - _plain(line) if is_right else 4
+            line += part if line == head and not is_right else " " * gap + part
+        if self.beside and _plain(line) <= self.here.width:
+            yield line
             return
         for number, part in enumerate(parts):
             yield f"{' ' * 8 if number else head}{part}"

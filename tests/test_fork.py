@@ -1,0 +1,179 @@
+"""`sessgit fork`: what it makes, what it says, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from shell import Shell
+from transcripts import SESSION
+
+OTHER = "0b2d7f10-0000-4000-8000-00000000000b"
+FIRST = "f0000001-0000-4000-8000-ffffffffffff"
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    shell = Shell(monkeypatch, capsys)
+    shell.recorded(shell.talk().turns("one", "two", "three"))
+    return shell
+
+
+def prompts(path: Path) -> list[str]:
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    return [line["message"]["content"] for line in lines if line.get("promptSource")]
+
+
+def test_at_a_turn(sessgit: Shell) -> None:
+    assert (
+        sessgit.out("fork", "5e55", "--at", "2", "--name", "other way")
+        == f"""\
+f0000001  other way  ·  2 turns, from 5e551011@2 “two”
+Continue it:  claude --resume {FIRST}
+"""
+    )
+    path = next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl"))
+    assert prompts(path) == ["one", "two"]
+    assert (path.stat().st_mode & 0o777) == 0o600
+    assert sessgit.out("log", FIRST, "--oneline") == "f0000001@2 two\nf0000001@1 one\n"
+
+
+def test_the_last_turn_if_none_is_named_and_from_elsewhere(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert (
+        sessgit.out("fork", "5e55")
+        == f"""\
+f0000001  3 turns, from 5e551011@3 “three”
+Continue it:  cd {sessgit.project} && claude --resume {FIRST}
+"""
+    )
+
+
+def test_for_programs(sessgit: Shell) -> None:
+    made = sessgit.json("fork", "5e55@1")
+    assert made == {
+        "id": FIRST,
+        "parent": SESSION,
+        "turn": 1,
+        "commit": made["commit"],
+        "transcript": str(next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl"))),
+        "resume": f"claude --resume {FIRST}",
+    }
+    assert sessgit.json("fork", "5e55@1", "--no-restore")["transcript"] is None
+
+
+def test_without_a_transcript_resume_writes_it(sessgit: Shell) -> None:
+    assert sessgit.out("fork", "5e55", "--at", "1", "--no-restore").splitlines() == [
+        "f0000001  1 turn, from 5e551011@1 “one”",
+        "sessgit resume f0000001 continues it.",
+    ]
+    done = sessgit("resume", FIRST, "--print")
+    assert (done.code, done.out) == (0, f"claude --resume {FIRST}\n")
+    assert prompts(next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl"))) == ["one"]
+
+
+def test_at_a_cell(sessgit: Shell) -> None:
+    talk = sessgit.talk(OTHER).turns("one").prompt("two").tool("Bash", {"command": "a"}).tool("Bash", {"command": "b"})
+    sessgit.recorded(talk.answer("Done.").stop_lines())
+    said = sessgit("fork", OTHER, "--at", "2.2")
+    assert said.out.splitlines()[0].endswith("2 turns, from 0b2d7f10@2.2 “two”")
+    cells = sessgit.json("log", FIRST)["turns"][1]["cells"]
+    assert [cell["operation"] for cell in cells] == ["claude-test-1", "Bash"]
+    missing = sessgit("fork", OTHER, "--at", "2.9")
+    assert missing.code == 4
+    assert missing.err.startswith("Error: turn 2 has 5 cells, there is no cell 9.\n")
+
+
+def test_of_a_turn_that_was_rewound(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk(OTHER).turns("one", "two").rewind(1).turns("other two"))
+    said = sessgit.out("fork", f"{OTHER}.r-a0000002")
+    assert said.splitlines()[0].endswith("2 turns, from 0b2d7f10.r-a0000002@2 “two”")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (
+            ("5e55", "--at", "99"),
+            4,
+            "Error: 5e551011 has 3 turns, there is no turn 99.\nHint: sessgit log 5e551011 shows them.\n",
+        ),
+        (
+            ("5e55", "--at", "0"),
+            2,
+            "Error: nothing would be in a fork of 5e551011 before its first turn.\n"
+            "Hint: A fork keeps turn 1 at least.\n",
+        ),
+        (
+            ("5e55@1", "--at", "2"),
+            2,
+            "Error: 5e55@1 names a turn already.\nHint: Say it once: either @TURN or --at TURN.\n",
+        ),
+        (
+            ("5e55", "--at", "two"),
+            2,
+            "Error: “two” is no turn.\nHint: A turn is a number, with a cell as in 7.3; -1 is the last turn.\n",
+        ),
+        (
+            ("5e55", "--name", "a/b"),
+            2,
+            "Error: “a/b” cannot be a name.\n"
+            "Hint: A name has no @, / or control characters, and does not begin with -.\n",
+        ),
+        (
+            ("5e55", "--run", "--no-restore"),
+            2,
+            "Error: --run needs the transcript that --no-restore leaves out.\nHint: Give one of the two.\n",
+        ),
+    ],
+)
+def test_what_is_refused(sessgit: Shell, arguments: tuple[str, ...], code: int, error: str) -> None:
+    done = sessgit("fork", *arguments)
+    assert (done.code, done.out, done.err) == (code, "", error)
+    assert len(sessgit.json("ls")) == 1
+
+
+def test_a_name_is_unique_in_a_project(sessgit: Shell) -> None:
+    sessgit.out("fork", "5e55", "--name", "other way")
+    done = sessgit("fork", "5e55", "--name", "other way")
+    assert (done.code, done.err) == (
+        3,
+        "Error: f0000001 is called “other way” already.\nHint: Names are unique in a project.\n",
+    )
+
+
+def test_what_is_missing_is_said(sessgit: Shell) -> None:
+    token = "ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"
+    path = sessgit.recorded(sessgit.talk(OTHER).prompt(f"use {token} please").answer("No."))
+    assert sessgit("fork", OTHER).err == ""  # the client's own file still holds the words
+    assert token in next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl")).read_text()
+    path.unlink()
+    done = sessgit("fork", OTHER)
+    assert done.err == "Missing in the fork: 1 secret that recording replaced.\n"
+
+
+def test_run_becomes_the_client(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran: list[object] = []
+
+    def execvp(program: str, arguments: list[str]) -> None:
+        ran.extend((program, arguments, str(Path.cwd())))
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execvp", execvp)
+    assert sessgit("fork", "5e55", "--at", "1", "--run").code == 0
+    assert ran == ["claude", ["claude", "--resume", FIRST], str(sessgit.project)]
+
+
+def test_a_missing_client_is_said(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = sessgit("fork", "5e55", "--run")
+    assert (done.code, done.err) == (
+        4,
+        f"Error: claude cannot be started: No such file or directory.\n"
+        f"Hint: Where it is installed: claude --resume {FIRST}\n",
+    )

@@ -1,0 +1,151 @@
+"""`sessgit restore` and `sessgit resume`: a conversation back as the client's file, and continued."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from conftest import run_git
+from shell import Shell
+from transcripts import OTHER, SESSION
+
+from sessgit.ui import text
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(monkeypatch, capsys)
+
+
+def test_a_file_that_the_client_has_deleted(sessgit: Shell) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one", "two").rewind(1).turns("other two"))
+    data = path.read_bytes()
+    path.unlink()
+    shown, size = f"~/{path.relative_to(sessgit.home)}", text.size(len(data))
+    assert sessgit.out("restore", "5e55") == f"{shown} is written: {size}, byte for byte as the client wrote it.\n"
+    assert path.read_bytes() == data
+    assert (path.stat().st_mode & 0o777) == 0o600
+    assert sessgit.out("restore", "5e55") == (
+        f"{shown} is already there: {size}, byte for byte as the client wrote it.\n"
+    )
+
+
+def test_never_over_another_file(sessgit: Shell) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one"))
+    path.write_text("something else\n")
+    done = sessgit("restore", "5e55")
+    assert (done.code, path.read_text()) == (3, "something else\n")
+    assert done.err.splitlines()[-1] == ("Hint: It was left as it is. --output FILE writes the recorded one elsewhere.")
+
+
+def test_to_another_place(sessgit: Shell, tmp_path: Path) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one"))
+    found = sessgit.json("restore", "5e55", "--output", str(tmp_path / "out.jsonl"))
+    assert found == {
+        "id": SESSION,
+        "path": str(tmp_path / "out.jsonl"),
+        "bytes": path.stat().st_size,
+        "exact": True,
+        "redacted": 0,
+        "missing": 0,
+        "rewritten": False,
+        "proved": 2,
+        "already": False,
+    }
+    assert (tmp_path / "out.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_what_was_redacted_is_said(sessgit: Shell, tmp_path: Path) -> None:
+    token = "ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"
+    sessgit.recorded(sessgit.talk().prompt(f"use {token}").answer("No."))
+    said = sessgit.out("restore", "5e55", "--output", str(tmp_path / "out.jsonl"))
+    assert said.endswith(" kB, but for 1 secret replaced when it was recorded.\n")
+    assert token not in (tmp_path / "out.jsonl").read_text()
+
+
+def test_the_proof(sessgit: Shell) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one", "two"))
+    assert (
+        sessgit.out("restore", "5e55", "--verify")
+        == f"""\
+{SESSION}: 2 turns, nothing damaged.
+Proved     3 hashes of lines (Lines-SHA256), taken when they were recorded
+The file   {text.size(path.stat().st_size)}, byte for byte as the client wrote it.
+Compared   equal to ~/{path.relative_to(sessgit.home)}
+"""
+    )
+    path.unlink()
+    assert sessgit.out("restore", "5e55", "--verify").splitlines()[-1] == (
+        "The client has deleted its own file: this store is the only place."
+    )
+    found = sessgit.json("restore", "5e55", "--verify")
+    assert (found["path"], found["exact"], found["proved"], found["file"], found["same"]) == (None, True, 3, None, None)
+    assert not path.exists()
+
+
+def test_damage_is_found(sessgit: Shell) -> None:
+    """A commit whose trailer does not fit its lines, as a wrong program could have made it."""
+    sessgit.recorded(sessgit.talk().turns("one"))
+    message = run_git(sessgit.store, "log", "-1", "--format=%B", SESSION).strip()
+    assert "Lines-SHA256" in message
+    wrong = message.replace("Lines-SHA256: ", "Lines-SHA256: 00")
+    tree = run_git(sessgit.store, "rev-parse", f"{SESSION}^{{tree}}").strip()
+    parent = run_git(sessgit.store, "rev-parse", f"{SESSION}^").strip()
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    commit = run_git(sessgit.store, *identity, "commit-tree", tree, "-p", parent, "-m", wrong).strip()
+    run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}", commit)
+    (sessgit.store / "state" / f"{SESSION}.json").unlink()
+    next(sessgit.config.glob("projects/*/*.jsonl")).unlink()
+    done = sessgit("restore", "5e55", "--verify")
+    assert done.code == 6
+    assert done.err.startswith("Error: the lines of turn ")
+
+
+def test_only_whole_conversations(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    done = sessgit("restore", "5e55@1")
+    assert (done.code, done.err) == (
+        2,
+        "Error: a conversation is restored as a whole.\n"
+        "Hint: sessgit fork 5e551011 --at 1 writes its first turns as one of its own.\n",
+    )
+
+
+def test_resume_restores_first(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one"))
+    path.unlink()
+    monkeypatch.chdir(tmp_path)
+    ran: list[object] = []
+
+    def execvp(program: str, arguments: list[str]) -> None:
+        ran.extend((program, arguments, str(Path.cwd())))
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execvp", execvp)
+    done = sessgit("resume", "5e55")
+    assert done.err == f"The client had deleted it: ~/{path.relative_to(sessgit.home)} is back.\n"
+    assert ran == ["claude", ["claude", "--resume", SESSION], str(sessgit.project)]
+    assert path.exists()
+
+
+def test_resume_only_at_the_end(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    assert sessgit.out("resume", "5e55@2", "--print") == f"claude --resume {SESSION}\n"
+    done = sessgit("resume", "5e55@1", "--print")
+    assert (done.code, done.err) == (
+        2,
+        "Error: a conversation is continued at its end.\n"
+        "Hint: sessgit fork 5e551011 --at 1 --run continues a part of it.\n",
+    )
+
+
+def test_resume_where_the_folder_is_gone(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sessgit.recorded(sessgit.talk(OTHER, cwd="/nowhere").turns("one"))
+    monkeypatch.chdir(tmp_path)
+    done = sessgit("resume", OTHER)
+    assert (done.code, done.err) == (
+        4,
+        "Error: the project's folder cannot be entered: /nowhere: No such file or directory.\n"
+        "Hint: The client finds a conversation only from the folder in which it was held.\n",
+    )
