@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from transcripts import SESSION
+
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 
@@ -54,3 +56,12 @@ def text(store: Store, commit: str, path: str) -> str:
 def log(store: Store, branch: str) -> list[str]:
     """The subjects from the branch's first commit to its tip."""
     return [commit.message.partition("\n")[0] for commit in store.repo.first_parents(branches(store)[branch])][::-1]
+
+
+def rewound(number: int) -> str:
+    """The branch that is named after the file's prompt of that number."""
+    return f"{SESSION}.r-a{number:07d}"
+
+
+def joined(lines: list[bytes]) -> str:
+    return b"".join(line + b"\n" for line in lines).decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import run_git
+from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
 

@@ -12,6 +12,7 @@ from plain import Keep
 from transcripts import SESSION, Talk
 
 from sessgit.errors import StoreError
+from sessgit.model.message import Message
 from sessgit.ops import restore
 from sessgit.ops.record import Rules, Source, record
 from sessgit.store import cursor as cursors
@@ -43,7 +44,7 @@ def head_prompts(store: Store) -> list[str]:
 def edit(store: Store, note: str) -> str:
     """Someone else's commit on the head."""
     tip = branches(store)[SESSION]
-    message = type(store.message(tip))(f"edit: {note}", (("Session", SESSION), ("Event", "edit")))
+    message = Message(f"edit: {note}", (("Session", SESSION), ("Event", "edit")))
     commit = store.write_commit(tip, {"pad/note.md": (store.repo.write_blob(note.encode()), False)}, store.state(tip),
                                 message, [tip], 1772359300)  # fmt: skip
     Repository(store.path).move(layout.head(SESSION), tip, commit)

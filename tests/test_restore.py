@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import run_git
+from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -118,3 +119,20 @@ class Turn:
     @property
     def total(self) -> Tokens:
         return sum(self.tokens.values(), Tokens())
+
+    @property
+    def gist(self) -> Gist:
+        return Gist(self.files_read, self.files_changed, self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """What of a turn is asked for most, many turns at a time: the files it is about, and its tokens by model."""
+
+    files_read: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    tokens: Mapping[str, Tokens] = field(default_factory=dict)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.files_read, *self.files_changed)))

@@ -8,8 +8,8 @@ from typing import Any
 
 from sessgit.model import compare
 from sessgit.model.compare import Edit
-from sessgit.model.turn import Tokens
-from sessgit.ops.views import Prices, TurnView, read_turn, turn_json
+from sessgit.model.turn import Gist, Tokens, add_by_model
+from sessgit.ops.views import Prices, gists, read_turn, turn_json
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store
@@ -17,23 +17,29 @@ from sessgit.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a diff: a branch, its turns as far as they are compared, and those that only it has."""
+    """One side of a diff: a branch, the turns that only it has, what these amount to, and its last answer."""
 
     branch: Branch
-    rows: list[Row]
-    only: list[TurnView]
+    only: list[Row]
+    gists: list[Gist]
+    last_answer: str = ""
 
     @property
     def files(self) -> list[str]:
         """The files that its own turns read or changed, in order of first use."""
-        return list(dict.fromkeys(path for view in self.only for path in view.told.files))
+        return list(dict.fromkeys(path for gist in self.gists for path in gist.files))
+
+    @property
+    def by_model(self) -> dict[str, Tokens]:
+        """The tokens of its own turns by model."""
+        out: dict[str, Tokens] = {}
+        for gist in self.gists:
+            out = add_by_model(out, dict(gist.tokens))
+        return out
 
     @property
     def tokens(self) -> Tokens:
-        return sum((view.told.total for view in self.only), Tokens())
-
-    def __post_init__(self) -> None:
-        assert all(view.row.branch == self.branch.name for view in self.only)
+        return sum(self.by_model.values(), Tokens())
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +84,16 @@ def diff(store: Store, index: Index, a: tuple[Branch, int | None], b: tuple[Bran
         edits = compare.diff_unrelated(*titles)
         own = [_unmatched(side, edits, name) for side, name in zip(rows, ("a", "b"), strict=True)]
         base, partial = None, None
-    sides = [
-        Side(branch, side, [read_turn(store, branch.tip, row) for row in turns])
-        for (branch, _), side, turns in zip((a, b), rows, own, strict=True)
-    ]
+    sides = [_side(store, index, branch, turns) for (branch, _), turns in zip((a, b), own, strict=True)]
     return Diff(sides[0], sides[1], edits, base, partial)
 
 
-def as_json(found: Diff, overrides: Prices) -> dict[str, Any]:
+def _side(store: Store, index: Index, branch: Branch, own: list[Row]) -> Side:
+    last = read_turn(store, branch.tip, own[-1]).told.answer if own else ""
+    return Side(branch, own, gists(store, index, branch, own), last)
+
+
+def as_json(store: Store, found: Diff, overrides: Prices) -> dict[str, Any]:
     """The value of `sessgit.diff/v1`."""
     return {
         "a": found.a.branch.name,
@@ -95,11 +103,15 @@ def as_json(found: Diff, overrides: Prices) -> dict[str, Any]:
         "partial": None
         if found.partial is None
         else {"turn": found.partial.turn, "cells": {"a": found.partial.a, "b": found.partial.b}},
-        "only_a": [turn_json(view, overrides) for view in found.a.only],
-        "only_b": [turn_json(view, overrides) for view in found.b.only],
+        "only_a": _turns(store, found.a, overrides),
+        "only_b": _turns(store, found.b, overrides),
         "files": {"a": found.a.files, "b": found.b.files},
         "tokens": {"a": found.a.tokens.as_json(), "b": found.b.tokens.as_json()},
     }
+
+
+def _turns(store: Store, side: Side, overrides: Prices) -> list[dict[str, Any]]:
+    return [turn_json(read_turn(store, side.branch.tip, row), overrides) for row in side.only]
 
 
 def _up_to(rows: list[Row], turn: int | None) -> list[Row]:

@@ -22,6 +22,7 @@ from sessgit.model import ids, secrets, texts
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.session import Session
+from sessgit.model.turn import Gist
 from sessgit.ops import commits, family
 from sessgit.ops.commits import Content
 from sessgit.ops.history import Recorded
@@ -115,6 +116,7 @@ class _Pass:
         self.tops: dict[str, str] = {}
         """For the last turn of each branch, by its prompt, the branch's tip; for the start, by ``""``."""
         self.written: list[int] = []
+        self.gists: dict[str, Gist] = {}
         self.resumed = False
 
     def run(self) -> Result:
@@ -228,7 +230,9 @@ class _Pass:
             on = commits.compact(self.store, on, before[node.copied :], self.session)
         for length, complete in self._points(node, body):
             side = self._side(cutter, node, [*before, *body]) if length == len(body) else {}
-            on = self._commit(node, on, Content(before, body[:length], side, complete, self.source.head), state)
+            content = Content(before, body[:length], side, complete, self.source.head)
+            on = self._commit(node, on, content, state)
+            self.gists[on] = content.told.gist
         self.tops[node.key] = node.commit = on
         self.written.append(node.number)
 
@@ -387,3 +391,4 @@ class _Pass:
         )
         cursors.save(self.store.beside, self.session, cursor)
         self.index.sync(self.session)
+        self.index.remember(self.gists)

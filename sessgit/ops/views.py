@@ -5,15 +5,15 @@ The keys of `session_json` and `turn_json` are a contract: they are only ever ad
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sessgit.model import canonical, prices
 from sessgit.model.config import Price
 from sessgit.model.session import Session
-from sessgit.model.turn import Tokens, Turn
-from sessgit.store.index import Branch, Row
+from sessgit.model.turn import Gist, Tokens, Turn
+from sessgit.store.index import Branch, Index, Row
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
@@ -36,6 +36,16 @@ def read_turn(store: Store, tip: str, row: Row) -> TurnView:
 
     stored = store.lines(tip, row.turn)
     return TurnView(row, cells.describe(transcript.parsed(stored.body)))
+
+
+def gists(store: Store, index: Index, branch: Branch, rows: Sequence[Row]) -> list[Gist]:
+    """The gist of each turn, out of the index, or out of the turn's lines where the index does not know it yet."""
+    known = index.gists([row.commit for row in rows])
+    new = {row.commit: read_turn(store, branch.tip, row).told.gist for row in rows if row.commit not in known}
+    if new:
+        index.remember(new)
+    every = {**known, **new}
+    return [every[row.commit] for row in rows]
 
 
 def cost(state: Session, overrides: Prices) -> float | None:

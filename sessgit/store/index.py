@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sessgit.errors import DamageError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Session
-from sessgit.model.turn import Tokens
+from sessgit.model.turn import Gist, Tokens
 from sessgit.store import layout, refs
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE branches(
     name TEXT PRIMARY KEY, tip TEXT NOT NULL, session TEXT NOT NULL, agent_id TEXT NOT NULL, project TEXT NOT NULL,
@@ -37,6 +37,9 @@ CREATE TABLE turns(
     message TEXT NOT NULL, compacted INTEGER NOT NULL, PRIMARY KEY(branch, turn)
 ) WITHOUT ROWID;
 CREATE INDEX turns_prompt ON turns(prompt);
+CREATE TABLE gists(
+    commit_id TEXT PRIMARY KEY, files_read TEXT NOT NULL, files_changed TEXT NOT NULL, tokens TEXT NOT NULL
+) WITHOUT ROWID;
 """
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
 
@@ -63,8 +66,9 @@ class Row:
 
     @property
     def tokens(self) -> Tokens:
+        said = dict(self.message.trailers)
         kinds = ("Tokens-In", "Tokens-Out", "Tokens-Cache-Read", "Tokens-Cache-Write")
-        return Tokens(*(self.message.number(kind) or 0 for kind in kinds))
+        return Tokens(*(int(v) if (v := said.get(kind, "")).isdecimal() and len(v) < 16 else 0 for kind in kinds))
 
     @property
     def title(self) -> str:
@@ -105,7 +109,11 @@ class Index:
         query, arguments = "SELECT name, tip FROM branches", ()
         if session is not None:
             query, arguments = f"{query} WHERE session = ?", (session,)  # type: ignore[assignment]
-        known = dict(self._db.execute(query, arguments).fetchall())
+        try:
+            known = dict(self._db.execute(query, arguments).fetchall())
+        except sqlite3.Error as error:
+            self._renew(error)
+            known = {}
         if wanted == known:
             return
         changed = sorted((b for b in wanted if known.get(b) != wanted[b]), key=lambda b: (layout.is_rewound(b), b))
@@ -120,9 +128,8 @@ class Index:
                     with suppress(StoreError):
                         self._update(store, branch, wanted[branch])
         except sqlite3.Error as error:
-            raise StoreError(
-                f"the index cannot be written: {error}", "Delete index.sqlite3: it is made anew."
-            ) from error
+            self._renew(error)
+            self.sync(session)
 
     def _drop(self, branch: str) -> None:
         self._db.execute("DELETE FROM branches WHERE name = ?", (branch,))
@@ -185,13 +192,11 @@ class Index:
         """All branches, or those of one session, the sessions' heads before what rewinds left."""
         where, arguments = ("WHERE session = ?", [session]) if session else ("WHERE session != ''", [])
         query = f"SELECT name, tip, state FROM branches {where} ORDER BY name"
-        return [_branch(*row) for row in self._db.execute(query, arguments)]
+        return [_branch(*row) for row in self._ask(query, arguments)]
 
     def branch(self, name: str) -> Branch | None:
-        row = self._db.execute(
-            "SELECT name, tip, state FROM branches WHERE name = ? AND session != ''", (name,)
-        ).fetchone()
-        return _branch(*row) if row else None
+        rows = self._ask("SELECT name, tip, state FROM branches WHERE name = ? AND session != ''", (name,))
+        return _branch(*rows[0]) if rows else None
 
     def branches_named(self, names: Sequence[str]) -> list[Branch]:
         """The branches of these names that there are, by name."""
@@ -201,35 +206,33 @@ class Index:
     def forks_of(self, session: str) -> list[Branch]:
         """The sessions that left this one or one of its rewound branches, by name."""
         query = "SELECT name, tip, state FROM branches WHERE instr(state, ?) AND name = session ORDER BY name"
-        found = (_branch(*row) for row in self._db.execute(query, (f'"session": "{session}',)))
+        found = (_branch(*row) for row in self._ask(query, (f'"session": "{session}',)))
         return [b for b in found if b.state.origin and layout.session_of(b.state.origin.session) == session]
 
     def holding(self, commit: str) -> tuple[str, int] | None:
         """The branch and the number of the turn that a commit belongs to, a session's head before others."""
         query = "SELECT branch, turn FROM turns WHERE instr(commits, ?) ORDER BY instr(branch, '.'), branch LIMIT 1"
-        row = self._db.execute(query, (commit,)).fetchone()
-        return (str(row[0]), int(row[1])) if row else None
+        rows = self._ask(query, (commit,))
+        return (str(rows[0][0]), int(rows[0][1])) if rows else None
 
     def names(self) -> list[tuple[str, str, str, str, str]]:
         """Of each branch its name, the agent's id, the authored name, the title and the project."""
-        return self._db.execute(
-            "SELECT name, agent_id, authored_name, title, project FROM branches WHERE session != ''"
-        ).fetchall()
+        return self._ask("SELECT name, agent_id, authored_name, title, project FROM branches WHERE session != ''")
 
     def turns(self, branch: str, first: int = 1, last: int | None = None) -> list[Row]:
         """The turns of a branch from the first to the last."""
         query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"
-        return [_row(row) for row in self._db.execute(query, (branch, first, last if last is not None else 1 << 31))]
+        return [_row(row) for row in self._ask(query, (branch, first, last if last is not None else 1 << 31))]
 
     def turn(self, branch: str, number: int) -> Row | None:
         query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn = ?"
-        row = self._db.execute(query, (branch, number)).fetchone()
-        return _row(row) if row else None
+        rows = self._ask(query, (branch, number))
+        return _row(rows[0]) if rows else None
 
     def with_prompt(self, prompt: str) -> list[Row]:
         """The turns with this prompt uuid, in whatever session."""
         query = f"SELECT {_COLUMNS} FROM turns WHERE prompt = ? ORDER BY branch"
-        return [_row(row) for row in self._db.execute(query, (prompt,))]
+        return [_row(row) for row in self._ask(query, (prompt,))]
 
     def left_behind(self, branch: str, head: str) -> tuple[int, int]:
         """The last turn that a branch has in common with the head, and how many turns it has after that one."""
@@ -237,7 +240,7 @@ class Index:
             "SELECT min(turn), count(*) FROM turns AS own WHERE branch = ? AND NOT EXISTS (SELECT 1 FROM turns"
             " WHERE branch = ? AND turn = own.turn AND prompt = own.prompt)"
         )
-        first, count = self._db.execute(query, (branch, head)).fetchone()
+        ((first, count),) = self._ask(query, (branch, head))
         return (int(first) - 1, int(count)) if count else (0, 0)
 
     def title(self, row: Row) -> str:
@@ -251,11 +254,43 @@ class Index:
         """The last commit of the turn with this prompt in one session, on whatever branch."""
         return next((r.commit for r in self.with_prompt(prompt) if layout.session_of(r.branch) == session), None)
 
+    def gists(self, commits: Sequence[str]) -> dict[str, Gist]:
+        """What is remembered of the turns that end with these commits; a commit's content never changes."""
+        query = "SELECT files_read, files_changed, tokens FROM gists WHERE commit_id = ?"
+        found = ((commit, self._ask(query, (commit,))) for commit in commits)
+        return {commit: _gist(*rows[0]) for commit, rows in found if rows}
+
+    def remember(self, gists: Mapping[str, Gist]) -> None:
+        """Keeps what turns hold, by their last commit, so that it need not be read from their lines again."""
+        rows = [
+            (commit, *map(json.dumps, (g.files_read, g.files_changed, {m: t.as_json() for m, t in g.tokens.items()})))
+            for commit, g in gists.items()
+        ]
+        with suppress(sqlite3.Error), self._db:  # it is only asked for again
+            self._db.executemany("INSERT OR REPLACE INTO gists VALUES (?,?,?,?)", rows)
+
     def counts(self) -> tuple[int, int]:
         """The number of sessions and of turns, each turn counted once."""
-        sessions_ = self._db.execute("SELECT count(DISTINCT session) FROM branches WHERE session != ''").fetchone()[0]
-        turns = self._db.execute("SELECT count(DISTINCT prompt) FROM turns").fetchone()[0]
+        ((sessions_,),) = self._ask("SELECT count(DISTINCT session) FROM branches WHERE session != ''")
+        ((turns,),) = self._ask("SELECT count(DISTINCT prompt) FROM turns")
         return int(sessions_), int(turns)
+
+    def _ask(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
+        """The rows; where the file turns out to be damaged, those of one made anew."""
+        try:
+            return self._db.execute(query, arguments).fetchall()
+        except sqlite3.Error as error:
+            self._renew(error)
+        self.sync()
+        return self._db.execute(query, arguments).fetchall()
+
+    def _renew(self, error: sqlite3.Error) -> None:
+        """Puts an empty index in the place of a damaged file; any other error goes on as one of ours."""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise StoreError(f"the index cannot be used: {error}", "Delete index.sqlite3: it is made anew.") from error
+        self._db.close()
+        _remove(layout.Beside(self.path).index)
+        self._db = _open(layout.Beside(self.path).index)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -265,9 +300,13 @@ def _open(path: Path) -> sqlite3.Connection:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError) or attempt:
                 break
-            for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
-                name.unlink(missing_ok=True)
+            _remove(path)
     return _prepare(sqlite3.connect(":memory:"))
+
+
+def _remove(path: Path) -> None:
+    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        name.unlink(missing_ok=True)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -290,7 +329,7 @@ def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
     db.execute("BEGIN IMMEDIATE")
     with db:
         if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            for table in ("branches", "turns"):
+            for table in ("branches", "turns", "gists"):
                 db.execute(f"DROP TABLE IF EXISTS {table}")
             _each(db, _SCHEMA.split(";"))
             db.execute(f"PRAGMA user_version = {_VERSION}")
@@ -310,3 +349,11 @@ def _branch(name: str, tip: str, state: bytes) -> Branch:
 def _row(fields: tuple[str, int, str, str, int, str, int]) -> Row:
     branch, turn, commits, prompt, time, message, compacted = fields
     return Row(branch, turn, tuple(commits.split()), prompt, time, messages.loads(message), bool(compacted))
+
+
+def _gist(read: str, changed: str, tokens: str) -> Gist:
+    return Gist(
+        tuple(json.loads(read)),
+        tuple(json.loads(changed)),
+        {model: Tokens.from_json(t) for model, t in json.loads(tokens).items()},
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import importlib
 import os
 import sys
@@ -37,13 +38,13 @@ GIT_VERBS = {
 
 EPILOG = """\
 \b
-ADDRESS is SESSION[@TURN[.CELL]]: an id or four letters of it, a name, a title,
-a tag; @7 or nothing is the current session, A@-1 the last turn of A.
+ADDRESS is SESSION[@TURN[.CELL]]: an id or four letters of it, a name, a
+title, a tag; @7 or nothing is the current session, A@-1 the last turn of A.
 
 \b
-Exit codes: 0 ok, 1 user error, 2 usage, 3 conflict, 4 not found, 5 the store
-is newer than this program, 6 a check found damage, 7 the store cannot be read
-or written, 70 a bug.
+Exit codes: 0 ok, 1 user error, 2 usage, 3 conflict, 4 not found, 5 the
+store is newer than this program, 6 a check found damage, 7 the store cannot
+be read or written, 70 a bug.
 """
 
 _BUG = 70
@@ -139,6 +140,8 @@ def main() -> NoReturn:
     if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
         complete.answer(typer.main.get_command(app))
         sys.exit(0)
+    # A command makes many values and no cycles: looking for those would be a tenth of `log` of a long conversation.
+    gc.set_threshold(50_000)
     try:
         typer.main.get_command(app)(prog_name="sessgit")
     except SessgitError as error:

@@ -8,6 +8,10 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sessgit.store.index import Branch
 
 _MOST = 200
 
@@ -28,7 +32,7 @@ def answer(program: Callable[..., object]) -> None:
         if os.environ["_SESSGIT_COMPLETE"] == "complete_bash":
             kept = _rejoin_bash_words()
         program(prog_name="sessgit")
-    sys.stdout.write("".join(f"{line.removeprefix(kept)}\n" for line in said.getvalue().splitlines()))
+    sys.stdout.write("".join(f"{line.removeprefix(kept)}\n" for line in said.getvalue().splitlines() if line))
 
 
 def _rejoin_bash_words() -> str:
@@ -53,22 +57,31 @@ def _rejoin_bash_words() -> str:
 
 
 def _sessions(start: str) -> list[tuple[str, str]]:
-    from sessgit.ops.resolve import of_project, title
+    """Those of this project, the one written last first; of all projects where none of this one fits."""
+    from sessgit.ops.resolve import of_project
     from sessgit.store.layout import is_rewound
-    from sessgit.ui import context, text
+    from sessgit.ui import context
 
     here = context.read()
-    index = here.index
-    found = [branch for branch in of_project(index, here.cwd) if branch.state.turns]
-    if not any(branch.name.startswith(start) for branch in found):
-        names = [row[0] for row in index.names() if row[0].startswith(start) and not is_rewound(row[0])]
-        found = index.branches_named(names[:_MOST])
-    found.sort(key=lambda branch: branch.state.updated, reverse=True)
-    pairs = [(branch.name[:8], text.clean(title(branch.state), 50)) for branch in found]
-    pairs += [(branch.state.name, branch.name[:8]) for branch in found if branch.state.name]
-    whole = [(branch.name, text.clean(title(branch.state), 50)) for branch in found]
+    fitting = _fitting(of_project(here.index, here.cwd), start)
+    if fitting or not start:
+        return fitting
+    names = [name for name, *_ in here.index.names() if name.startswith(start) and not is_rewound(name)]
+    return _fitting(here.index.branches_named(names[:_MOST]), start)
+
+
+def _fitting(branches: list[Branch], start: str) -> list[tuple[str, str]]:
+    from sessgit.ops.resolve import title
+    from sessgit.ui import text
+
+    found = sorted((b for b in branches if b.state.turns), key=lambda b: b.state.updated, reverse=True)
+    called = {branch.name: text.clean(title(branch.state), 50) for branch in found}
+    words = [(name[:8], said) for name, said in called.items()]
+    words += [(branch.state.name, branch.name[:8]) for branch in found if branch.state.name]
     # Whole ids only where more than the first eight characters was typed already.
-    return [pair for pair in pairs if pair[0].startswith(start)][:_MOST] or [p for p in whole if p[0].startswith(start)]
+    return [word for word in words if word[0].startswith(start)][:_MOST] or [
+        word for word in called.items() if word[0].startswith(start)
+    ]
 
 
 def _turns(session: str, start: str) -> list[tuple[str, str]]:

@@ -28,17 +28,21 @@ def width(text: str) -> int:
 
 def fit(text: str, columns: int) -> str:
     """The text in exactly so many columns: filled with spaces, or cut with an ellipsis."""
-    text = cut(text, columns)
-    return text + " " * (columns - width(text))
+    missing = columns - width(text)
+    if missing < 0:
+        text = cut(text, columns)
+        missing = columns - width(text)
+    return text + " " * missing
 
 
 def cut(text: str, columns: int) -> str:
     """The text in at most so many columns."""
-    if width(text) <= columns:
+    needed = width(text)
+    if needed <= columns:
         return text
     if columns < 2:
         return "…"[:columns]
-    if text.isascii():
+    if needed == len(text):
         return text[: columns - 1].rstrip() + "…"
     used, out = 0, []
     for char in text:

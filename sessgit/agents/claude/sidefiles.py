@@ -19,6 +19,7 @@ from sessgit.model.texts import LONGEST_LINE
 from sessgit.store import layout
 
 _AGENT = re.compile(r"agent-[A-Za-z0-9_-]{1,80}\.(jsonl|meta\.json)")
+_FIRST_LINE = 1 << 20
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -88,7 +89,9 @@ class Subagents:
         if path.name.endswith(".meta.json"):
             lines = path.with_name(path.name.removesuffix(".meta.json") + ".jsonl")
             return self._belongs(lines, flat) if lines.exists() else None
-        first = parse(self._read(path, 0, LONGEST_LINE).partition(b"\n")[0]) or {}
+        if path.name in self._done:
+            return ""
+        first = parse(self._read(path, 0, _FIRST_LINE).partition(b"\n")[0]) or {}
         if flat and first.get("sessionId") != self._agent_id:
             return None
         prompt = first.get("promptId")

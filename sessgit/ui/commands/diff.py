@@ -50,6 +50,6 @@ def run(
         )
     found = diffs.diff(here.store, here.index, (left.branch, left.turn), (right.branch, right.turn))
     if as_json:
-        render.document("diff/v1", diffs.as_json(found, here.settings.prices))
+        render.document("diff/v1", diffs.as_json(here.store, found, here.settings.prices))
     else:
         render.lines(here, page.full(here, found))

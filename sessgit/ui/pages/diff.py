@@ -9,7 +9,7 @@ from pathlib import PurePath
 from sessgit.model import prices
 from sessgit.ops.diff import Diff, Partial, Side
 from sessgit.ops.resolve import title
-from sessgit.ops.views import TurnView
+from sessgit.store.index import Row
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.render import Paint
@@ -70,8 +70,8 @@ class _Page:
         return self.paint("dim", f"═══{said}{'═' * (width - 3 - text.width(said))}")
 
     def turns(self, found: Diff) -> Iterator[str]:
-        left = [self._turn("−", view, found.a) for view in found.a.only]
-        right = [self._turn("+", view, found.b) for view in found.b.only]
+        left = [self._turn("−", row, found.a) for row in found.a.only]
+        right = [self._turn("+", row, found.b) for row in found.b.only]
         yield from self._both(left, right)
 
     def files(self, found: Diff) -> Iterator[str]:
@@ -98,14 +98,14 @@ class _Page:
     def last_words(self, found: Diff) -> Iterator[str]:
         yield "Last words"
         for mark, side in (("−", found.a), ("+", found.b)):
-            answer = " ".join(side.only[-1].told.answer[:2000].split()) if side.only else ""
+            answer = " ".join(side.last_answer[:2000].split())
             words = f"“{text.cut(text.clean(answer), self.here.width - 4)}”" if answer else "(no answer)"
             if side.only:
                 yield self.paint(_STYLE[mark], f"{mark} {words}")
 
-    def _turn(self, mark: str, view: TurnView, side: Side) -> str:
-        number = str(view.row.turn).ljust(len(str(side.only[-1].row.turn)))
-        line = f"{mark} {number}  {text.clean(self.here.index.title(view.row))}"
+    def _turn(self, mark: str, row: Row, side: Side) -> str:
+        number = str(row.turn).ljust(len(str(side.only[-1].turn)))
+        line = f"{mark} {number}  {text.clean(self.here.index.title(row))}"
         fitted = text.fit(line, self.column) if self.beside and mark == "−" else text.cut(line, self.column)
         return self.paint(_STYLE[mark], fitted)
 
@@ -143,13 +143,13 @@ class _Page:
         return text.cut(shown, room)
 
     def _price(self, side: Side) -> float | None:
-        costs = [prices.cost(view.told.tokens, self.here.settings.prices) for view in side.only]
+        costs = [prices.cost(gist.tokens, self.here.settings.prices) for gist in side.gists]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 def _files(side: Side) -> list[str]:
     """Only what a side changed, or what it read where it changed nothing."""
-    changed = list(dict.fromkeys(path for view in side.only for path in view.told.files_changed))
+    changed = list(dict.fromkeys(path for gist in side.gists for path in gist.files_changed))
     return changed or side.files
 
 

@@ -1,0 +1,325 @@
+"""The program as a whole: help, usage, exit codes, pipes, terminals, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from plain import run_git
+from shell import Shell
+from transcripts import SESSION
+
+from sessgit import __version__
+from sessgit.errors import SessgitError
+from sessgit.ui import cli, complete, context
+
+EVERY_SESSION = ("log", "fork", "diff", "restore", "resume", "id")
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(monkeypatch, capsys)
+
+
+def start(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own."""
+    command = [sys.executable, "-m", "sessgit", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def on_terminal(columns: int, *arguments: str, **more: str) -> str:
+    """What the program prints on a terminal of so many columns and 24 lines."""
+    main, side = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "24", **more}
+    command = [sys.executable, "-m", "sessgit", *arguments]
+    process = subprocess.Popen(command, stdin=side, stdout=side, stderr=side, env=env)
+    os.close(side)
+    said = b""
+    while True:
+        try:
+            piece = os.read(main, 65_536)
+        except OSError:  # what Linux says when the other side is closed
+            break
+        if not piece:
+            break
+        said += piece
+    os.close(main)
+    assert process.wait() == 0
+    return said.decode().replace("\r\n", "\n")
+
+
+# Words
+
+
+def test_help_names_every_command_and_every_exit_code(sessgit: Shell) -> None:
+    help_ = sessgit.out("--help")
+    for name in cli.COMMANDS:
+        assert f"\n  {name} " in help_
+    classes = [SessgitError]
+    for known in classes:
+        classes += known.__subclasses__()
+    for code in {known.exit_code for known in classes} | {0, 70}:
+        assert f" {code} " in help_.replace("\n", " ")
+    assert "…" not in help_
+    assert max(map(len, help_.splitlines())) <= 80
+    assert sessgit.out() == help_
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_help(sessgit: Shell, name: str) -> None:
+    help_ = sessgit.out(name, "-h")
+    assert help_.startswith(f"Usage: sessgit {name} ")
+    assert max(map(len, help_.splitlines())) <= 80
+    assert ("--json" in help_) == (name != "resume")
+
+
+def test_the_version(sessgit: Shell) -> None:
+    assert sessgit.out("--version") == f"sessgit {__version__}\n"
+
+
+@pytest.mark.parametrize("verb", ["add", "blame", "branch", "checkout", "cherry-pick", "clone", "commit", "rebase",
+                                  "reset", "stash", "switch"])  # fmt: skip
+def test_verbs_of_git_name_the_one_to_use(sessgit: Shell, verb: str) -> None:
+    done = sessgit(verb, "-b", "x")
+    assert (done.code, done.out) == (2, "")
+    error, hint = done.err.splitlines()
+    assert error == f"Error: sessgit has no “{verb}”."
+    assert hint == f"Hint: {cli.GIT_VERBS[verb]}"
+
+
+def test_a_word_that_is_no_command(sessgit: Shell) -> None:
+    assert sessgit("lgo").err == "Error: there is no command “lgo”.\nHint: Did you mean sessgit log?\n"
+    done = sessgit("frobnicate")
+    assert (done.code, done.err) == (
+        2,
+        "Error: there is no command “frobnicate”.\nHint: sessgit --help shows all commands.\n",
+    )
+    done = sessgit("log", "--frobnicate")
+    assert done.code == 2
+    assert done.err.endswith("Error: No such option: --frobnicate\n")
+
+
+# Without a store, and with one that is out of reach
+
+
+@pytest.mark.parametrize("command", [("ls",), ("config",), *((name, "a41f") for name in EVERY_SESSION)])
+def test_without_a_store_two_lines_say_what_to_do(sessgit: Shell, command: tuple[str, ...]) -> None:
+    done = sessgit(*command)
+    assert (done.code, done.out, done.err) == (
+        4,
+        "",
+        "Error: nothing is recorded yet: there is no store at ~/.claude/session-store.\n"
+        "Hint: sessgit install records from now on, sessgit import brings in older conversations.\n",
+    )
+    assert not sessgit.store.exists()
+
+
+def test_the_store_is_where_the_environment_says(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    assert context.read().store_path == tmp_path / "config" / "session-store"
+    monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "store"))
+    assert context.read().store_path == tmp_path / "store"
+
+
+def test_a_store_that_cannot_be_made(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "file" / "store"))
+    done = sessgit("import")
+    assert (done.code, done.err[:45]) == (7, f"Error: cannot create a store at {tmp_path}"[:45])
+
+
+def test_a_newer_store_is_refused(sessgit: Shell) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one"))
+    path.unlink()
+    blob = run_git(sessgit.store, "rev-parse", f"{SESSION}:session.json").strip()
+    (sessgit.home / "two").write_text("2\n")
+    two = run_git(sessgit.store, "hash-object", "-w", str(sessgit.home / "two")).strip()
+    (sessgit.home / "tree").write_text(f"100644 blob {two}\tformat\n100644 blob {blob}\tsession.json\n")
+    with (sessgit.home / "tree").open() as listing:
+        made = subprocess.run(
+            ["git", "-C", str(sessgit.store), "mktree"], stdin=listing, capture_output=True, text=True, check=True
+        )
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    commit = run_git(sessgit.store, *identity, "commit-tree", made.stdout.strip(), "-m", "later").strip()
+    run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}", commit)
+    done = sessgit("ls")
+    assert (done.code, done.err) == (
+        5,
+        "Error: the store is in format 2, this sessgit knows format 1.\nHint: Install a newer sessgit.\n",
+    )
+
+
+def test_a_bug_says_how_to_report_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("of the house")
+
+    monkeypatch.setattr(context, "read", broken)
+    done = sessgit("ls")
+    assert (done.code, done.err) == (
+        70,
+        f"Error: a bug in sessgit {__version__}: ZeroDivisionError: of the house.\n"
+        "Hint: Run it again with SESSGIT_DEBUG=1 and report what it prints.\n",
+    )
+    monkeypatch.setenv("SESSGIT_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        sessgit("ls")
+
+
+def test_an_interrupt_leaves_in_silence(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(context, "read", interrupted)
+    done = sessgit("ls")
+    assert (done.code, done.out, done.err) == (130, "", "")
+
+
+def test_a_folder_that_is_gone(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert sessgit.out("log", "5e55", "--oneline") == "5e551011@1 one\n"
+
+
+# Pipes and terminals
+
+
+def test_a_pipe_that_nobody_reads_any_more(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns(*(f"prompt number {n}" for n in range(1500))))
+    command = f"{sys.executable} -m sessgit log 5e55 --oneline | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode in (0, 141), done.stdout, done.stderr) == (True, "5e551011@1500 prompt number 1499\n", "")
+
+
+def test_colours_only_on_a_terminal(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one").title("parser"))
+    shown = on_terminal(80, "log", "5e55")
+    assert shown.splitlines()[0] == (
+        "\x1b[33m5e551011\x1b[0m\x1b[1m  parser  ·  ~/shop  ·  claude-test-1  ·  1 turn, 160 tokens\x1b[0m"
+    )
+    assert "\x1b" not in on_terminal(80, "log", "5e55", NO_COLOR="1")
+    assert "\x1b" not in on_terminal(80, "log", "5e55", TERM="dumb")
+    assert "\x1b" not in start("log", "5e55").stdout
+
+
+def test_the_sides_of_a_diff_differ_without_colours(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one")
+    sessgit.recorded(talk, talk.branch("0b2d7f10-0000-4000-8000-00000000000b").turns("two"))
+    shown = on_terminal(80, "diff", "0b2d", "5e55", NO_COLOR="1")
+    assert "\n− 2  two\n" in shown
+
+
+def test_long_outputs_go_through_the_pager_of_a_terminal(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns(*(str(n) for n in range(30))))
+    assert on_terminal(80, "log", "5e55", SESSGIT_PAGER="sed s/^/paged:/").count("paged:") == 32
+    assert on_terminal(80, "log", "5e55", PAGER="sed s/^/paged:/").count("paged:") == 32
+    assert on_terminal(80, "log", "5e55", "-n", "3", PAGER="sed s/^/paged:/").count("paged:") == 0
+    assert on_terminal(80, "log", "5e55", SESSGIT_PAGER="", PAGER="sed s/^/paged:/").count("paged:") == 0
+    assert on_terminal(80, "log", "5e55", PAGER="/nowhere/pager").count("●") == 30
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_nothing_is_wider_than_the_terminal(sessgit: Shell, columns: int) -> None:
+    long = "a prompt that goes on and on, with 漢字 and more of the same until the line is surely full"
+    talk = sessgit.talk().turns(long, "short").title(long)
+    talk.prompt(long).tool("mcp__a_server__with_a_long_name", {"path": "/s/" + "x" * 90}).answer(long * 3)
+    sessgit.recorded(talk, talk.branch("0b2d7f10-0000-4000-8000-00000000000b").turns(long, long))
+    for arguments in (("log", "5e55"), ("log", "0b2d", "--graph"), ("ls",), ("ls", "--all"), ("status",),
+                      ("diff", "0b2d"), ("log", "5e55", "--oneline")):  # fmt: skip
+        for line in on_terminal(columns, *arguments, NO_COLOR="1").splitlines():
+            from sessgit.ui import text
+
+            assert text.width(line) <= columns, (arguments, line)
+
+
+def test_the_environment_of_who_started_the_client_does_not_matter(sessgit: Shell) -> None:
+    """`GIT_DIR` and its like are set inside of git's own hooks."""
+    sessgit.keep(sessgit.talk().turns("one"))
+    env = {**os.environ, "GIT_DIR": "/nowhere", "GIT_WORK_TREE": "/nowhere", "GIT_OBJECT_DIRECTORY": "/nowhere"}
+    assert start("import", env=env).stdout == "1 conversation, 1 turn brought in; 0 were here already\n"
+
+
+# Completion
+
+
+def complete_bash(monkeypatch: pytest.MonkeyPatch, sessgit: Shell, *words: str) -> list[str]:
+    monkeypatch.setenv("_SESSGIT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "\n".join(("sessgit", *words)))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    done = sessgit()
+    assert (done.code, done.err) == (0, "")
+    return done.out.splitlines()
+
+
+def test_completion(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    sessgit("fork", "5e55", "--name", "other")
+    for words, answer in {
+        ("re",): ["resume", "restore"],
+        ("log", ""): ["f0000001", "5e551011", "other"],
+        ("log", "5e"): ["5e551011"],
+        ("log", "5e551011-"): [SESSION],
+        ("log", "5e55", "@"): ["@1", "@2"],
+        ("log", "5e55", "@", "2"): ["@2"],
+        ("log", "5e55@2"): ["5e55@2"],
+        ("diff", "5e55", "@", "2", "ot"): ["other"],
+        ("fork", "@"): ["@1", "@2"],
+        ("fork", "--at", "@"): [],
+        ("log", "zzzz"): [],
+        ("log", "--re"): ["--reverse", "--rewound"],
+    }.items():
+        assert complete_bash(monkeypatch, sessgit, *words) == answer, words
+
+
+def test_completion_never_fails(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert complete_bash(monkeypatch, sessgit, "log", "5e") == []
+    assert complete_bash(monkeypatch, sessgit, "branch", "5e") == []
+    sessgit.store.mkdir(parents=True)
+    (sessgit.store / "HEAD").write_text("nonsense")
+    (sessgit.store / "objects").write_text("nonsense")
+    assert complete_bash(monkeypatch, sessgit, "log", "5e", "@") == []
+    monkeypatch.delenv("COMP_CWORD")
+    monkeypatch.setenv("_SESSGIT_COMPLETE", "complete_nothing")
+    assert sessgit().err == ""
+
+
+def test_completion_tells_what_an_id_is(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two").title("parser"))
+    assert complete.addresses("5e") == [("5e551011", "parser")]
+    assert complete.addresses("5e55@") == [("5e55@1", "one"), ("5e55@2", "two")]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_the_script_for_bash_works(sessgit: Shell, tmp_path: Path) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    program = tmp_path / "sessgit"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m sessgit "$@"\n')
+    program.chmod(0o755)
+    script = """
+    source <(sessgit --show-completion bash)
+    COMP_WORDS=(sessgit log 5e55 @) COMP_CWORD=3
+    _sessgit_completion sessgit
+    echo "${COMPREPLY[*]}"
+    """
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SHELL": "/bin/bash"}
+    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("@1 @2\n", "")
+
+
+def test_json_is_all_there_is_on_standard_output(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("ein Wort: „Grüße“ \u202e\x9b"))
+    for arguments in (("ls",), ("log",), ("status",), ("config",), ("id",), ("import",), ("diff", "5e55", "5e55"),
+                      ("restore", "5e55"), ("fork", "5e55"), ("install",), ("uninstall",)):  # fmt: skip
+        out = sessgit(*arguments, "--json").out
+        assert out.isascii()
+        assert list(json.loads(out)) == [f"sessgit.{arguments[0]}/v1"]

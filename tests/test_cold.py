@@ -1,0 +1,87 @@
+"""What a command does not load: start-up is what people wait for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shell import Shell
+
+LARGE = ("pygit2", "pydantic", "rich", "filelock", "tomlkit")
+
+_RUN = """
+import sys, runpy
+sys.argv = {arguments!r}
+try:
+    runpy.run_module({module!r}, run_name="__main__")
+except SystemExit as left:
+    assert not left.code, left.code
+loaded = {{name.split(".")[0] for name in sys.modules}}
+sys.stderr.write(" ".join(sorted(loaded & set({large!r}))))
+"""
+
+
+def loaded(module: str, *arguments: str) -> set[str]:
+    """Which of the large libraries a program loads, started in a process of its own."""
+    code = _RUN.format(arguments=[module, *arguments], module=module, large=LARGE)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {word for word in done.stderr.splitlines()[-1].split() if word in LARGE} if done.stderr else set()
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    shell = Shell(monkeypatch, capsys)
+    shell.recorded(shell.talk().turns("one", "two"))
+    return shell
+
+
+def test_help_loads_nothing_large(sessgit: Shell) -> None:
+    assert loaded("sessgit", "--help") == set()
+    assert loaded("sessgit", "log", "--help") == set()
+    assert loaded("sessgit", "--version") == set()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("log", "5e55"),
+        ("log", "5e55", "-n", "1", "--oneline"),
+        ("log", "5e55", "--graph"),
+        ("ls",),
+        ("ls", "--all", "--json"),
+        ("id", "5e55"),
+        ("status", "5e55"),
+        ("status", "--json"),
+        ("resume", "5e55", "--print"),
+    ],
+)
+def test_a_level_session_needs_nothing_large(sessgit: Shell, command: tuple[str, ...]) -> None:
+    assert loaded("sessgit", *command) <= {"filelock"}
+
+
+def test_what_reads_turns_loads_git_alone(sessgit: Shell) -> None:
+    for command in (("log", "5e55", "--json"), ("diff", "5e55", "5e55"), ("fork", "5e55")):
+        assert loaded("sessgit", *command) <= {"pygit2", "filelock"}
+
+
+def test_completion_loads_nothing_large(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_SESSGIT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "sessgit\nlog\n5e")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert loaded("sessgit") == set()
+
+
+def test_a_recorder_that_is_not_needed_loads_nothing_large(sessgit: Shell) -> None:
+    """Another one has claimed the spool: of a burst of events most recorders leave at once."""
+    (sessgit.store / "spool" / "waiting").write_text(str(os.getpid()))
+    assert loaded("sessgit.recorder", str(sessgit.store)) == set()
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    code = "import sys, sessgit; print(sorted(name for name in sys.modules if name.startswith('sessgit')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['sessgit']\n"
+    assert Path(__file__).exists()

@@ -1,0 +1,80 @@
+"""The cut of the code: imports go one way, one module imports each large library, the core is mute."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "sessgit"
+LAYERS = ("errors", "model", "store", "agents", "formats", "ops", "recorder", "ui")
+BESIDE = ({"agents", "formats"}, {"recorder", "ui"})
+"""Layers that know nothing of each other."""
+
+ONE_IMPORTER = {"pygit2": "store/backend.py", "pydantic": "model/schema.py", "rich": "ui/render.py"}
+EDGES = ("recorder", "ui")
+SPEAKING = {"print", "input", "breakpoint"}
+OF_THE_EDGE = {("sys", "exit"), ("sys", "stdout"), ("sys", "stderr"), ("sys", "stdin"), ("sys", "argv"),
+               ("os", "environ"), ("os", "getenv"), ("os", "_exit"), ("os", "getcwd"), ("Path", "cwd"),
+               ("Path", "home")}  # fmt: skip
+"""What a function below the edge is given by its caller."""
+
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+
+
+def layer(file: str) -> str:
+    return file.partition("/")[0].removesuffix(".py")
+
+
+def imported(file: str) -> Iterator[str]:
+    """Every module that a file imports, at its top or inside of a function."""
+    for node in ast.walk(ast.parse((ROOT / file).read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file}: a relative import hides where it leads"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_imports_go_one_way(file: str) -> None:
+    own = layer(file)
+    if own in ("__init__", "__main__"):
+        return
+    assert own in LAYERS, f"{file} belongs to no layer"
+    allowed = set(LAYERS[: LAYERS.index(own) + 1])
+    for pair in BESIDE:
+        if own in pair:
+            allowed -= pair - {own}
+    used = {name.split(".")[1] for name in imported(file) if name.startswith("sessgit.")} - {"__version__"}
+    assert used <= allowed
+
+
+@pytest.mark.parametrize(("library", "file"), ONE_IMPORTER.items())
+def test_one_module_imports_it(library: str, file: str) -> None:
+    found = [name for name in FILES if any(module.split(".")[0] == library for module in imported(name))]
+    assert found == [file]
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if layer(file) not in (*EDGES, "__main__")])
+def test_the_core_is_mute(file: str) -> None:
+    for node in ast.walk(ast.parse((ROOT / file).read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in SPEAKING, f"{file}:{node.lineno}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert (node.value.id, node.attr) not in OF_THE_EDGE, f"{file}:{node.lineno}"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_files_stay_short(file: str) -> None:
+    assert len((ROOT / file).read_text("utf-8").splitlines()) <= 400
+
+
+def test_no_folder_is_crowded() -> None:
+    """Commands and operations are one file each by design; elsewhere about a dozen files stand side by side."""
+    crowded = {folder: sum(1 for _ in (ROOT / folder).glob("*.py")) for folder in ("store", "agents/claude", "ui")}
+    assert all(count <= 16 for count in crowded.values()), crowded
