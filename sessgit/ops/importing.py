@@ -16,7 +16,7 @@ from sessgit.model.config import RecordConfig
 from sessgit.ops import family
 from sessgit.ops.family import Outline
 from sessgit.ops.record import Rules, Source, record
-from sessgit.store import locks, maintenance
+from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -67,7 +67,7 @@ def run(
     files = list(_examined(_found(paths, config), errors))
     total, done = sum(file.size for file in files), 0
     live = {client.agent_id for client in home.live_clients(config)}
-    changed, level, turns = set[str](), set[str](), 0
+    before, seen, turns = refs.read_all(store.path, layout.HEADS), set[str](), 0
     for file in _in_order(files):
         progress(done, total)
         try:
@@ -77,14 +77,21 @@ def run(
                     errors.append(Failure(file.path, "a recorder has been at work on it for half a minute"))
                     continue
                 result = record(store, index, source, Rules(rules.granularity, rules.redact))
-            (changed if result.changed else level).add(result.session)
+            seen.add(result.session)
             turns += len(result.turns)
         except SessgitError as error:
             errors.append(Failure(file.path, str(error)))
         done += file.size
     progress(total, total)
+    changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & seen
     unpacked = _pack(store) if changed else ""
-    return Imported(len(changed), turns, len(level - changed), tuple(errors), unpacked)
+    return Imported(len(changed), turns, len(seen - changed), tuple(errors), unpacked)
+
+
+def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    """The sessions of which a branch moved: two files of one session may have moved it there and back."""
+    moved = {ref for ref in before.keys() | after.keys() if before.get(ref) != after.get(ref)}
+    return {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in moved}
 
 
 def _pack(store: Store) -> str:
