@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 from conversation import Call, Conversation
 
-_WORDS = "alpha beta gamma delta parse token lexer tree node error value index state cell turn commit branch".split()
+_WORDS = ("alpha", "beta", "gamma", "delta", "parse", "token", "lexer", "tree", "node", "value", "index", "turn")
 
 
 def write(path: Path, cwd: Path, turns: int, *, seed: int = 1) -> Conversation:

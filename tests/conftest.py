@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, settings
 from plain import Git, Keep, run_git
 from transcripts import Talk
 
-from sessgit.ops.record import Result, Rules, Source, record
+from sessgit.ops.recording.record import Result, record
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

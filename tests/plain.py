@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from sessgit.ops.record import Result
+from sessgit.ops.recording.record import Result
 
 Git = Callable[..., str]
 Keep = Callable[..., Result]

@@ -25,8 +25,9 @@ from sessgit.model import canonical, ids, jsonscan
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.config import RecordConfig
-from sessgit.model.secrets import PROTECTED_KEYS, redact_line
-from sessgit.ops.record import Rules, Source, record
+from sessgit.model.secrets.redact import PROTECTED_KEYS, redact_line
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.cursor import Cursor
@@ -206,7 +207,7 @@ def test_every_trailer_is_described() -> None:
 
 def _written_trailers() -> Iterator[str]:
     """The keys in pairs `("Key", value)`, which is how the code writes trailers."""
-    for path in sorted((ROOT / "sessgit" / "ops").glob("*.py")):
+    for path in sorted((ROOT / "sessgit" / "ops").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Constant):
                 key = node.elts[0].value

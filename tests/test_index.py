@@ -13,7 +13,8 @@ from pictures import branches, prompts
 from plain import Git, Keep
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.ops.record import Rules, Source, record
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -12,7 +12,8 @@ from strategies import SECRET
 from transcripts import SESSION, Talk
 
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.ops.record import Result, Rules, Source, record
+from sessgit.ops.recording.record import Result, record
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import cursor as cursors
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -14,7 +14,8 @@ from transcripts import SESSION, Talk
 from sessgit.errors import StoreError
 from sessgit.model.message import Message
 from sessgit.ops import restore
-from sessgit.ops.record import Rules, Source, record
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import cursor as cursors
 from sessgit.store import layout
 from sessgit.store import store as stores

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from secret_samples import CASES, JWT, PASSWORD, UPPER, WORD, body, pem
 
-from sessgit.model.secret_rules import RULES, VENDORS
-from sessgit.model.secrets import PROTECTED_KEYS, redact_line, redact_text
+from sessgit.model.secrets.redact import PROTECTED_KEYS, redact_line, redact_text
+from sessgit.model.secrets.rules import RULES, VENDORS
 
 
 def expected(kind: str, parts: tuple[str, ...]) -> str:

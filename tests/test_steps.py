@@ -16,7 +16,8 @@ from strategies import REDACTED, SECRET, Transcript, pieces, transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.ops import restore
-from sessgit.ops.record import Rules, Source, record
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import cursor as cursors
 from sessgit.store import store as stores
 from sessgit.store.index import Index

@@ -11,8 +11,9 @@ from pictures import log
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude.reader import opened
-from sessgit.ops import record as recording
-from sessgit.ops.record import Rules, Source, record
+from sessgit.ops.recording import record as recording
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

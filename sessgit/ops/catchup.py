@@ -58,7 +58,8 @@ def record_file(
 ) -> CaughtUp:
     """Records one transcript, waiting a little for its lock."""
     from sessgit.errors import SessgitError
-    from sessgit.ops.record import Rules, Source, record
+    from sessgit.ops.recording.record import record
+    from sessgit.ops.recording.source import Rules, Source
     from sessgit.store import locks
 
     source = Source(path, path.stem, config)

@@ -16,6 +16,7 @@ from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Origin, Session
 from sessgit.model.turn import Turn
+from sessgit.ops.recording.commits import counts
 from sessgit.ops.restore import turn_lines
 from sessgit.store import layout
 from sessgit.store.store import Store
@@ -165,7 +166,7 @@ def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, time: 
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:
         changes[layout.turn(point.turn)] = (store.write_folder(folder.files(cut.before, cut.body, cut.turn)), True)
-        trailers += [("Turn", str(point.turn)), ("Prompt", cut.key)]
+        trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *counts(cut.turn)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
     return store.write_commit(state.origin.commit, changes, state, message, [state.origin.commit], time)
 

@@ -13,9 +13,10 @@ from sessgit.agents.claude.reader import opened
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
 from sessgit.model.config import RecordConfig
-from sessgit.ops import family
-from sessgit.ops.family import Outline
-from sessgit.ops.record import Rules, Source, record
+from sessgit.ops.recording import family
+from sessgit.ops.recording.family import Outline
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store

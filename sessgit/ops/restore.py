@@ -12,7 +12,7 @@ from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, DamageError, SessgitError
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Origin, Session
-from sessgit.ops.family import with_session
+from sessgit.ops.recording.family import with_session
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 

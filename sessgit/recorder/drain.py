@@ -11,7 +11,8 @@ from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.config import Config
 from sessgit.ops import project
-from sessgit.ops.record import Rules, Source, record
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import cursor as cursors
 from sessgit.store import locks, log, maintenance, settings, spool
 from sessgit.store.index import Index

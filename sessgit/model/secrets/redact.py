@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 
 from sessgit.model.jsonscan import Token, decode, encode, string_tokens
-from sessgit.model.secret_names import (
+from sessgit.model.secrets.names import (
     find_assigned,
     is_made_up,
     is_password,
@@ -20,7 +20,7 @@ from sessgit.model.secret_names import (
     is_words,
     naming_of,
 )
-from sessgit.model.secret_rules import NAME_CUES, RULES, RULES_VERSION, Rule, compiled, cues_of, has_cue
+from sessgit.model.secrets.rules import NAME_CUES, RULES, RULES_VERSION, Rule, compiled, cues_of, has_cue
 
 __all__ = ["PROTECTED_KEYS", "RULES_VERSION", "redact_line", "redact_text"]
 

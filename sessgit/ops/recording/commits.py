@@ -106,23 +106,30 @@ def _turn_message(store: Store, node: Node, told: Turn, content: Content, sessio
     if not content.complete:
         ordinal, cell = _finished(content)
         subject = f"cell {node.number}.{ordinal}: {cell.operation}"
-    total = told.total
     trailers = (
         ("Session", session),
         ("Turn", str(node.number)),
         ("Event", "turn" if content.complete else "cell"),
         ("Prompt", node.key),
         ("Cell", cell.id if cell else ""),
+        *counts(told),
+        ("Project-Head", content.project_head),
+        *_provenance(store, [*content.before[node.copied :], *content.body]),
+    )
+    return Message(subject, trailers)
+
+
+def counts(told: Turn) -> list[tuple[str, str]]:
+    """The trailers that say what a turn used: its model, tools and tokens."""
+    total = told.total
+    return [
         ("Model", told.model),
         ("Tools", messages.tools_value(told.tools)),
         ("Tokens-In", str(total.input)),
         ("Tokens-Out", str(total.output)),
         ("Tokens-Cache-Read", str(total.cache_read)),
         ("Tokens-Cache-Write", str(total.cache_write)),
-        ("Project-Head", content.project_head),
-        *_provenance(store, [*content.before[node.copied :], *content.body]),
-    )
-    return Message(subject, trailers)
+    ]
 
 
 def _finished(content: Content) -> tuple[int, Cell]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import log2
 from typing import NamedTuple
 
-from sessgit.model.secret_rules import HARMLESS_NAMES, NAME_TAIL, STRONG_ENDINGS, VENDORS, WEAK_ENDINGS
+from sessgit.model.secrets.rules import HARMLESS_NAMES, NAME_TAIL, STRONG_ENDINGS, VENDORS, WEAK_ENDINGS
 
 _NAME_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _NAME_END = re.compile(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from sessgit.agents.claude import cells, facts, sidefiles
 from sessgit.agents.claude.cutter import Cutter, Node
@@ -18,14 +17,15 @@ from sessgit.agents.claude.lines import Line, is_prompt
 from sessgit.agents.claude.reader import Opened, Reader, Redact, make, no_redaction, opened
 from sessgit.agents.claude.sidefiles import Subagents
 from sessgit.errors import MovedError, StoreError
-from sessgit.model import ids, secrets, texts
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
+from sessgit.model.secrets import redact
 from sessgit.model.session import Session
 from sessgit.model.turn import Gist
-from sessgit.ops import commits, family
-from sessgit.ops.commits import Content
-from sessgit.ops.history import Recorded
+from sessgit.ops.recording import commits, family
+from sessgit.ops.recording.commits import Content
+from sessgit.ops.recording.history import Recorded
+from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import cursor as cursors
 from sessgit.store import layout, refs
 from sessgit.store.cursor import Cursor
@@ -33,47 +33,6 @@ from sessgit.store.index import Index
 from sessgit.store.store import Store
 
 _TRIES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A transcript and what is known of it besides its lines.
-
-    `final` says that the agent has let go of the file, so that its last lines are recorded too; `live` that the
-    agent is at work now, so that plan, todos and tasks are those of its last turn; `prompting` that a prompt has only
-    just been given, which is then left to the next pass; `head` is the project's own commit; `config` the agent's
-    folder.
-    """
-
-    path: Path
-    agent_id: str
-    config: Path
-    final: bool = False
-    live: bool = False
-    prompting: bool = False
-    head: str = ""
-
-    @property
-    def session(self) -> str:
-        return ids.session_id(self.agent_id)
-
-    @property
-    def is_in_place(self) -> bool:
-        """Whether the file lies where the agent itself looks for it."""
-        return self.path.parent.parent == self.config / "projects"
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """How to record. Whether a session is redacted is decided when its recording begins, and stays so."""
-
-    granularity: str = "turn"
-    redact: bool = True
-
-    @property
-    def stored(self) -> dict[str, int]:
-        """The versions of the rules, as the state of a new session names them; 0 is none."""
-        return {"cut": texts.RULES_VERSION, "redact": secrets.RULES_VERSION if self.redact else 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +65,7 @@ class _Pass:
         self.old_head = self.tips.get(self.session, "")
         self.state = store.state(self.old_head) if self.old_head else None
         self.stored_rules = self.state.rules if self.state else rules.stored
-        self.redact: Redact = secrets.redact_line if self.stored_rules.get("redact") else no_redaction
+        self.redact: Redact = redact.redact_line if self.stored_rules.get("redact") else no_redaction
         self.reader = Reader(file, 0, self.redact)
         self.agents = Subagents(source.path, source.agent_id, self.redact)
         self.facts = facts.of(self.state)

@@ -1,0 +1,1 @@
+"""What a secret looks like, and replacing it before anything is written."""

@@ -1,0 +1,50 @@
+"""What is recorded, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.model import ids, texts
+from sessgit.model.secrets import redact
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A transcript and what is known of it besides its lines.
+
+    `final` says that the agent has let go of the file, so that its last lines are recorded too; `live` that the
+    agent is at work now, so that plan, todos and tasks are those of its last turn; `prompting` that a prompt has only
+    just been given, which is then left to the next pass; `head` is the project's own commit; `config` the agent's
+    folder.
+    """
+
+    path: Path
+    agent_id: str
+    config: Path
+    final: bool = False
+    live: bool = False
+    prompting: bool = False
+    head: str = ""
+
+    @property
+    def session(self) -> str:
+        return ids.session_id(self.agent_id)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file lies where the agent itself looks for it."""
+        return self.path.parent.parent == self.config / "projects"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How to record. Whether a session is redacted is decided when its recording begins, and stays so."""
+
+    granularity: str = "turn"
+    redact: bool = True
+
+    @property
+    def stored(self) -> dict[str, int]:
+        """The versions of the rules, as the state of a new session names them; 0 is none."""
+        return {"cut": texts.RULES_VERSION, "redact": redact.RULES_VERSION if self.redact else 0}
