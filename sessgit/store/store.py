@@ -86,6 +86,8 @@ class Store:
         self.beside = layout.Beside(path)
         self.repo: backend.Repository = backend.Repository(path, fsync=fsync)
         self.commit = lru_cache(maxsize=4096)(self.repo.commit)
+        self.tree = lru_cache(maxsize=4096)(self._tree)
+        """The tree of a commit, once its format is known to be one that this program reads."""
         self.message = lru_cache(maxsize=4096)(lambda oid: messages.loads(self.commit(oid).message))
 
     # Reading
@@ -101,8 +103,7 @@ class Store:
         except (ValueError, RecursionError) as error:
             raise DamageError(f"{layout.STATE} of commit {commit} is no JSON: {error}") from error
 
-    def tree(self, commit: str) -> str:
-        """The tree of a commit, once its format is known to be one that this program reads."""
+    def _tree(self, commit: str) -> str:
         tree = self.commit(commit).tree
         entry = self.repo.entry(tree, layout.FORMAT_FILE)
         version = self.repo.blob(entry[0]).strip() if entry else b"none"

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.agents.claude.cells import display_prompt
-from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, said, tool_results
-from sessgit.agents.claude.reader import make, no_redaction
+from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse, said, tool_results
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import canonical, jsonscan
 from sessgit.model.message import Extent
@@ -26,6 +25,9 @@ WRITER_VERSION = 1
 
 _LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob", "api-request-shape", "cost-state")
 """Housekeeping of the client that it writes anew, or that tells of prompts which are not in the fork."""
+
+
+_NOWHERE = Extent(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Written:
 
 def parsed(lines: Iterable[bytes]) -> list[Line]:
     """Stored lines as `Line`s that do not say where they stood."""
-    return [make(raw, Extent(0, 0), no_redaction) for raw in lines]
+    return [Line(raw, _NOWHERE, parse(raw)) for raw in lines]
 
 
 def resumable(turns: Sequence[Sequence[bytes]], agent_id: str, title: str = "") -> Written:
