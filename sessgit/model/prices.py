@@ -1,8 +1,10 @@
 """What tokens cost, in US dollars.
 
-The table holds the vendor's published list prices for a million tokens (platform.claude.com, "Pricing", as of
-2026): input, output, reading from the cache, and writing to it for five minutes. Prices change; `prices` in the
-configuration wins over the table, and a model that neither knows costs nothing that could be told.
+The table holds list prices for a million tokens as the vendor's model and pricing pages gave them in October 2026:
+input, output, reading from the cache, writing to it for five minutes. Those of Opus 5.5 are also what the client
+itself computes in its `cost-state` lines. What the pages price apart is not told apart here: writing for an hour, a
+long prompt, fast mode, batches. Prices change; `prices` in the configuration wins over the table, and a model that
+neither knows costs nothing that could be told.
 """
 
 from __future__ import annotations
@@ -13,15 +15,21 @@ from sessgit.model.config import Price
 from sessgit.model.turn import Tokens
 
 _FAMILIES = (
+    ("claude-opus-5-5", Price(4.0, 20.0, 0.2, 5.0)),
     ("claude-opus-4-1", Price(15.0, 75.0, 1.5, 18.75)),
     ("claude-opus-4-0", Price(15.0, 75.0, 1.5, 18.75)),
     ("claude-opus-4-2025", Price(15.0, 75.0, 1.5, 18.75)),
     ("claude-3-opus", Price(15.0, 75.0, 1.5, 18.75)),
-    ("claude-opus", Price(5.0, 25.0, 0.5, 6.25)),
-    ("claude-sonnet", Price(3.0, 15.0, 0.3, 3.75)),
+    ("claude-opus-", Price(5.0, 25.0, 0.5, 6.25)),
+    ("claude-fable-5-1", Price(10.0, 50.0, 0.25, 12.5)),
+    ("claude-fable-5", Price(10.0, 50.0, 1.0, 12.5)),
+    ("claude-sonnet-5-5", Price(2.0, 10.0, 0.1, 2.5)),
+    ("claude-sonnet-5", Price(2.0, 10.0, 0.2, 2.5)),
+    ("claude-sonnet-", Price(3.0, 15.0, 0.3, 3.75)),
     ("claude-3-7-sonnet", Price(3.0, 15.0, 0.3, 3.75)),
     ("claude-3-5-sonnet", Price(3.0, 15.0, 0.3, 3.75)),
-    ("claude-haiku", Price(1.0, 5.0, 0.1, 1.25)),
+    ("claude-haiku-5-5", Price(0.1, 0.5, 0.01, 0.125)),
+    ("claude-haiku-", Price(1.0, 5.0, 0.1, 1.25)),
     ("claude-3-5-haiku", Price(0.8, 4.0, 0.08, 1.0)),
     ("claude-3-haiku", Price(0.25, 1.25, 0.03, 0.3)),
 )
