@@ -12,7 +12,7 @@ from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, DamageError, SessgitError
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Origin, Session
-from sessgit.ops.recording.family import with_session
+from sessgit.ops.recording import family
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 
@@ -103,10 +103,7 @@ def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[b
     """The lines of a turn as the session's own file has them."""
     stored = store.lines(commit, number)
     lines = [*stored.before, *stored.body]
-    origin = state.origin
-    if origin is None or not origin.replaced or number > origin.turn or not _is_shared(store, commit, origin, number):
-        return lines
-    return [with_session(raw, origin.replaced, state.agent_id) for raw in lines]
+    return [family.own(raw, state) for raw in lines] if family.is_shared(store, commit, state, number) else lines
 
 
 def _head(store: Store, session: str) -> str:
@@ -114,11 +111,6 @@ def _head(store: Store, session: str) -> str:
     if head is None:
         raise SessgitError(f"{session} has no branch")
     return head
-
-
-def _is_shared(store: Store, commit: str, origin: Origin, number: int) -> bool:
-    path = layout.turn(number)
-    return store.repo.entry(store.tree(commit), path) == store.repo.entry(store.tree(origin.commit), path)
 
 
 def _collect(store: Store, session: str, tip: str, pieces: _Pieces, *, is_head: bool) -> None:
