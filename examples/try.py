@@ -87,16 +87,14 @@ def main() -> None:
         place.show("install")
         talk = Conversation(SESSION, place.project, place.transcript(SESSION))
         place.hold(talk, PARSER)
-        place.show("log", SESSION[:8])
-
-        made = json.loads(place.sessgit("fork", SESSION[:8], "--at", "2", "--name", "tokens as a trie", "--json"))
-        fork = made["sessgit.fork/v1"]
-        print(f"\n$ sessgit fork {SESSION[:8]} --at 2 --name 'tokens as a trie'")
-        print(f"{fork['id'][:8]}: in the client it goes on with\n  {fork['resume']}")
-        last = json.loads(Path(fork["transcript"]).read_text().splitlines()[-1])["leafUuid"]
-        other = Conversation(fork["id"], place.project, Path(fork["transcript"]), parent=last, clock=talk.clock)
+        place.show("fork", SESSION[:8], "--at", "2", "--name", "tokens as a trie")
+        (fork,) = [found for found in json.loads(place.sessgit("ls", "--json"))["sessgit.ls/v1"] if found["parent"]]
+        transcript = place.transcript(fork["id"])
+        last = json.loads(transcript.read_text().splitlines()[-1])["leafUuid"]
+        other = Conversation(fork["id"], place.project, transcript, parent=last, clock=talk.clock)
         place.hold(other, OTHER_WAY)
 
+        place.show("log", SESSION[:8])
         place.show("ls")
         place.show("diff", SESSION[:8], fork["id"][:8])
         print("\n$ git -C STORE log --graph --all --oneline")
