@@ -23,4 +23,4 @@ def test_the_first_screen_is_real() -> None:
     shown = plain(done.stdout)
     missing = [line for line in plain("\n".join(screen)) if line not in shown and not line.startswith("$ git")]
     assert missing == []
-    assert len(screen) > 30
+    assert len(screen) > 25
