@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +57,14 @@ class Row:
     commits: tuple[str, ...]
     prompt: str
     time: int
-    message: Message
+    text: str
+    """The message of the turn's last commit."""
     compacted: bool = False
+
+    @property
+    def message(self) -> Message:
+        """The same, parsed; most turns of a long conversation are never asked for theirs."""
+        return _parsed(self.text)
 
     @property
     def commit(self) -> str:
@@ -348,7 +355,10 @@ def _branch(name: str, tip: str, state: bytes) -> Branch:
 
 def _row(fields: tuple[str, int, str, str, int, str, int]) -> Row:
     branch, turn, commits, prompt, time, message, compacted = fields
-    return Row(branch, turn, tuple(commits.split()), prompt, time, messages.loads(message), bool(compacted))
+    return Row(branch, turn, tuple(commits.split()), prompt, time, message, bool(compacted))
+
+
+_parsed = lru_cache(maxsize=1024)(messages.loads)
 
 
 def _gist(read: str, changed: str, tokens: str) -> Gist:
