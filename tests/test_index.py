@@ -199,3 +199,23 @@ def test_an_index_that_lost_its_turns_does_not_keep_one_from_recording(
 def test_it_is_readable_by_its_owner_alone(store: Store, index: Index) -> None:
     assert store.beside.index.stat().st_mode & 0o777 == 0o600
     assert layout.Beside(store.path).index == store.beside.index
+
+
+def test_what_is_missing_for_a_while_comes_back_by_itself(store: Store, index: Index, keep: Keep) -> None:
+    keep(Talk().turns("one", "two"))
+    keep(Talk(OTHER).turns("else"))
+    gone = index.turns(SESSION)[0].commit
+    path = store.path / "objects" / gone[:2] / gone[2:]
+    away = store.path.parent / "away"
+    path.rename(away)
+    index.close()
+    (store.path / "index.sqlite3").unlink()
+    damaged = Index(store.path, lambda: Store(store.path))
+    damaged.sync()
+    assert SESSION in damaged.damaged
+    assert damaged.branch(SESSION) is None
+    assert [row.title for row in damaged.turns(OTHER)] == ["else"]
+    away.rename(path)
+    damaged.sync()
+    assert [row.title for row in damaged.turns(SESSION)] == ["one", "two"]
+    damaged.close()

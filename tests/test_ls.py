@@ -74,7 +74,7 @@ def test_a_subfolder_and_a_worktree_are_the_same_project(sessgit: Shell, monkeyp
 
 def test_a_project_without_conversations(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert sessgit.out("ls") == "No conversation here, 3 in other projects: sessgit ls --all\n"
+    assert sessgit.out("ls") == "No conversation here, 3 in other projects or headless: sessgit ls --all\n"
     assert sessgit.json("ls") == []
 
 

@@ -149,3 +149,18 @@ def test_resume_where_the_folder_is_gone(sessgit: Shell, monkeypatch: pytest.Mon
         "Error: the project's folder cannot be entered: /nowhere: No such file or directory.\n"
         "Hint: The client finds a conversation only from the folder in which it was held.\n",
     )
+
+
+def test_the_last_lines_of_a_killed_client_are_recorded_once_it_has_been_quiet(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one")
+    path = sessgit.recorded(talk)
+    path = sessgit.keep(talk.turns("two").title("A late title"))
+    sessgit.out("log", "5e55")
+    assert sessgit.json("restore", "5e55", "--verify")["missing"] >= len(talk.lines[-1])
+
+    os.utime(path, (path.stat().st_mtime - 120,) * 2)
+    assert sessgit.json("restore", "5e55", "--verify")["missing"] == 0
+    data = path.read_bytes()
+    path.unlink()
+    sessgit.out("restore", "5e55")
+    assert path.read_bytes() == data

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from sessgit.errors import UsageError
+from sessgit.errors import SessgitError
 from sessgit.model.config import Config, Price, RecordConfig
 
 for _value in (Config, Price, RecordConfig):
@@ -16,12 +16,13 @@ _CONFIG = TypeAdapter(Config)
 
 
 def config(document: dict[str, Any], where: str) -> Config:
-    """The settings that a document says; raises UsageError that names the first key that is wrong."""
+    """The settings that a document says; raises SessgitError that names the first key that is wrong."""
     try:
         return _CONFIG.validate_python(document)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise UsageError(
-            f"{where}: {key}: {first['msg']}", "sessgit config shows the keys and their values."
+        what = "no such setting" if first["type"] == "unexpected_keyword_argument" else first["msg"].lower()
+        raise SessgitError(
+            f"{where}: {key}: {what}", "Correct the file, or delete it: all settings have defaults."
         ) from error

@@ -22,6 +22,10 @@ WAIT = 1.0
 """Seconds that a command waits for a recorder that is at work on the session already."""
 
 
+QUIET = 60.0
+"""Seconds after which a transcript that no living client holds is taken as finished."""
+
+
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
     """Whether the store is level with the transcript; if not, why, in words for a person."""
@@ -30,31 +34,48 @@ class CaughtUp:
     why: str = ""
 
 
-def is_level(beside: layout.Beside, session: str, path: Path) -> bool:
-    """Whether the cursor says that the file, as long as it is now, is recorded; a file that is gone is."""
+def is_level(beside: layout.Beside, session: str, path: Path, *, final: bool = False) -> bool:
+    """Whether the cursor says that the file, as long as it is now, is recorded; a file that is gone is.
+
+    With `final` the lines behind its last turn count too, which are recorded once the client has let go of it.
+    """
     try:
         size = path.stat().st_size
     except OSError:
         return True
     known = cursors.load(beside, session)
-    return known is not None and known.path == str(path) and known.offset == size
+    if known is None or known.path != str(path) or known.offset != size:
+        return False
+    return not final or known.final or not known.pending
 
 
 def catch_up(
-    open_store: Callable[[], Store], index: Index, state: Session, config: Path, rules: RecordConfig
+    open_store: Callable[[], Store], index: Index, state: Session, config: Path, rules: RecordConfig, now: float
 ) -> CaughtUp:
     """Brings the session level with its transcript; loads no git library where it is level already.
 
     Only a file that lies where the client's transcripts lie is read, whatever the state says.
     """
     path = home.transcript_place(config, state.transcript, state.agent_id, "")
-    if path is None or is_level(layout.Beside(index.path), state.id, path) or not home.is_transcript(config, path):
+    if path is None:
         return CaughtUp(True)
-    return record_file(open_store, index, path, config, rules)
+    final = _let_go(config, path, state.agent_id, now)
+    if is_level(layout.Beside(index.path), state.id, path, final=final) or not home.is_transcript(config, path):
+        return CaughtUp(True)
+    return record_file(open_store, index, path, config, rules, final=final)
+
+
+def _let_go(config: Path, path: Path, agent_id: str, now: float) -> bool:
+    """Whether nobody seems to write the file any more, though no event said so: a killed client sends none."""
+    try:
+        quiet = now - path.stat().st_mtime > QUIET
+    except OSError:
+        return False
+    return quiet and all(client.agent_id != agent_id for client in home.live_clients(config))
 
 
 def record_file(
-    open_store: Callable[[], Store], index: Index, path: Path, config: Path, rules: RecordConfig
+    open_store: Callable[[], Store], index: Index, path: Path, config: Path, rules: RecordConfig, *, final: bool = False
 ) -> CaughtUp:
     """Records one transcript, waiting a little for its lock."""
     from sessgit.errors import SessgitError
@@ -62,7 +83,7 @@ def record_file(
     from sessgit.ops.recording.source import Rules, Source
     from sessgit.store import locks
 
-    source = Source(path, path.stem, config)
+    source = Source(path, path.stem, config, final=final)
     try:
         store = open_store()
         with locks.session(store.beside, source.session, WAIT) as held:

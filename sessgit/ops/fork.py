@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from sessgit.ops.recording.commits import counts
 from sessgit.ops.restore import turn_lines
 from sessgit.store import layout
 from sessgit.store.store import Store
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,9 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
 
 def resume_command(state: Session, cwd: str) -> str:
     """The command that continues the session in the client, quoted for a shell, with `cd` where it needs one."""
-    command = f"claude --resume {shlex.quote(state.agent_id)}"
+    # By the name of its file, where the id is no uuid: then the client would not know it.
+    named = state.agent_id if _UUID.fullmatch(state.agent_id) else state.transcript or state.agent_id
+    command = f"claude --resume {shlex.quote(named)}"
     if state.project and state.project != cwd:
         return f"cd {shlex.quote(state.project)} && {command}"
     return command

@@ -80,6 +80,8 @@ def run(
                 result = record(store, index, source, Rules(rules.granularity, rules.redact))
             seen.add(result.session)
             turns += len(result.turns)
+        except StoreError:
+            raise  # it is not the file's fault, and the next one would fare no better
         except SessgitError as error:
             errors.append(Failure(file.path, str(error)))
         done += file.size
@@ -129,9 +131,19 @@ def _examined(paths: Iterable[Path], errors: list[Failure]) -> Iterator[_File]:
             with opened(path) as source:
                 size = source.size
             root = family.first_prompt(path)
+            if not root and not _has_lines(path):
+                errors.append(Failure(path, "it holds no line of a transcript"))
+                continue
             yield _File(path, _agent_id(path), size, root)
         except SessgitError as error:
             errors.append(Failure(path, str(error)))
+
+
+def _has_lines(path: Path) -> bool:
+    """Whether the file begins with anything that a client could have written."""
+    with opened(path) as source:
+        first = source.file.read(_FIRST_LINES).split(b"\n")
+    return any(data is not None and isinstance(data.get("type"), str) for data in map(parse, first))
 
 
 def _agent_id(path: Path) -> str:

@@ -117,8 +117,8 @@ def _branch_name(index: Index, text: str, where: Whereabouts) -> tuple[str, int 
     if named:
         return _only(text, (row[0] for row in named), index), None
     titled = [name for name, _, _, title, _ in heads if title == text]
-    if len(titled) == 1:
-        return titled[0], None
+    if titled:
+        return _only(text, titled, index), None
     if len(text) >= SHORTEST_PREFIX:
         session, _, left = text.partition(".")
         for group in (heads, rows):

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from sessgit.agents.claude import home, transcript
 from sessgit.agents.claude.reader import opened
-from sessgit.errors import ConflictError, DamageError, SessgitError
+from sessgit.errors import ConflictError, DamageError, SessgitError, StoreError
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Origin, Session
 from sessgit.ops.recording import family
+from sessgit.store import cursor as cursors
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 
@@ -95,7 +96,9 @@ def rebuild(store: Store, session: str) -> Restored:
         _put_prefix(store, state, state.origin, first, pieces)
     for branch, tip in sorted(tips.items(), key=lambda item: layout.is_rewound(item[0])):
         _collect(store, session, tip, pieces, is_head=branch == session)
-    data, missing = _laid_out(pieces)
+    data, missing, end = _laid_out(pieces)
+    known = cursors.load(store.beside, session)
+    missing += max(0, known.offset - end) if known else 0
     return Restored(data, pieces.redacted, missing, pieces.checked, pieces.rewritten)
 
 
@@ -195,8 +198,8 @@ def _put_prefix(store: Store, state: Session, origin: Origin, first: str, pieces
     pieces.put(Extent(0, origin.prefix), data)
 
 
-def _laid_out(pieces: _Pieces) -> tuple[bytes, int]:
-    """The pieces in order, and how many bytes between them are missing; what overlaps stands once."""
+def _laid_out(pieces: _Pieces) -> tuple[bytes, int, int]:
+    """The pieces in order, how many bytes between them are missing, and where they end; overlaps stand once."""
     out: list[bytes] = []
     position = missing = 0
     for offset, (data, length) in sorted(pieces.by_offset.items()):
@@ -205,7 +208,7 @@ def _laid_out(pieces: _Pieces) -> tuple[bytes, int]:
         missing += offset - position
         out.append(data)
         position = offset + length
-    return b"".join(out), missing
+    return b"".join(out), missing, position
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +224,10 @@ class Verified:
 def verify(store: Store, session: str) -> Verified:
     """Rebuilds the session's file; raises DamageError where a hash is not the one that was recorded."""
     state = store.state(_head(store, session))
-    restored = rebuild(store, session)
+    try:
+        restored = rebuild(store, session)
+    except StoreError as error:
+        raise DamageError(f"{session} is damaged: {error}", error.hint) from error
     path = Path(state.transcript)
     if not state.transcript or not path.exists():
         return Verified(restored, state.turns, None, None)

@@ -33,7 +33,12 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
     and its own recorder has left.
     """
     beside = Beside(store_path)
-    config = settings.load(beside)
+    try:
+        config = settings.load(beside)
+    except SessgitError as error:
+        # A mistake in the settings costs the settings and not the recording.
+        log.write(beside.log, time.time(), f"the settings are passed over: {error}")
+        config = Config()
     store = Store(store_path, fsync=config.record.fsync)
     index = Index(store_path, lambda: store)
     drain = _Drain(store, index, config, config_folder, env)

@@ -40,6 +40,7 @@ class Cursor:
     uuids: list[str] = field(default_factory=list)
     pending: list[Extent] = field(default_factory=list)
     stuck: int = 0
+    final: bool = False
     agents: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 

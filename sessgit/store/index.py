@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sessgit.errors import DamageError, StoreError
+from sessgit.errors import DamageError, SessgitError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
@@ -97,6 +97,8 @@ class Index:
 
     def __init__(self, path: Path, open_store: Callable[[], Store]) -> None:
         self.path = path
+        self.damaged: dict[str, SessgitError] = {}
+        """The branches that could not be read when they were last looked at, and why."""
         self._open_store = open_store
         self._db = _open(layout.Beside(path).index)
 
@@ -131,9 +133,12 @@ class Index:
                 store = self._open_store() if changed else None
                 for branch in changed:
                     assert store is not None
-                    # What is damaged is passed over and asked for again: all others are as usable as before.
-                    with suppress(StoreError):
+                    # What is damaged, or none of ours, is kept out and asked for again: all others stay usable.
+                    try:
                         self._update(store, branch, wanted[branch])
+                    except (DamageError, StoreError) as damage:
+                        self._drop(branch)
+                        self.damaged[branch] = damage
         except sqlite3.Error as error:
             self._renew(error)
             self.sync(session)
@@ -143,18 +148,13 @@ class Index:
         self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
 
     def _update(self, store: Store, branch: str, tip: str) -> None:
-        try:
-            state = store.state(tip)
-        except DamageError:
-            # A branch that is none of ours.
-            self._db.execute("INSERT OR REPLACE INTO branches VALUES (?,?,'','','','','','','')", (branch, tip))
-            return
+        state = store.state(tip)
+        new, found = self._new_rows(store, branch, tip)
         values = (
             branch, tip, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
             state.updated, sessions.dumps(state),
         )  # fmt: skip
         self._db.execute("INSERT OR REPLACE INTO branches VALUES (?,?,?,?,?,?,?,?,?)", values)
-        new, found = self._new_rows(store, branch, tip)
         last = found[1] if found else 0
         if found and found[0] == branch:
             self._db.execute("DELETE FROM turns WHERE branch = ? AND turn > ?", (branch, last))
@@ -197,12 +197,12 @@ class Index:
 
     def branches(self, session: str | None = None) -> list[Branch]:
         """All branches, or those of one session, the sessions' heads before what rewinds left."""
-        where, arguments = ("WHERE session = ?", [session]) if session else ("WHERE session != ''", [])
+        where, arguments = ("WHERE session = ?", [session]) if session else ("", [])
         query = f"SELECT name, tip, state FROM branches {where} ORDER BY name"
         return [_branch(*row) for row in self._ask(query, arguments)]
 
     def branch(self, name: str) -> Branch | None:
-        rows = self._ask("SELECT name, tip, state FROM branches WHERE name = ? AND session != ''", (name,))
+        rows = self._ask("SELECT name, tip, state FROM branches WHERE name = ?", (name,))
         return _branch(*rows[0]) if rows else None
 
     def branches_named(self, names: Sequence[str]) -> list[Branch]:
@@ -224,7 +224,7 @@ class Index:
 
     def names(self) -> list[tuple[str, str, str, str, str]]:
         """Of each branch its name, the agent's id, the authored name, the title and the project."""
-        return self._ask("SELECT name, agent_id, authored_name, title, project FROM branches WHERE session != ''")
+        return self._ask("SELECT name, agent_id, authored_name, title, project FROM branches")
 
     def turns(self, branch: str, first: int = 1, last: int | None = None) -> list[Row]:
         """The turns of a branch from the first to the last."""
@@ -278,7 +278,7 @@ class Index:
 
     def counts(self) -> tuple[int, int]:
         """The number of sessions and of turns, each turn counted once."""
-        ((sessions_,),) = self._ask("SELECT count(DISTINCT session) FROM branches WHERE session != ''")
+        ((sessions_,),) = self._ask("SELECT count(DISTINCT session) FROM branches")
         ((turns,),) = self._ask("SELECT count(DISTINCT prompt) FROM turns")
         return int(sessions_), int(turns)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sessgit.errors import StoreError, UsageError
+from sessgit.errors import SessgitError, StoreError, UsageError
 from sessgit.model.config import Config
 from sessgit.store.layout import Beside
 from sessgit.store.store import write_private
 
 
 def load(beside: Beside) -> Config:
-    """The settings, or the defaults where there is no file; raises UsageError where the file says nonsense."""
+    """The settings, or the defaults where there is no file; raises SessgitError where the file says nonsense."""
     document = read(beside)
     if not document:
         return Config()
@@ -35,7 +35,9 @@ def read(beside: Beside) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        raise UsageError(f"{beside.config} is not TOML: {error}") from error
+        raise SessgitError(
+            f"{beside.config} is not TOML: {error}", "Correct the file, or delete it: all settings have defaults."
+        ) from error
 
 
 def change(beside: Beside, key: str, value: object | None) -> None:
@@ -54,7 +56,10 @@ def change(beside: Beside, key: str, value: object | None) -> None:
         table.pop(last, None)
     else:
         table[last] = value
-    schema.config(document.unwrap(), str(beside.config))
+    try:
+        schema.config(document.unwrap(), str(beside.config))
+    except SessgitError as error:
+        raise UsageError(str(error), "Nothing was changed: sessgit config shows keys and values.") from error
     write_private(beside.config, tomlkit.dumps(document).encode())
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.errors import DamageError, NewerStoreError, NotFoundError, StoreError
+from sessgit.errors import ConflictError, DamageError, NewerStoreError, NotFoundError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model import texts
@@ -36,11 +36,16 @@ class TurnLines:
 
 
 def create(path: Path) -> None:
-    """Makes an empty store at `path`, readable by its owner alone; one that is there is made complete."""
+    """Makes an empty store at `path`, readable by its owner alone; one that is there is made complete.
+
+    Somebody's own repository, or the work tree of one, is refused.
+    """
     import secrets
 
     from sessgit.store import backend
 
+    if (path / ".git").exists() or ((path / "HEAD").exists() and not _is_ours(path)):
+        raise ConflictError(f"{path} is a repository that is no store", "Name another folder in SESSGIT_STORE.")
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
@@ -54,6 +59,13 @@ def create(path: Path) -> None:
             write_private(beside.key, secrets.token_bytes(32))
     except OSError as error:
         raise StoreError(f"cannot create a store at {path}: {error}") from error
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return "HEAD-stays-unborn" in (path / "HEAD").read_text("utf-8", "replace")
+    except OSError:
+        return False
 
 
 def exists(path: Path) -> bool:

@@ -136,7 +136,8 @@ def _program(
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        if stream is not None:  # a caller may have closed it
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
         complete.answer(typer.main.get_command(app))
         sys.exit(0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.model.address import Address, parse
 from sessgit.ops import catchup, resolve
 from sessgit.ops.resolve import Target
-from sessgit.store.layout import Beside
 from sessgit.ui import render
 from sessgit.ui.context import Context
 
@@ -65,10 +65,9 @@ def _transcript(here: Context, address: Address) -> Path | None:
 
 
 def _catch_up(here: Context, found: Target) -> None:
-    path = Path(found.state.transcript) if found.state.transcript else None
-    if path is None or catchup.is_level(Beside(here.store_path), found.session, path):
-        return
-    caught = catchup.catch_up(lambda: here.store, here.index, found.state, here.config, here.settings.record)
+    caught = catchup.catch_up(
+        lambda: here.store, here.index, found.state, here.config, here.settings.record, time.time()
+    )
     if not caught.level:
         render.tell(f"{found.branch.name[:8]}: {caught.why}")
     here.index.sync(found.session)

@@ -58,9 +58,9 @@ def transcripts(config: Path) -> Iterator[Path]:
 
 
 def transcripts_in(folder: Path) -> Iterator[Path]:
-    """The sessions' transcripts that lie in one folder."""
+    """The sessions' transcripts that lie in one folder; 2.0 leaves many that are empty, which are none."""
     for path in sorted(folder.glob("*.jsonl")):
-        if not path.name.startswith("agent-") and path.is_file() and not path.is_symlink():
+        if not path.name.startswith("agent-") and path.is_file() and not path.is_symlink() and path.stat().st_size:
             yield path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -39,7 +40,8 @@ def opened(path: Path) -> Iterator[Opened]:
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no file {path}") from error
     except OSError as error:
-        raise SessgitError(f"cannot read {path}: {error.strerror or error}") from error
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or error
+        raise SessgitError(f"cannot read {path}: {reason}") from error
     with os.fdopen(handle, "rb", buffering=0) as file:
         yield Opened(file, info.st_ino, info.st_size, info.st_mtime)
 

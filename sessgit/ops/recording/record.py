@@ -345,6 +345,7 @@ class _Pass:
             uuids=cutter.uuids(),
             pending=messages.join(line.extent for line in cutter.pending),
             stuck=cutter.stuck,
+            final=self.source.final,
             agents=self.agents.done,
             facts=asdict(self.facts),
         )

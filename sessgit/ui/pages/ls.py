@@ -89,5 +89,5 @@ def _footer(listing: Listing, shown: int) -> str:
     if shown < len(listing.entries):
         return f"{whole}, the ones written last."
     if not shown:
-        return f"No conversation here, {listing.total} in other projects: sessgit ls --all"
+        return f"No conversation here, {listing.total} in other projects or headless: sessgit ls --all"
     return f"{whole} here. All projects: sessgit ls --all"
