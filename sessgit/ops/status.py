@@ -68,6 +68,8 @@ def recording(store: Path, config: Path) -> Recording:
         return Recording(False, "the client's settings disable all hooks (disableAllHooks)")
     if found.entries and str(hook) not in found.stubs:
         return Recording(False, f"the hooks record into another store: {Path(others[0]).parent}")
+    if not Beside(store).spool.is_dir():
+        return Recording(False, f"{Beside(store).spool} is missing, so events are dropped: sessgit install")
     if not hook.is_file():
         return Recording(False, f"{hook} is missing: sessgit install")
     python = stub.interpreter(store)

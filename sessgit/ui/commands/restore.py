@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    address: options.Address,
+    address: options.Address = "",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Write nothing; check what is stored.")] = False,
     as_json: options.Json = False,
