@@ -61,8 +61,11 @@ def test_rows(index: Index, store: Store, rich: Talk) -> None:
     assert {row.branch for row in index.with_prompt(rich.prompts[0])} == {
         f"{session}{end}" for session in (SESSION, OTHER) for end in ("", ".r-a0000002")
     }
-    assert index.commit_of(SESSION, rich.prompts[2]) == branches(store)[f"{SESSION}.r-a0000002"]
-    assert index.commit_of(SESSION, "none") is None
+    left = f"{SESSION}.r-a0000002"
+    held = {row.branch: row.commit for row in index.with_prompt(rich.prompts[2])}
+    assert held[left] == branches(store)[left]
+    assert SESSION not in held
+    assert index.with_prompt("none") == []
     assert index.holding(rows[1].commit) == (SESSION, 2)
     assert index.holding("0" * 40) is None
     assert index.counts() == (2, 6)

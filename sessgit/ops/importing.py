@@ -11,7 +11,6 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import SessgitError, StoreError
-from sessgit.model import ids
 from sessgit.model.config import RecordConfig
 from sessgit.ops.recording import family
 from sessgit.ops.recording.family import Outline
@@ -105,12 +104,6 @@ def _pack(store: Store) -> str:
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""
-
-
-def older(config: Path, known: Iterable[str]) -> int:
-    """How many of the client's transcripts belong to no session in `known`."""
-    recorded = set(known)
-    return sum(ids.session_id(path.stem) not in recorded for path in home.transcripts(config))
 
 
 def _found(paths: Sequence[Path], config: Path) -> Iterator[Path]:

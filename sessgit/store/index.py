@@ -257,10 +257,6 @@ class Index:
         whole = (other.title for other in self.with_prompt(row.prompt) if other.message.get("Event") != "fork")
         return next(whole, row.title)
 
-    def commit_of(self, session: str, prompt: str) -> str | None:
-        """The last commit of the turn with this prompt in one session, on whatever branch."""
-        return next((r.commit for r in self.with_prompt(prompt) if layout.session_of(r.branch) == session), None)
-
     def gists(self, commits: Sequence[str]) -> dict[str, Gist]:
         """What is remembered of the turns that end with these commits; a commit's content never changes."""
         query = "SELECT files_read, files_changed, tokens FROM gists WHERE commit_id = ?"

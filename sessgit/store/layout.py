@@ -47,11 +47,6 @@ def turn(number: int) -> str:
     return f"{TURNS}/{number // FAN_OUT:04d}/{number:06d}"
 
 
-def turn_numbers(groups: dict[str, list[str]]) -> list[int]:
-    """The turn numbers among the entries of the folders under `turns/`, rising."""
-    return sorted(int(name) for names in groups.values() for name in names if name.isdigit())
-
-
 class Beside:
     """The paths beside the repository's own files; none of them is ever pushed."""
 

@@ -21,8 +21,6 @@ from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import canonical, jsonscan
 from sessgit.model.message import Extent
 
-WRITER_VERSION = 1
-
 _LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob", "api-request-shape", "cost-state")
 """Housekeeping of the client that it writes anew, or that tells of prompts which are not in the fork."""
 
