@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessgit.model import canonical, prices
 from sessgit.model.config import Price
+from sessgit.model.content import Piece
 from sessgit.model.session import Session
 from sessgit.model.turn import Gist, Tokens, Turn
 from sessgit.store.index import Branch, Index, Row
@@ -36,6 +37,13 @@ def read_turn(store: Store, tip: str, row: Row) -> TurnView:
 
     stored = store.lines(tip, row.turn)
     return TurnView(row, cells.describe(transcript.parsed(stored.body)))
+
+
+def read_pieces(store: Store, tip: str, row: Row) -> list[Piece]:
+    """What was said and done in the turn, in order; the prompt first."""
+    from sessgit.agents.claude import content, transcript
+
+    return content.pieces(transcript.parsed(store.lines(tip, row.turn).body))
 
 
 def gists(store: Store, index: Index, branch: Branch, rows: Sequence[Row]) -> list[Gist]:

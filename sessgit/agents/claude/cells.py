@@ -42,7 +42,7 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
         name, path = line.type or "line", ""
         for block in blocks(line):
             if block.get("type") == "tool_use":
-                name, path = calls[_text(block, "id")] = _call(block)
+                name, path = calls[_text(block, "id")] = called(block)
             elif block.get("type") == "tool_result":
                 name, path = calls.get(_text(block, "tool_use_id"), (name, path))
         out.append((name, path))
@@ -106,8 +106,8 @@ class _Reader:
                 self._result(number, block)
 
     def _answer(self, number: int, line: Line) -> None:
-        message = _message(line)
-        key = _text(message, "id") or line.uuid or str(number)
+        message = message_of(line)
+        key = message_key(line, number)
         found = self.messages.get(key)
         if found is None:
             cell = ids.cell_id(self.key, key)
@@ -124,7 +124,7 @@ class _Reader:
         key = _text(block, "id")
         if key in self.calls:
             return
-        name, path = _call(block)
+        name, path = called(block)
         call = self.calls[key] = _Call(ids.cell_id(self.key, key), name, message.id, [number])
         self.order.append(call)
         if path and name in _CHANGING_TOOLS:
@@ -174,7 +174,7 @@ def _cell(unit: _Message | _Call) -> Cell:
     return Cell(unit.id, "tool", unit.name, tuple(unit.lines), (unit.message,), unit.ok)
 
 
-def _call(block: dict[str, Any]) -> tuple[str, str]:
+def called(block: dict[str, Any]) -> tuple[str, str]:
     """The tool's name and the file that the call is about, or ``""``."""
     arguments = block.get("input")
     paths = (_text(arguments, key) for key in _READING) if isinstance(arguments, dict) else iter(())
@@ -187,7 +187,7 @@ def _last_answer(body: Sequence[Line]) -> str:
     for line in reversed(body):
         if line.type != "assistant" or line.data is None or line.data.get("isSidechain"):
             continue
-        key, text = _text(_message(line), "id") or line.uuid, said(line)
+        key, text = _text(message_of(line), "id") or line.uuid, said(line)
         if last is None and text:
             last = key
         if key == last and text:
@@ -199,7 +199,13 @@ def _interrupted(body: Sequence[Line]) -> bool:
     return any(said(line).startswith("[Request interrupted") for line in body[-2:] if line.type == "user")
 
 
-def _message(line: Line) -> dict[str, Any]:
+def message_key(line: Line, number: int) -> str:
+    """What the lines of one message of the model have in common; `number` is the line's in its turn, from 1."""
+    return _text(message_of(line), "id") or line.uuid or str(number)
+
+
+def message_of(line: Line) -> dict[str, Any]:
+    """The line's message, or an empty one."""
     message = line.data.get("message") if line.data else None
     return message if isinstance(message, dict) else {}
 

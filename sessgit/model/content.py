@@ -1,0 +1,70 @@
+"""What was said and done in a turn, piece by piece, in the order in which it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sessgit.model.turn import Cell
+
+Speaker = Literal["person", "model", "client"]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Something that was said.
+
+    `by` is the person (the prompt, and what was queued meanwhile), the model (its answers, and its `thinking`), or
+    the client (notices that it put into the conversation). `ordinal` is that of the model's cell in the turn,
+    from 1, and 0 where no cell said it; `time` is RFC 3339 or empty; `line` the number of the line in the turn's
+    body, from 1. Images are counted, not shown.
+    """
+
+    by: Speaker
+    text: str
+    time: str = ""
+    thinking: bool = False
+    ordinal: int = 0
+    line: int = 0
+    images: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a call did to a file: the lines of a unified diff without its two headings."""
+
+    path: str
+    diff: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call with what came of it.
+
+    `ordinal` is that of the cell in the turn, from 1. `output` is what the tool said to the model, `result` what the
+    client noted beside it (an object, a text, or None); `exit_code` is that of a command where it is known. `time` and
+    `ended` are those of the call and of its result, RFC 3339 or empty. `line` is the line of the call in the turn's
+    body, from 1, `result_line` that of its result or 0.
+    """
+
+    cell: Cell
+    ordinal: int
+    input: Mapping[str, Any]
+    output: str = ""
+    result: Any = None
+    file: str = ""
+    changes: tuple[Change, ...] = field(default_factory=tuple)
+    exit_code: int | None = None
+    time: str = ""
+    ended: str = ""
+    line: int = 0
+    result_line: int = 0
+    images: int = 0
+
+    @property
+    def tool(self) -> str:
+        return self.cell.operation
+
+
+Piece = Words | Call
