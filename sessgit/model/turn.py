@@ -122,17 +122,39 @@ class Turn:
 
     @property
     def gist(self) -> Gist:
-        return Gist(self.files_read, self.files_changed, self.tokens)
+        return Gist(self.files_read, self.files_changed, self.tokens, self.calls, self.tools)
 
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """What of a turn is asked for most, many turns at a time: the files it is about, and its tokens by model."""
+    """What of a turn is asked for most, many turns at a time: the files it is about, its tokens and the model's calls
+    by model, its tool calls by name."""
 
     files_read: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
     tokens: Mapping[str, Tokens] = field(default_factory=dict)
+    calls: Mapping[str, int] = field(default_factory=dict)
+    tools: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def files(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.files_read, *self.files_changed)))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "files_read": self.files_read,
+            "files_changed": self.files_changed,
+            "tokens": {model: tokens.as_json() for model, tokens in self.tokens.items()},
+            "calls": dict(self.calls),
+            "tools": dict(self.tools),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Gist:
+        return cls(
+            tuple(value["files_read"]),
+            tuple(value["files_changed"]),
+            {model: Tokens.from_json(tokens) for model, tokens in value["tokens"].items()},
+            value["calls"],
+            value["tools"],
+        )

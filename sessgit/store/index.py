@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessgit.errors import DamageError, SessgitError, StoreError
 from sessgit.model import message as messages
@@ -21,28 +22,59 @@ from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Gist, Tokens
-from sessgit.store import layout, refs
+from sessgit.store import derived, layout, refs
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
-_VERSION = 3
-_SCHEMA = """
-CREATE TABLE branches(
-    name TEXT PRIMARY KEY, tip TEXT NOT NULL, session TEXT NOT NULL, agent_id TEXT NOT NULL, project TEXT NOT NULL,
-    title TEXT NOT NULL, authored_name TEXT NOT NULL, updated TEXT NOT NULL, state BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX branches_project ON branches(project, updated);
-CREATE TABLE turns(
-    branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL, time INTEGER NOT NULL,
-    message TEXT NOT NULL, compacted INTEGER NOT NULL, PRIMARY KEY(branch, turn)
-) WITHOUT ROWID;
-CREATE INDEX turns_prompt ON turns(prompt);
-CREATE TABLE gists(
-    commit_id TEXT PRIMARY KEY, files_read TEXT NOT NULL, files_changed TEXT NOT NULL, tokens TEXT NOT NULL
-) WITHOUT ROWID;
-"""
+_SCHEMA = derived.Schema(
+    4,
+    ("branches", "turns", "gists", "touched"),
+    (
+        """CREATE TABLE branches(
+            name TEXT PRIMARY KEY, tip TEXT NOT NULL, archived INTEGER NOT NULL, session TEXT NOT NULL,
+            agent_id TEXT NOT NULL, project TEXT NOT NULL, title TEXT NOT NULL, authored_name TEXT NOT NULL,
+            created TEXT NOT NULL, updated TEXT NOT NULL, turns INTEGER NOT NULL, headless INTEGER NOT NULL,
+            status TEXT NOT NULL, stage TEXT NOT NULL, labels TEXT NOT NULL, parent TEXT NOT NULL, state BLOB NOT NULL
+        ) WITHOUT ROWID""",
+        """CREATE TABLE turns(
+            branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL,
+            time INTEGER NOT NULL, message TEXT NOT NULL, compacted INTEGER NOT NULL, bytes INTEGER NOT NULL,
+            PRIMARY KEY(branch, turn)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX turns_prompt ON turns(prompt)",
+        "CREATE INDEX turns_commit ON turns(substr(commits, -40))",
+        "CREATE TABLE gists(commit_id TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE touched(
+            path TEXT NOT NULL, commit_id TEXT NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY(path, commit_id)
+        ) WITHOUT ROWID""",
+    ),
+)
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
+_OUTLINE = (
+    "name, archived, agent_id, project, title, authored_name, created, updated, turns, headless, status, stage, labels,"
+    " parent"
+)
+
+
+class Outline(NamedTuple):
+    """What a list of many sessions is chosen and ordered by; times are RFC 3339 or empty, `labels` JSON."""
+
+    name: str
+    archived: bool
+    agent_id: str
+    project: str
+    title: str
+    authored_name: str
+    created: str
+    updated: str
+    turns: int
+    headless: bool
+    state: str
+    stage: str
+    labels: str
+    parent: str
+    """The session that this one left, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +122,7 @@ class Branch:
     name: str
     tip: str
     state: Session
+    archived: bool = False
 
 
 class Index:
@@ -100,7 +133,7 @@ class Index:
         self.damaged: dict[str, SessgitError] = {}
         """The branches that could not be read when they were last looked at, and why."""
         self._open_store = open_store
-        self._db = _open(layout.Beside(path).index)
+        self._db = derived.connect(layout.Beside(path).index, _SCHEMA)
 
     def close(self) -> None:
         self._db.close()
@@ -109,17 +142,12 @@ class Index:
 
     def sync(self, session: str | None = None) -> None:
         """Brings all branches level with their refs, or those of one session."""
-        prefix = layout.HEADS + (session or "")
-        wanted = {
-            name.removeprefix(layout.HEADS): tip
-            for name, tip in refs.read_all(self.path, prefix).items()
-            if session is None or layout.session_of(name.removeprefix(layout.HEADS)) == session
-        }
-        query, arguments = "SELECT name, tip FROM branches", ()
+        wanted = self._refs(session)
+        query, arguments = "SELECT name, tip, archived FROM branches", ()
         if session is not None:
             query, arguments = f"{query} WHERE session = ?", (session,)  # type: ignore[assignment]
         try:
-            known = dict(self._db.execute(query, arguments).fetchall())
+            known = {name: (tip, bool(archived)) for name, tip, archived in self._db.execute(query, arguments)}
         except sqlite3.Error as error:
             self._renew(error)
             known = {}
@@ -135,7 +163,7 @@ class Index:
                     assert store is not None
                     # What is damaged, or none of ours, is kept out and asked for again: all others stay usable.
                     try:
-                        self._update(store, branch, wanted[branch])
+                        self._update(store, branch, *wanted[branch])
                     except (DamageError, StoreError) as damage:
                         self._drop(branch)
                         self.damaged[branch] = damage
@@ -143,18 +171,30 @@ class Index:
             self._renew(error)
             self.sync(session)
 
+    def _refs(self, session: str | None) -> dict[str, tuple[str, bool]]:
+        """Each branch's tip and whether it is archived; one that is live as well counts as live."""
+        found: dict[str, tuple[str, bool]] = {}
+        for space, archived in ((layout.ARCHIVE, True), (layout.HEADS, False)):
+            for ref, tip in refs.read_all(self.path, space + (session or "")).items():
+                name = ref.removeprefix(space)
+                if session is None or layout.session_of(name) == session:
+                    found[name] = tip, archived
+        return found
+
     def _drop(self, branch: str) -> None:
         self._db.execute("DELETE FROM branches WHERE name = ?", (branch,))
         self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
 
-    def _update(self, store: Store, branch: str, tip: str) -> None:
+    def _update(self, store: Store, branch: str, tip: str, archived: bool) -> None:
         state = store.state(tip)
         new, found = self._new_rows(store, branch, tip)
         values = (
-            branch, tip, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
-            state.updated, sessions.dumps(state),
+            branch, tip, archived, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
+            state.created, state.updated, state.turns, state.headless, state.state, state.stage,
+            json.dumps(state.labels), layout.session_of(state.origin.session) if state.origin else "",
+            sessions.dumps(state),
         )  # fmt: skip
-        self._db.execute("INSERT OR REPLACE INTO branches VALUES (?,?,?,?,?,?,?,?,?)", values)
+        self._db.execute(f"INSERT OR REPLACE INTO branches VALUES ({','.join('?' * len(values))})", values)
         last = found[1] if found else 0
         if found and found[0] == branch:
             self._db.execute("DELETE FROM turns WHERE branch = ? AND turn > ?", (branch, last))
@@ -162,15 +202,16 @@ class Index:
             self._db.execute("DELETE FROM turns WHERE branch = ?", (branch,))
         if found and found[0] != branch:
             copy = (
-                "INSERT INTO turns SELECT ?, turn, commits, prompt, time, message, compacted FROM turns"
+                "INSERT INTO turns SELECT ?, turn, commits, prompt, time, message, compacted, bytes FROM turns"
                 " WHERE branch = ? AND turn <= ?"
             )
             self._db.execute(copy, (branch, found[0], last))
-        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?)", new)
+        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?)", new)
 
     def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[list[tuple[object, ...]], tuple[str, int] | None]:
         """The rows from the tip back to the first commit that is known, and the branch and turn of that one."""
         rows: dict[int, tuple[list[str], str, int, str]] = {}
+        size: Counter[int] = Counter()
         found: tuple[str, int] | None = None
         compacted: set[int] = set()
         last = 0
@@ -183,8 +224,9 @@ class Index:
             if turn not in rows and (found := self._holder(branch, prompt, commit.id)):
                 break
             last = turn
+            size[turn] += sum(extent.length for extent in message.extents)
             rows.setdefault(turn, ([], prompt, commit.time, commit.message))[0].insert(0, commit.id)
-        new = [(branch, n, " ".join(c), p, t, m, n in compacted) for n, (c, p, t, m) in sorted(rows.items())]
+        new = [(branch, n, " ".join(c), p, t, m, n in compacted, size[n]) for n, (c, p, t, m) in sorted(rows.items())]
         return list(new), found
 
     def _holder(self, branch: str, prompt: str, commit: str) -> tuple[str, int] | None:
@@ -198,12 +240,12 @@ class Index:
     def branches(self, session: str | None = None) -> list[Branch]:
         """All branches, or those of one session, the sessions' heads before what rewinds left."""
         where, arguments = ("WHERE session = ?", [session]) if session else ("", [])
-        query = f"SELECT name, tip, state FROM branches {where} ORDER BY name"
-        return [_branch(*row) for row in self._ask(query, arguments)]
+        query = f"SELECT name, tip, state, archived FROM branches {where} ORDER BY name"
+        return self._branches(query, arguments)
 
     def branch(self, name: str) -> Branch | None:
-        rows = self._ask("SELECT name, tip, state FROM branches WHERE name = ?", (name,))
-        return _branch(*rows[0]) if rows else None
+        found = self._branches("SELECT name, tip, state, archived FROM branches WHERE name = ?", (name,))
+        return found[0] if found else None
 
     def branches_named(self, names: Sequence[str]) -> list[Branch]:
         """The branches of these names that there are, by name."""
@@ -212,15 +254,19 @@ class Index:
 
     def forks_of(self, session: str) -> list[Branch]:
         """The sessions that left this one or one of its rewound branches, by name."""
-        query = "SELECT name, tip, state FROM branches WHERE instr(state, ?) AND name = session ORDER BY name"
-        found = (_branch(*row) for row in self._ask(query, (f'"session": "{session}',)))
-        return [b for b in found if b.state.origin and layout.session_of(b.state.origin.session) == session]
+        query = "SELECT name, tip, state, archived FROM branches WHERE parent = ? AND name = session ORDER BY name"
+        return self._branches(query, (session,))
 
     def holding(self, commit: str) -> tuple[str, int] | None:
         """The branch and the number of the turn that a commit belongs to, a session's head before others."""
         query = "SELECT branch, turn FROM turns WHERE instr(commits, ?) ORDER BY instr(branch, '.'), branch LIMIT 1"
         rows = self._ask(query, (commit,))
         return (str(rows[0][0]), int(rows[0][1])) if rows else None
+
+    def outlines(self) -> list[Outline]:
+        """The outline of every session, the one written last first; rewound branches are none."""
+        query = f"SELECT {_OUTLINE} FROM branches WHERE name = session ORDER BY updated DESC, name"
+        return [Outline._make(row) for row in self._ask(query)]
 
     def names(self) -> list[tuple[str, str, str, str, str]]:
         """Of each branch its name, the agent's id, the authored name, the title and the project."""
@@ -259,24 +305,60 @@ class Index:
 
     def gists(self, commits: Sequence[str]) -> dict[str, Gist]:
         """What is remembered of the turns that end with these commits; a commit's content never changes."""
-        query = "SELECT files_read, files_changed, tokens FROM gists WHERE commit_id = ?"
+        query = "SELECT told FROM gists WHERE commit_id = ?"
         found = ((commit, self._ask(query, (commit,))) for commit in commits)
-        return {commit: _gist(*rows[0]) for commit, rows in found if rows}
+        return {commit: Gist.from_json(json.loads(rows[0][0])) for commit, rows in found if rows}
 
     def remember(self, gists: Mapping[str, Gist]) -> None:
         """Keeps what turns hold, by their last commit, so that it need not be read from their lines again."""
-        rows = [
-            (commit, *map(json.dumps, (g.files_read, g.files_changed, {m: t.as_json() for m, t in g.tokens.items()})))
-            for commit, g in gists.items()
-        ]
+        told = [(commit, json.dumps(gist.as_json())) for commit, gist in gists.items()]
+        touched = [(path, c, path in gist.files_changed) for c, gist in gists.items() for path in gist.files]
         with suppress(sqlite3.Error), self._db:  # it is only asked for again
-            self._db.executemany("INSERT OR REPLACE INTO gists VALUES (?,?,?,?)", rows)
+            self._db.executemany("INSERT OR REPLACE INTO gists VALUES (?,?)", told)
+            self._db.executemany("INSERT OR REPLACE INTO touched VALUES (?,?,?)", touched)
+
+    def without_gist(self, branch: str | None = None) -> list[Row]:
+        """The turns of which nothing is remembered, of one branch or of all; a shared one stands once."""
+        query = (
+            f"SELECT {_COLUMNS} FROM turns WHERE (? IS NULL OR branch = ?) AND substr(commits, -40) NOT IN"
+            " (SELECT commit_id FROM gists) GROUP BY substr(commits, -40) ORDER BY branch, turn"
+        )
+        return [_row(row) for row in self._ask(query, (branch, branch))]
+
+    def touching(self, path: str) -> dict[str, bool]:
+        """The last commits of the turns that read or changed a file, or one below a folder, and whether they changed
+        it. `path` may be a pattern of SQLite's GLOB. Of turns in `without_gist` nothing is known."""
+        below = path.rstrip("/") + "/"
+        query = "SELECT commit_id, changed FROM touched WHERE path = ? OR path BETWEEN ? AND ? OR path GLOB ?"
+        found: dict[str, bool] = {}
+        for commit, changed in self._ask(query, (path, below, below + "\U0010ffff", path)):
+            found[commit] = found.get(commit, False) or bool(changed)
+        return found
+
+    def sessions_holding(self, commits: Collection[str]) -> set[str]:
+        """The sessions that have a turn which ends with one of the commits, also one that a rewind left behind."""
+        query = "SELECT branch FROM turns WHERE substr(commits, -40) = ?"
+        return {layout.session_of(row[0]) for commit in commits for row in self._ask(query, (commit,))}
+
+    def raw_size(self) -> int:
+        """So many bytes of the agents' files are recorded as turns; what conversations share counts once."""
+        ((size,),) = self._ask("SELECT total(bytes) FROM (SELECT DISTINCT commits, bytes FROM turns)")
+        return int(size)
 
     def counts(self) -> tuple[int, int]:
         """The number of sessions and of turns, each turn counted once."""
         ((sessions_,),) = self._ask("SELECT count(DISTINCT session) FROM branches")
         ((turns,),) = self._ask("SELECT count(DISTINCT prompt) FROM turns")
         return int(sessions_), int(turns)
+
+    def _branches(self, query: str, arguments: Sequence[object]) -> list[Branch]:
+        """The branches; where a state turns out to be damaged, those of an index made anew."""
+        try:
+            return [_branch(*row) for row in self._ask(query, arguments)]
+        except ValueError:
+            self._renew(derived.DAMAGE)
+        self.sync()
+        return [_branch(*row) for row in self._ask(query, arguments)]
 
     def _ask(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
         """The rows; where the file turns out to be damaged, those of one made anew."""
@@ -289,64 +371,15 @@ class Index:
 
     def _renew(self, error: sqlite3.Error) -> None:
         """Puts an empty index in the place of a damaged file; any other error goes on as one of ours."""
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if not derived.is_damage(error):
             raise StoreError(f"the index cannot be used: {error}", "Delete index.sqlite3: it is made anew.") from error
         self._db.close()
-        _remove(layout.Beside(self.path).index)
-        self._db = _open(layout.Beside(self.path).index)
+        derived.remove(layout.Beside(self.path).index)
+        self._db = derived.connect(layout.Beside(self.path).index, _SCHEMA)
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    for attempt in (0, 1):
-        try:
-            return _connect(path)
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError) or attempt:
-                break
-            _remove(path)
-    return _prepare(sqlite3.connect(":memory:"))
-
-
-def _remove(path: Path) -> None:
-    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
-        name.unlink(missing_ok=True)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=10)
-    try:
-        path.chmod(0o600)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = OFF")
-        return _prepare(db)
-    except (sqlite3.Error, OSError) as error:
-        db.close()
-        if isinstance(error, OSError):
-            raise sqlite3.OperationalError(str(error)) from error
-        raise
-
-
-def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
-    if db.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
-        return db
-    db.execute("BEGIN IMMEDIATE")
-    with db:
-        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            for table in ("branches", "turns", "gists"):
-                db.execute(f"DROP TABLE IF EXISTS {table}")
-            _each(db, _SCHEMA.split(";"))
-            db.execute(f"PRAGMA user_version = {_VERSION}")
-    return db
-
-
-def _each(db: sqlite3.Connection, statements: Iterable[str]) -> None:
-    for statement in statements:
-        if statement.strip():
-            db.execute(statement)
-
-
-def _branch(name: str, tip: str, state: bytes) -> Branch:
-    return Branch(name, tip, sessions.loads(json.loads(state)))
+def _branch(name: str, tip: str, state: bytes, archived: int) -> Branch:
+    return Branch(name, tip, sessions.loads(json.loads(state)), bool(archived))
 
 
 def _row(fields: tuple[str, int, str, str, int, str, int]) -> Row:
@@ -355,11 +388,3 @@ def _row(fields: tuple[str, int, str, str, int, str, int]) -> Row:
 
 
 _parsed = lru_cache(maxsize=1024)(messages.loads)
-
-
-def _gist(read: str, changed: str, tokens: str) -> Gist:
-    return Gist(
-        tuple(json.loads(read)),
-        tuple(json.loads(changed)),
-        {model: Tokens.from_json(t) for model, t in json.loads(tokens).items()},
-    )

@@ -1,0 +1,81 @@
+"""SQLite files that are derived from the repository: opened, made anew where they are damaged or of another version.
+
+Nothing in such a file is the truth, so it may be thrown away at any time, and where it cannot be written it lives in
+memory for as long as the command runs.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+DAMAGE = sqlite3.DatabaseError("a value that cannot be read")
+"""What SQLite itself does not notice: a damaged page that is well formed, and holds nonsense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables by name with the statements that make them, and their version."""
+
+    version: int
+    tables: Sequence[str]
+    statements: Sequence[str]
+
+
+def connect(path: Path, schema: Schema) -> sqlite3.Connection:
+    """The file at `path` with the tables of the schema, empty ones where it had none of this version."""
+    for attempt in (0, 1):
+        try:
+            return _opened(path, schema)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) or attempt:
+                break
+            remove(path)
+    return _prepared(sqlite3.connect(":memory:"), schema)
+
+
+def remove(path: Path) -> None:
+    """Deletes the file and what SQLite keeps beside it."""
+    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        name.unlink(missing_ok=True)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the error says that the file is damaged, rather than locked or gone."""
+    undecodable = "Could not decode to UTF-8" in str(error)
+    return error is DAMAGE or undecodable or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+
+
+def _opened(path: Path, schema: Schema) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=10)
+    try:
+        path.chmod(0o600)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = OFF")
+        return _prepared(db, schema)
+    except (sqlite3.Error, OSError) as error:
+        db.close()
+        if isinstance(error, OSError):
+            raise sqlite3.OperationalError(str(error)) from error
+        raise
+
+
+def _prepared(db: sqlite3.Connection, schema: Schema) -> sqlite3.Connection:
+    if _version(db) == schema.version:
+        return db
+    db.execute("BEGIN IMMEDIATE")
+    with db:
+        if _version(db) != schema.version:  # another process may just have done it
+            for table in schema.tables:
+                db.execute(f"DROP TABLE IF EXISTS {table}")
+            for statement in schema.statements:
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {schema.version}")
+    return db
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
