@@ -61,7 +61,7 @@ class Shell:
 
     def json(self, *arguments: str) -> Any:
         """The value under the one key of what a command prints with --json."""
-        document = json.loads(self.out(*arguments, "--json"))
+        document = json.loads(self.out(arguments[0], "--json", *arguments[1:]))
         ((name, value),) = document.items()
         assert name == f"sessgit.{arguments[0]}/v1"
         return value

@@ -13,8 +13,12 @@ from pictures import branches, prompts
 from plain import Git, Keep
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.errors import NewerStoreError
+from sessgit.model.address import Address
+from sessgit.model.turn import Gist, Tokens
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
+from sessgit.ops.resolve import Whereabouts, target
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -222,3 +226,71 @@ def test_what_is_missing_for_a_while_comes_back_by_itself(store: Store, index: I
     damaged.sync()
     assert [row.title for row in damaged.turns(SESSION)] == ["one", "two"]
     damaged.close()
+
+
+def test_what_a_list_is_chosen_by(store: Store, index: Index, rich: Talk, git: Git) -> None:
+    index.sync()
+    outlines = {outline.name: outline for outline in index.outlines()}
+    assert sorted(outlines) == [SESSION, OTHER]
+    mine, state = outlines[SESSION], index.branch(SESSION).state  # type: ignore[union-attr]
+    assert (mine.agent_id, mine.project, mine.turns, mine.parent) == (SESSION, "/home/ada/shop", 3, "")
+    assert (mine.created, mine.updated, mine.state, mine.labels) == (state.created, state.updated, "active", "[]")
+    assert outlines[OTHER].parent == SESSION
+    git("update-ref", f"refs/archive/{OTHER}", OTHER)
+    git("update-ref", "-d", f"refs/heads/{OTHER}")
+    index.sync()
+    assert [(outline.name, bool(outline.archived)) for outline in index.outlines()] == [(OTHER, True), (SESSION, False)]
+    assert index.branch(OTHER).archived  # type: ignore[union-attr]
+    assert index.turns(OTHER)
+    git("update-ref", f"refs/heads/{OTHER}", f"refs/archive/{OTHER}")
+    index.sync(OTHER)
+    assert not index.branch(OTHER).archived  # type: ignore[union-attr]
+
+
+def test_which_turns_touched_a_file(keep: Keep, index: Index) -> None:
+    talk = Talk().prompt("one").tool("Read", {"file_path": "/s/a.py"}).answer("a").stop_lines()
+    talk.prompt("two").tool("Edit", {"file_path": "/s/a.py"}).tool("Write", {"file_path": "/s/b/c.py"}).answer("b")
+    keep(talk)
+    first, second = (row.commit for row in index.turns(SESSION))
+    assert index.touching("/s/a.py") == {first: False, second: True}
+    assert index.touching("/s/b") == index.touching("/s/b/") == index.touching("*/c.py") == {second: True}
+    assert index.touching("/s/a") == index.touching("/s/a.p") == {}
+    assert index.sessions_holding([second, "0" * 40]) == {SESSION}
+    assert index.without_gist() == index.without_gist(SESSION) == []
+
+
+def test_what_is_not_remembered_is_told(store: Store, index: Index, keep: Keep) -> None:
+    keep(Talk().turns("one", "two"))
+    index.close()
+    (store.path / "index.sqlite3").unlink()
+    anew = Index(store.path, lambda: store)
+    anew.sync()
+    rows = anew.without_gist()
+    assert [row.turn for row in rows] == [1, 2]
+    assert anew.without_gist("none") == []
+    anew.remember({rows[0].commit: Gist(("/a",), (), {"m": Tokens(1, 2, 3, 4)}, {"m": 2}, {"Read": 1})})
+    assert [row.turn for row in anew.without_gist()] == [2]
+    assert anew.gists([rows[0].commit])[rows[0].commit].tools == {"Read": 1}
+    anew.close()
+
+
+def test_the_raw_size_counts_what_is_shared_once(keep: Keep, index: Index) -> None:
+    talk = Talk().turns("one", "two")
+    keep(talk)
+    size = index.raw_size()
+    assert 0 < size <= len(talk.data)
+    keep(talk.branch(OTHER))
+    assert index.raw_size() == size
+
+
+def test_a_session_of_a_newer_format_leaves_the_others_usable(store: Store, index: Index, keep: Keep, git: Git) -> None:
+    keep(Talk().turns("one"))
+    keep(Talk(OTHER).turns("else"))
+    tree = store.repo.edit_tree(store.tree(branches(store)[OTHER]), {"format": (store.repo.write_blob(b"2\n"), False)})
+    git("update-ref", f"refs/heads/{OTHER}", store.repo.write_commit(tree, [], "x", 1))
+    index.sync()
+    assert [branch.name for branch in index.branches()] == [SESSION]
+    where = Whereabouts(store.path, "/", 1)
+    assert target(index, Address(SESSION), where).branch.name == SESSION
+    with pytest.raises(NewerStoreError, match="in format 2"):
+        target(index, Address(OTHER), where)

@@ -207,3 +207,87 @@ def test_the_fork_says_where_it_is_from(sessgit: Shell) -> None:
         "5e551011-0000-4000-8000-000000000002  Branched  ·  ~/shop  ·  claude-test-1",
         " " * 38 + "3 turns, 480 tokens",
     ]
+
+
+def test_only_the_turns_that_are_asked_for(sessgit: Shell) -> None:
+    sessgit.recorded(parser_rewrite(sessgit))
+    turns = {
+        ("--tool", "read"): [2],
+        ("--tool", "Grep"): [],
+        ("--since", "2026-03-01T10:00:20Z"): [3, 4],
+        ("--", "/s"): [1, 2],
+        ("--", "/s/lexer.py"): [1],
+        ("--", "/s/*.py"): [1, 2],
+        ("--", "/s/lexer"): [],
+        ("-n", "1", "--", "/s"): [2],
+    }
+    for options, expected in turns.items():
+        assert [turn["turn"] for turn in sessgit.json("log", "5e55", *options)["turns"]] == expected
+    assert sessgit.out("log", "5e55", "--tool", "Grep").splitlines()[-1] == "No turn of it fits."
+    assert sessgit("log", "5e55", "--graph", "--tool", "Grep").code == 2
+    assert sessgit("log", "5e55", "--since", "soon").code == 2
+
+
+def test_paths_without_an_address_are_of_the_current_conversation(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessgit.recorded(parser_rewrite(sessgit))
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", SESSION)
+    monkeypatch.chdir("/")
+    assert [turn["turn"] for turn in sessgit.json("log", "--", "s/lexer.py")["turns"]] == [1]
+
+
+def test_files_are_known_though_the_index_was_made_anew(sessgit: Shell) -> None:
+    sessgit.recorded(parser_rewrite(sessgit))
+    for file in sessgit.store.glob("index.sqlite3*"):
+        file.unlink()
+    assert [turn["turn"] for turn in sessgit.json("log", "5e55", "--", "/s")["turns"]] == [1, 2]
+    for file in sessgit.store.glob("index.sqlite3*"):
+        file.unlink()
+    assert [turn["turn"] for turn in sessgit.json("log", "5e55", "--tool", "Bash")["turns"]] == [2]
+
+
+def test_what_was_said(sessgit: Shell) -> None:
+    talk = sessgit.talk().prompt("fix this:\n\n    def f():\x1b[2J\n        pass").answer("Done. " + "word " * 20)
+    sessgit.recorded(talk.stop_lines().prompt("and that"))
+    assert (
+        sessgit.out("log", "5e55", "-p")
+        == """\
+5e551011  fix this:  ·  ~/shop  ·  claude-test-1  ·  2 turns, 160 tokens
+
+● 2  10:00  and that
+│
+│   and that
+│
+│   (no answer)
+
+● 1  10:00  fix this:                                                        160
+│
+│   fix this:
+│
+│       def f():�[2J
+│           pass
+│
+│   Done. word word word word word word word word word word word word word word
+│   word word word word word word
+
+"""
+    )
+
+
+def test_tags_stand_beside_their_turns(sessgit: Shell) -> None:
+    sessgit.recorded(parser_rewrite(sessgit))
+    for name, turn in (("works", "2"), ("shipped", "2"), ("a-name-that-takes-more-room-than-there-is-for-it", "1")):
+        assert sessgit("tag", name, f"5e55@{turn}").code == 0
+    assert sessgit.out("log", "5e55@2").splitlines()[2:] == [
+        "┊    1 turn left behind by a rewind: 5e551011.r-a0000003",
+        "● 2  10:00  the grammar is ambiguous,…  (shipped)  (works)   Bash ×2 Read    500",
+        "● 1  10:00  write the tokenizer  (a-name-that-takes-m…       Write           330",
+    ]
+
+
+def test_a_cell_is_shown_and_not_logged(sessgit: Shell) -> None:
+    sessgit.recorded(parser_rewrite(sessgit))
+    done = sessgit("log", "5e55@1.2")
+    assert (done.code, done.err) == (2, "Error: log shows whole turns.\nHint: sessgit show 5e551011@1.2\n")
+    assert sessgit("log", "5e55", "--graph", "--reverse").code == 2

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from plain import run_git
 from shell import Shell
 
 from sessgit.agents.claude import home
@@ -130,3 +131,82 @@ def test_costs_come_from_the_price_table_and_can_be_overridden(sessgit: Shell) -
     assert sessgit("config", "prices.claude-test", price).code == 0
     assert sessgit.out("ls").splitlines()[2] == "  cccccccc  fix flaky upload   1 turn  2h ago  $0.11"
     assert sessgit.json("ls")[2]["cost_usd"] == 0.11
+
+
+@pytest.fixture
+def six(sessgit: Shell) -> Shell:
+    """Six conversations: the three, a fork of the fork, one that was interrupted and one that a program held."""
+    lexer = sessgit.talk(PARSER).turns("write the tokenizer", "try a Pratt parser").branch(LEXER).turns("by hand")
+    later = sessgit.talk("11111111-0000-4000-8000-111111111111").prompt("long ago")
+    later.tool("Edit", {"file_path": str(sessgit.project / "src" / "shop.py")}, "ok").interrupt()
+    headless = sessgit.talk(HEADLESS).prompt("hello", entrypoint="sdk-cli").answer("Hi.")
+    deeper = lexer.branch("22222222-0000-4000-8000-222222222222").turns("deeper")
+    sessgit.recorded(deeper, later, headless)
+    return sessgit
+
+
+def ids(sessgit: Shell, *options: str) -> list[str]:
+    return [session["id"][:4] for session in sessgit.json("ls", *options)]
+
+
+def test_options_choose_and_order(six: Shell) -> None:
+    assert ids(six) == ["aaaa", "bbbb", "2222", "1111", "cccc"]
+    assert ids(six, "--forks-of", "aaaa") == ["bbbb", "2222"]
+    assert ids(six, "--forks-of", "2222") == []
+    assert ids(six, "--state", "interrupted") == ["1111"]
+    assert ids(six, "--state", "live") == []
+    assert ids(six, "--headless") == ["aaaa", "bbbb", "2222", "1111", "cccc", "eeee"]
+    assert ids(six, "--order", "turns") == ["2222", "bbbb", "aaaa", "1111", "cccc"]
+    assert ids(six, "--order", "tokens", "--reverse")[0] == "cccc"
+    assert ids(six, "--order", "name") == ["2222", "bbbb", "cccc", "1111", "aaaa"]
+    assert ids(six, "--order", "name", "--limit", "2", "--offset", "1") == ["bbbb", "cccc"]
+    assert ids(six, "--reverse", "-n", "1") == ["cccc"]
+    assert ids(six, "--since", "2026-03-01T10:00:12Z") == ["bbbb", "2222"]
+    assert ids(six, "--stage", "gathering") == ids(six, "--label", "x") == ids(six, "--archived") == []
+    assert ids(six, "--project", "/nowhere") == []
+
+
+def test_by_the_files_that_a_tool_read_or_changed(six: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ids(six, "--", "src") == ids(six, "--", "src/shop.py", "none") == ids(six, "--", "*/shop.*") == ["1111"]
+    assert ids(six, "--", "shop.py") == []
+    monkeypatch.chdir(six.project.parent)
+    assert ids(six, "--all", "--", "shop/src/shop.py") == ["1111"]
+    assert (
+        six.out("ls", "--project", "shop", "--", "shop/src")
+        == """\
+  11111111  long ago      1 turn  2h ago
+1 conversation of 6. In all projects: --all
+"""
+    )
+
+
+def test_archived_ones_stand_by_themselves(six: Shell) -> None:
+    run_git(six.store, "update-ref", f"refs/archive/{UPLOAD}", f"refs/heads/{UPLOAD}")
+    run_git(six.store, "update-ref", "-d", f"refs/heads/{UPLOAD}")
+    assert ids(six) == ["aaaa", "bbbb", "2222", "1111"]
+    assert ids(six, "--archived") == ["cccc"]
+    assert six.out("ls", "--archived").splitlines()[-1] == "1 archived conversation."
+
+
+def test_what_is_no_state_no_number_no_time(six: Shell) -> None:
+    for options in (["--state", "gone"], ["--offset", "-1"], ["-n", "x"], ["--since", "soon"], ["--order", "size"]):
+        assert six("ls", *options).code == 2
+    assert six("ls", "--forks-of", "zzzz").code == 4
+
+
+def test_hundreds_are_folded(sessgit: Shell) -> None:
+    tip = run_git(sessgit.store, "rev-parse", f"refs/heads/{UPLOAD}")
+    for number in range(300):
+        (sessgit.store / "refs" / "heads" / f"{number:08x}-0000-4000-8000-000000000000").write_text(tip)
+    page = sessgit.out("ls").splitlines()
+    assert len(page) == 201
+    assert page[-1] == "200 of 303 conversations, the ones written last. More: --limit N"
+    assert len(sessgit.json("ls")) == 303
+    assert len(sessgit.out("ls", "-n", "250").splitlines()) == 251
+
+
+def test_by_what_was_said(six: Shell) -> None:
+    assert ids(six, "--search", "pratt") == ["aaaa", "bbbb", "2222"]
+    assert ids(six, "--search", '"fix flaky"') == ["cccc"]
+    assert ids(six, "--search", "nowhere") == []
+    assert six("ls", "--search", "?!").code == 2

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def dumps(value: Any) -> bytes:
@@ -60,4 +61,9 @@ def one_line(text: str, width: int) -> str:
 
 def printable(text: str) -> str:
     """The text with its control characters, newlines and tabs apart, made harmless for a terminal."""
-    return re.sub(r"[^\n\t]", lambda m: "\ufffd" if _CONTROL.match(m.group()) else m.group(), text)
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def is_printable(text: str) -> bool:
+    """Whether the text is one line without control characters, direction marks and lone surrogates."""
+    return _CONTROL.search(text) is None

@@ -38,7 +38,8 @@ class Tokens:
         """The counts of a JSON object; what is missing or no count is 0."""
         if not isinstance(value, dict):
             return cls()
-        return cls(*(count(value.get(f.name)) for f in fields(cls)))
+        get = value.get
+        return cls(count(get("input")), count(get("output")), count(get("cache_read")), count(get("cache_write")))
 
 
 def count(value: object) -> int:
@@ -128,33 +129,44 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class Gist:
     """What of a turn is asked for most, many turns at a time: the files it is about, its tokens and the model's calls
-    by model, its tool calls by name."""
+    by model, its tool calls by name.
+
+    `subagents` is the same of the subagents that worked in the turn, None where nobody has looked.
+    """
 
     files_read: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
     tokens: Mapping[str, Tokens] = field(default_factory=dict)
     calls: Mapping[str, int] = field(default_factory=dict)
     tools: Mapping[str, int] = field(default_factory=dict)
+    subagents: Gist | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.files_read, *self.files_changed)))
 
     def as_json(self) -> dict[str, Any]:
+        agents = self.subagents
         return {
             "files_read": self.files_read,
             "files_changed": self.files_changed,
             "tokens": {model: tokens.as_json() for model, tokens in self.tokens.items()},
             "calls": dict(self.calls),
             "tools": dict(self.tools),
+            "subagents": agents if agents is None else {} if agents == _IDLE else agents.as_json(),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Gist:
         return cls(
-            tuple(value["files_read"]),
-            tuple(value["files_changed"]),
+            tuple(value.get("files_read", ())),
+            tuple(value.get("files_changed", ())),
             {model: Tokens.from_json(tokens) for model, tokens in value["tokens"].items()},
             value["calls"],
             value["tools"],
+            cls.from_json(agents) if (agents := value.get("subagents")) else None if agents is None else _IDLE,
         )
+
+
+_IDLE = Gist()
+"""What no subagent did; most turns have none."""

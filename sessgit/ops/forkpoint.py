@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sessgit.errors import ConflictError, NotFoundError, UsageError
+from sessgit.errors import NotFoundError, UsageError
 from sessgit.ops.fork import Point
-from sessgit.ops.resolve import Target, of_project
+from sessgit.ops.resolve import Target
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -28,10 +28,3 @@ def point(store: Store, index: Index, found: Target) -> Point:
     if not parents:
         raise NotFoundError(f"nothing comes before turn {number} of {branch.name}")
     return Point(session, number, row.commit, found.cell, parents[0])
-
-
-def check_free(index: Index, name: str, project: str) -> None:
-    """Raises ConflictError where a session of the project has this name."""
-    taken = next((branch for branch in of_project(index, project) if branch.state.name == name), None)
-    if taken is not None:
-        raise ConflictError(f"{taken.name[:8]} is called “{name}” already.", "Names are unique in a project.")

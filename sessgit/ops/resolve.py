@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from sessgit.model.address import Address
 from sessgit.model.session import Session
 from sessgit.ops import project
 from sessgit.store import layout, refs
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Branch, Index, Outline
 
 SHORTEST_PREFIX = 4
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -90,58 +90,96 @@ def current(index: Index, where: Whereabouts, *, changes: bool = False) -> tuple
             "no conversation of this project is recorded",
             "sessgit ls --all shows those of other projects, sessgit import brings in older ones.",
         )
-    latest = max(known, key=lambda branch: branch.state.updated)
+    latest = known[0]
     return latest.name, f"{latest.name[:8]} is the conversation of this project written last"
 
 
-def of_project(index: Index, cwd: str) -> list[Branch]:
-    """The sessions whose project is that of a folder."""
-    here = project.key(cwd)
-    same = cache(lambda folder: project.key(folder) == here)
-    names = [name for name, *_, folder in index.names() if not layout.is_rewound(name) and folder and same(folder)]
-    return index.branches_named(names)
+def in_project(outlines: Iterable[Outline], folder: str) -> list[Outline]:
+    """The sessions whose project is that of a folder, in their order."""
+    here = project.key(folder)
+    same = cache(lambda other: project.key(other) == here)
+    return [outline for outline in outlines if outline.project and same(outline.project)]
+
+
+def of_project(index: Index, folder: str) -> list[Outline]:
+    """The sessions of the project at a folder, the one written last first; archived ones are left out."""
+    return in_project((outline for outline in index.outlines() if not outline.archived), folder)
 
 
 def _branch_name(index: Index, text: str, where: Whereabouts) -> tuple[str, int | None]:
     """The branch that a word names, and the turn if the word is a tag or a commit."""
+    found = called(index, text, where)
+    return (_only(text, found, index), None) if found else _tag_or_commit(index, text)
+
+
+def called(index: Index, text: str, where: Whereabouts) -> list[str]:
+    """The branches that a word names before it would be taken for a tag or a commit; several where it fits several."""
     if index.branch(text) is not None:
-        return text, None
+        return [text]
     rows = index.names()
     heads = [row for row in rows if not layout.is_rewound(row[0])]
     by_agent = [name for name, agent_id, *_ in heads if agent_id == text]
     if by_agent:
-        return by_agent[0], None
+        return by_agent[:1]
     here = project.key(where.cwd)
     named = [row for row in heads if row[2] == text]
     named = [row for row in named if project.key(row[4]) == here] or named
     if named:
-        return _only(text, (row[0] for row in named), index), None
+        return [row[0] for row in named]
     titled = [name for name, _, _, title, _ in heads if title == text]
     if titled:
-        return _only(text, titled, index), None
-    if len(text) >= SHORTEST_PREFIX:
-        session, _, left = text.partition(".")
-        for group in (heads, rows):
-            matches = [row[0] for row in group if row[0].startswith(text) or _is_rewound_of(row[0], session, left)]
-            if matches:
-                return _only(text, matches, index), None
-    return _tag_or_commit(index, text)
+        return titled
+    if len(text) < SHORTEST_PREFIX:
+        return []
+    fitting = [row[0] for row in rows if begins(row[0], text)]
+    return [name for name in fitting if not layout.is_rewound(name)] or fitting
 
 
-def _is_rewound_of(name: str, session: str, left: str) -> bool:
-    """Whether the branch is one that `a41f.r-9c02` abbreviates."""
-    own, _, rest = name.partition(".")
-    return bool(left) and own.startswith(session) and rest.startswith(left)
+def begins(branch: str, text: str) -> bool:
+    """Whether a word abbreviates a branch's name, as `a41f` or, of a rewound one, `a41f.r-9c02`."""
+    session, _, left = text.partition(".")
+    own, _, rest = branch.partition(".")
+    return branch.startswith(text) or (bool(left) and own.startswith(session) and rest.startswith(left))
 
 
 def _tag_or_commit(index: Index, text: str) -> tuple[str, int | None]:
-    commit: str | None = text if _COMMIT.fullmatch(text) else refs.read(index.path, layout.TAGS + text)
-    found = index.holding(commit) if commit else None
+    oid = text if _COMMIT.fullmatch(text) else refs.tags(index.path).get(text)
+    found = points(index, [oid]).get(oid) if oid else None
     if found is None:
+        for name, damage in index.damaged.items():
+            if len(text) >= SHORTEST_PREFIX and begins(name, text):
+                raise damage
         short = len(text) < SHORTEST_PREFIX and any(name.startswith(text) for name, *_ in index.names())
         wrong = f"“{text}” is too short for an id" if short else f"no conversation starts with “{text}”"
         raise NotFoundError(wrong, _near(index, text))
     return found
+
+
+def points(index: Index, oids: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """The branch and turn that each commit stands for; the others lead nowhere here.
+
+    A commit that is no turn's stands for the turn before it; 0 is the start. An annotated tag stands for its commit.
+    """
+    found = index.holders(oids)
+    for oid in set(oids) - found.keys():
+        point = _point(index, oid)
+        if point is not None:
+            found[oid] = point
+    return found
+
+
+def _point(index: Index, oid: str) -> tuple[str, int] | None:
+    store = index.open_store()
+    tip = store.repo.peel(oid)
+    if tip is None:
+        return None
+    session = store.message(tip).get("Session")
+    for commit in store.repo.first_parents(tip):
+        number = store.message(commit.id).number("Turn")
+        if number:
+            row = index.turn(session, number)
+            return (session, number) if row and commit.id in row.commits else index.holding(commit.id)
+    return (session, 0) if index.branch(session) else None
 
 
 def _only(text: str, names: Iterable[str], index: Index) -> str:

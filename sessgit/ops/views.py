@@ -5,7 +5,7 @@ The keys of `session_json` and `turn_json` are a contract: they are only ever ad
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 Prices = Mapping[str, Price]
+Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,19 @@ def read_pieces(store: Store, tip: str, row: Row) -> list[Piece]:
     return content.pieces(transcript.parsed(store.lines(tip, row.turn).body))
 
 
-def gists(store: Store, index: Index, branch: Branch, rows: Sequence[Row]) -> list[Gist]:
-    """The gist of each turn, out of the index, or out of the turn's lines where the index does not know it yet."""
+def gists(
+    store: Store, index: Index, branch: Branch, rows: Sequence[Row], report: Report = lambda done, total: None
+) -> list[Gist]:
+    """The gist of each turn, out of the index, or out of the turn's lines where the index does not know it yet.
+
+    `report` is told how many of the turns that must be read have been, and how many those are.
+    """
     known = index.gists([row.commit for row in rows])
-    new = {row.commit: read_turn(store, branch.tip, row).told.gist for row in rows if row.commit not in known}
+    unknown = [row for row in rows if row.commit not in known]
+    new: dict[str, Gist] = {}
+    for done, row in enumerate(unknown):
+        report(done, len(unknown))
+        new[row.commit] = read_turn(store, branch.tip, row).told.gist
     if new:
         index.remember(new)
     every = {**known, **new}

@@ -135,6 +135,13 @@ class Repository:
             raise NotFoundError(f"{oid} is not a commit")
         return _commit(found)
 
+    def peel(self, oid: str) -> str | None:
+        """The commit that an object is, or that an annotated tag leads to; None where there is none."""
+        try:
+            return str(self._repo[oid].peel(pygit2.Commit).id)
+        except (KeyError, ValueError, pygit2.GitError):
+            return None
+
     def has(self, oid: str) -> bool:
         return oid in self._repo
 

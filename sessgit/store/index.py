@@ -16,40 +16,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sessgit.errors import DamageError, SessgitError, StoreError
+from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Gist, Tokens
-from sessgit.store import derived, layout, refs
+from sessgit.store import derived, layout, refs, tables
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
-_SCHEMA = derived.Schema(
-    4,
-    ("branches", "turns", "gists", "touched"),
-    (
-        """CREATE TABLE branches(
-            name TEXT PRIMARY KEY, tip TEXT NOT NULL, archived INTEGER NOT NULL, session TEXT NOT NULL,
-            agent_id TEXT NOT NULL, project TEXT NOT NULL, title TEXT NOT NULL, authored_name TEXT NOT NULL,
-            created TEXT NOT NULL, updated TEXT NOT NULL, turns INTEGER NOT NULL, headless INTEGER NOT NULL,
-            status TEXT NOT NULL, stage TEXT NOT NULL, labels TEXT NOT NULL, parent TEXT NOT NULL, state BLOB NOT NULL
-        ) WITHOUT ROWID""",
-        """CREATE TABLE turns(
-            branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL,
-            time INTEGER NOT NULL, message TEXT NOT NULL, compacted INTEGER NOT NULL, bytes INTEGER NOT NULL,
-            PRIMARY KEY(branch, turn)
-        ) WITHOUT ROWID""",
-        "CREATE INDEX turns_prompt ON turns(prompt)",
-        "CREATE INDEX turns_commit ON turns(substr(commits, -40))",
-        "CREATE TABLE gists(commit_id TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID",
-        """CREATE TABLE touched(
-            path TEXT NOT NULL, commit_id TEXT NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY(path, commit_id)
-        ) WITHOUT ROWID""",
-    ),
-)
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
 _OUTLINE = (
     "name, archived, agent_id, project, title, authored_name, created, updated, turns, headless, status, stage, labels,"
@@ -132,8 +109,8 @@ class Index:
         self.path = path
         self.damaged: dict[str, SessgitError] = {}
         """The branches that could not be read when they were last looked at, and why."""
-        self._open_store = open_store
-        self._db = derived.connect(layout.Beside(path).index, _SCHEMA)
+        self.open_store = open_store
+        self._db = derived.connect(layout.Beside(path).index, tables.INDEX)
 
     def close(self) -> None:
         self._db.close()
@@ -158,13 +135,13 @@ class Index:
             with self._db:
                 for branch in known.keys() - wanted.keys():
                     self._drop(branch)
-                store = self._open_store() if changed else None
+                store = self.open_store() if changed else None
                 for branch in changed:
                     assert store is not None
                     # What is damaged, or none of ours, is kept out and asked for again: all others stay usable.
                     try:
                         self._update(store, branch, *wanted[branch])
-                    except (DamageError, StoreError) as damage:
+                    except (DamageError, NewerStoreError, StoreError) as damage:
                         self._drop(branch)
                         self.damaged[branch] = damage
         except sqlite3.Error as error:
@@ -258,10 +235,19 @@ class Index:
         return self._branches(query, (session,))
 
     def holding(self, commit: str) -> tuple[str, int] | None:
-        """The branch and the number of the turn that a commit belongs to, a session's head before others."""
-        query = "SELECT branch, turn FROM turns WHERE instr(commits, ?) ORDER BY instr(branch, '.'), branch LIMIT 1"
-        rows = self._ask(query, (commit,))
-        return (str(rows[0][0]), int(rows[0][1])) if rows else None
+        """The branch and the number of the turn that a commit belongs to."""
+        return self._holders([commit], "instr(commits, value)").get(commit)
+
+    def holders(self, commits: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """The same of many, of which only the last commits of turns are found, but at once."""
+        return self._holders(commits, "substr(commits, -40) = value")
+
+    def _holders(self, commits: Sequence[str], where: str) -> dict[str, tuple[str, int]]:
+        """A turn that branches share is its own session's, and a head's before that of what rewinds left."""
+        own = "instr(message, char(10) || 'Session: ' || substr(branch, 1, instr(branch || '.', '.') - 1) || char(10))"
+        order = f"{own} > 0, instr(branch, '.') DESC, branch DESC"  # the best one comes last
+        query = f"SELECT value, branch, turn FROM json_each(?), turns WHERE {where} ORDER BY {order}"
+        return {commit: (branch, turn) for commit, branch, turn in self._ask(query, (json.dumps(list(commits)),))}
 
     def outlines(self) -> list[Outline]:
         """The outline of every session, the one written last first; rewound branches are none."""
@@ -276,6 +262,15 @@ class Index:
         """The turns of a branch from the first to the last."""
         query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"
         return [_row(row) for row in self._ask(query, (branch, first, last if last is not None else 1 << 31))]
+
+    def every_turn(self) -> list[tuple[Row, Gist | None]]:
+        """Each turn and what is remembered of it but for files; a shared one once, on a head where one has it."""
+        told = "json_remove(told, '$.files_read', '$.files_changed')"
+        turns = "turns LEFT JOIN gists ON commit_id = substr(commits, -40) GROUP BY substr(commits, -40)"
+        rows = self._ask(f"SELECT {told}, min(instr(branch, '.r-')), {_COLUMNS} FROM {turns}")
+        every = json.loads(f"[{','.join(row[0] or 'null' for row in rows)}]")  # half the time of one by one
+        gists = (Gist.from_json(told) if told else None for told in every)
+        return [(_row(row[2:]), gist) for row, gist in zip(rows, gists, strict=True)]
 
     def turn(self, branch: str, number: int) -> Row | None:
         query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn = ?"
@@ -375,7 +370,7 @@ class Index:
             raise StoreError(f"the index cannot be used: {error}", "Delete index.sqlite3: it is made anew.") from error
         self._db.close()
         derived.remove(layout.Beside(self.path).index)
-        self._db = derived.connect(layout.Beside(self.path).index, _SCHEMA)
+        self._db = derived.connect(layout.Beside(self.path).index, tables.INDEX)
 
 
 def _branch(name: str, tip: str, state: bytes, archived: int) -> Branch:

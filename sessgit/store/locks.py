@@ -22,9 +22,23 @@ def session(beside: Beside, name: str, timeout: float = 0) -> Iterator[bool]:
 
 
 @contextmanager
+def names(beside: Beside, timeout: float = 0) -> Iterator[bool]:
+    """Holds the lock of whoever gives a name, so that no two sessions get the same; False where someone else does."""
+    with _held(beside, "names", timeout) as held:
+        yield held
+
+
+@contextmanager
 def maintenance(beside: Beside, timeout: float = 0) -> Iterator[bool]:
     """Holds the lock of whoever packs the store; yields False where someone else does."""
     with _held(beside, "maintenance", timeout) as held:
+        yield held
+
+
+@contextmanager
+def settings(beside: Beside, timeout: float = 5) -> Iterator[bool]:
+    """Holds the lock of whoever changes the settings; yields False where someone else still does."""
+    with _held(beside, "settings", timeout) as held:
         yield held
 
 

@@ -7,6 +7,7 @@ more than the command itself. The two places are git's: loose files under `refs/
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from sessgit.errors import StoreError
 from sessgit.store import layout
 
 _PACKED = re.compile(r"^([0-9a-f]{40}) (refs/[^\s]+)$", re.MULTILINE)
+_PEELED = re.compile(r"^[0-9a-f]{40} (refs/tags/[^\s]+)\n\^([0-9a-f]{40})$", re.MULTILINE)
 _HEX = re.compile(r"[0-9a-f]{40}")
 _LOCK = ".lock"
 """The end of the file in which git writes a ref before it takes its place; no ref may be named so."""
@@ -28,6 +30,12 @@ def read_all(store: Path, prefix: str = "refs/") -> dict[str, str]:
         if name.startswith(prefix):
             found.setdefault(name, oid)
     return found
+
+
+def signature(store: Path) -> bytes:
+    """A hash of all refs as they are stored: while it stays the same, no ref has moved. Cheaper than reading them."""
+    loose = sorted(f"{name} {oid}\n" for name, oid in _loose_below(store, "refs/"))
+    return hashlib.sha256("".join(loose).encode() + _packed(store).encode("utf-8", "replace")).digest()
 
 
 def of_session(store: Path, session: str) -> dict[str, str]:
@@ -43,6 +51,16 @@ def read(store: Path, name: str) -> str | None:
     if loose:
         return loose
     return next((oid for oid, found in _PACKED.findall(_packed(store)) if found == name), None)
+
+
+def tags(store: Path) -> dict[str, str]:
+    """Each tag by its name and the object it leads to: of an annotated one the commit, where git has packed it."""
+    found = {name: oid for name, oid in _loose_below(store, layout.TAGS) if oid}
+    packed = _packed(store)
+    for name, oid in [*_PEELED.findall(packed), *((name, oid) for oid, name in _PACKED.findall(packed))]:
+        if name.startswith(layout.TAGS):
+            found.setdefault(name, oid)
+    return {name.removeprefix(layout.TAGS): oid for name, oid in found.items()}
 
 
 def _loose_below(store: Path, prefix: str) -> Iterator[tuple[str, str | None]]:

@@ -14,10 +14,12 @@ from typer.core import TyperCommand, TyperGroup
 
 from sessgit import __version__
 from sessgit.errors import SessgitError, StoreError, UsageError
-from sessgit.ui import complete, render
+from sessgit.ui import complete, options, render
+from sessgit.ui.light import Light
 
 COMMANDS = (
-    "install", "uninstall", "import", "ls", "log", "diff", "fork", "resume", "restore", "status", "config", "id",
+    "install", "uninstall", "on", "off", "import", "ls", "log", "show", "search", "diff", "fork", "rename", "edit",
+    "tag", "resume", "restore", "export", "stats", "status", "config", "id",
 )  # fmt: skip
 
 GIT_VERBS = {
@@ -28,10 +30,12 @@ GIT_VERBS = {
     "cherry-pick": "sessgit fork ID --at N begins anew from a turn; nothing takes single turns over.",
     "clone": "sessgit import brings in conversations; the store is a git repository, which git itself can clone.",
     "commit": "Every turn is a commit already. sessgit status tells whether recording is on.",
+    "grep": "sessgit search WORDS finds what was said and done, in all conversations.",
     "init": "sessgit install makes a store and records from now on.",
+    "mv": "sessgit rename NAME gives a conversation a name. Where its file lies is the client's own.",
+    "notes": "sessgit edit --description TEXT says what a conversation is about, sessgit tag NAME marks a turn.",
     "rebase": "What is recorded is never rewritten. sessgit fork ID --at N begins anew from a turn.",
     "reset": "sessgit fork ID --at N goes back to a turn and loses nothing.",
-    "show": "sessgit log ID@N shows a conversation up to a turn, with --json all that is known of it.",
     "stash": "Nothing is ever lost: sessgit fork ID --at N begins anew from a turn, the rest stays.",
     "switch": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
 }
@@ -50,35 +54,16 @@ be read or written, 70 a bug.
 _BUG = 70
 
 
-class _Word:
-    """A value as it was typed, or the number that it spells."""
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        if value is None or param.type_descriptor.annotation is not int:
-            return value
-        try:
-            return int(value)
-        except ValueError:
-            raise typer.BadParameter(f"{value!r} is no number.", ctx=ctx, param=param) from None
+class _Command(Light, TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keeps for `log` what stands behind `--` apart: without an address before it, it would be taken for one."""
+        if self.name == "log" and "--" in args:
+            place = args.index("--")
+            args, ctx.meta[options.PATHS] = args[:place], args[place + 1 :]
+        return list(super().parse_args(ctx, args))
 
 
-class _Light:
-    """A command that reads words and numbers by itself: typer of today loads pydantic for that, at 90 ms a start."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for param in params:
-            descriptor = getattr(param, "type_descriptor", None)
-            if hasattr(param, "_runtime_param") and getattr(descriptor, "annotation", None) in (str, int, bool):
-                param._runtime_param = _Word()
-        return params
-
-
-class _Command(_Light, TyperCommand):
-    pass
-
-
-class _Commands(_Light, TyperGroup):
+class _Commands(Light, TyperGroup):
     """The table of commands, each imported when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -130,7 +115,9 @@ def _program(
 ) -> None:
     """Version control for conversations with Claude Code: every turn a commit, every fork a branch."""
     if ctx.invoked_subcommand is None:
-        render.write(ctx.get_help() + "\n")
+        from sessgit.ui.commands import status
+
+        status.first()
 
 
 def main() -> NoReturn:

@@ -24,6 +24,17 @@ def addresses(incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
+def tags(incomplete: str) -> list[tuple[str, str]]:
+    """Tags and where they stand."""
+    with suppress(Exception):
+        from sessgit.ops import tag
+        from sessgit.ui import context
+
+        found = [one for one in tag.tags(context.read().index) if one.name.startswith(incomplete)]
+        return [(one.name, tag.address(one)) for one in found[:_MOST]]
+    return []
+
+
 def answer(program: Callable[..., object]) -> None:
     """Prints what could come next on the command line that the shell tells of."""
     said = StringIO()
@@ -63,7 +74,8 @@ def _sessions(start: str) -> list[tuple[str, str]]:
     from sessgit.ui import context
 
     here = context.read()
-    fitting = _fitting(of_project(here.index, here.cwd), start)
+    names = [outline.name for outline in of_project(here.index, here.cwd) if outline.turns]
+    fitting = _fitting(here.index.branches_named(names[:_MOST]), start)
     if fitting or not start:
         return fitting
     names = [name for name, *_ in here.index.names() if name.startswith(start) and not is_rewound(name)]

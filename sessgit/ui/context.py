@@ -11,10 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.errors import NotFoundError, StoreError
+from sessgit.errors import NewerStoreError, NotFoundError, StoreError
+from sessgit.model import canonical
 
 if TYPE_CHECKING:
     from sessgit.model.config import Config
+    from sessgit.ops.privacy import Privacy
     from sessgit.ops.resolve import Whereabouts
     from sessgit.store.index import Index
     from sessgit.store.store import Store
@@ -42,6 +44,8 @@ class Context:
     width: int
     height: int
     pager: str
+    off: bool = False
+    """Whether the environment says that nothing is recorded because of what runs in it."""
     now: float = field(default_factory=time.time)
 
     @cached_property
@@ -59,6 +63,9 @@ class Context:
         self.check_store()
         found = Index(self.store_path, lambda: self.store)
         found.sync()
+        newer = [why for why in found.damaged.values() if isinstance(why, NewerStoreError)]
+        if newer and not found.counts()[0]:
+            raise newer[0]
         return found
 
     @cached_property
@@ -67,6 +74,13 @@ class Context:
         from sessgit.store.layout import Beside
 
         return settings.load(Beside(self.store_path))
+
+    @cached_property
+    def privacy(self) -> Privacy:
+        """What may be recorded because a command asks."""
+        from sessgit.ops.privacy import Privacy
+
+        return Privacy(self.settings.record, str(self.home), self.off)
 
     @cached_property
     def where(self) -> Whereabouts:
@@ -114,6 +128,33 @@ class Context:
                 "sessgit install records from now on, sessgit import brings in older conversations.",
             )
 
+    def check_recorded(self) -> None:
+        """Raises NotFoundError with what to do where no conversation is recorded yet, or why none can be read."""
+        self.check_store()
+        if not self.index.counts()[0]:
+            for damage in self.index.damaged.values():
+                raise damage
+            raise NotFoundError(
+                "nothing is recorded yet.",
+                "sessgit import brings in older conversations, sessgit status tells whether new ones are recorded.",
+            )
+
+    def check_setting(self) -> None:
+        """Raises NotFoundError with what to do where there is no store yet, which the settings would lie in."""
+        if not self.has_store:
+            raise NotFoundError(
+                f"nothing is recorded yet, nor is there a store for a setting at {self.short(self.store_path)}",
+                "sessgit install makes one and records from the next prompt on: switch a project off right after it.",
+            )
+
+    def folder(self, named: str) -> str:
+        """The absolute path of a folder as it was typed; the working folder where none was."""
+        return os.path.normpath(Path(self.cwd) / named)
+
+    def shown(self, path: str) -> str:
+        """The path as a person writes it, safe to be shown."""
+        return canonical.printable(self.short(path))
+
     def short(self, path: Path | str) -> str:
         """The path as a person writes it, with `~` for the home."""
         text, home = str(path), str(self.home)
@@ -139,6 +180,7 @@ def read() -> Context:
         width=max(40, min(size.columns, _WIDEST)),
         height=size.lines,
         pager=env.get("SESSGIT_PAGER", env.get("PAGER", "less")) if terminal and not dumb else "",
+        off=env.get("SESSGIT_OFF") == "1",
     )
 
 

@@ -8,6 +8,9 @@ import typer
 
 from sessgit.ui import complete
 
+PATHS = "sessgit.paths"
+"""Where the paths behind `--` are kept for a command that takes an address too."""
+
 Address = Annotated[
     str,
     typer.Argument(
@@ -17,7 +20,7 @@ Address = Annotated[
 ]  # fmt: skip
 
 
-def _not_negative(value: int | None) -> int | None:
+def not_negative(value: int | None) -> int | None:
     if value is not None and value < 0:
         raise typer.BadParameter("a number of 0 or more is needed.")
     return value
@@ -25,6 +28,14 @@ def _not_negative(value: int | None) -> int | None:
 
 Limit = Annotated[
     int | None,
-    typer.Option("-n", metavar="N", help="Show N at most.", show_default=False, callback=_not_negative),
+    typer.Option("-n", "--limit", metavar="N", help="Show N at most.", show_default=False, callback=not_negative),
+]
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[-- PATH...]", help="Files that a tool read or changed.", show_default=False),
+]
+Since = Annotated[
+    str,
+    typer.Option("--since", metavar="WHEN", help="From then on: 2d, 3h, yesterday, 2026-03-01.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

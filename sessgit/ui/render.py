@@ -1,17 +1,18 @@
 """How a command speaks: plain text into a pipe, colours and a pager on a terminal, JSON, errors.
 
-The only importer of rich, and only for the progress bar: a command that is read by a program shall not wait for it.
+The only importer of rich, and only for a terminal: a command that is read by a program shall not wait for it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
@@ -24,6 +25,11 @@ _CODES = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36",
 }  # fmt: skip
 _SHOWN_AFTER = 1.0
+_CODE_THEME = "ansi_dark"
+_LONGEST_DRAWN = 100_000
+"""Characters: drawing longer texts would take seconds."""
+_PLAIN_WIDTH = 80
+_FILLING = re.compile(r"(?: |\033\[[0-9;]*m)+$")
 
 
 class Paint:
@@ -48,6 +54,48 @@ def lines(here: Context, text: Iterable[str]) -> None:
     write(data)
 
 
+def raw(here: Context, parts: Iterable[bytes]) -> None:
+    """Writes each part and a newline, byte for byte; on a terminal what could steer it is made harmless."""
+    if here.terminal:
+        lines(here, canonical.printable(b"\n".join(parts).decode("utf-8", "replace")).split("\n"))
+        return
+    try:
+        for part in parts:
+            sys.stdout.buffer.write(part + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _leave()
+
+
+def data(parts: Iterable[bytes]) -> None:
+    """Writes the parts to standard output, byte for byte."""
+    try:
+        for part in parts:
+            sys.stdout.buffer.write(part)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _leave()
+
+
+def markdown(source: str, columns: int) -> list[str]:
+    """Markdown as it looks on a terminal with colours, in lines of so many columns; the source where it is too long."""
+    from rich.markdown import Markdown
+
+    return _drawn(source, lambda text: Markdown(text, code_theme=_CODE_THEME, hyperlinks=False), columns)
+
+
+def code(source: str, language: str) -> list[str]:
+    """The lines of a program or a document, highlighted for a terminal with colours; none is cut or wrapped."""
+    from rich.syntax import Syntax
+
+    def highlighted(text: str) -> Any:
+        found = Syntax(text, language, theme=_CODE_THEME).highlight(text)
+        found.rstrip()
+        return found
+
+    return _drawn(source, highlighted, None)
+
+
 def document(name: str, value: object) -> None:
     """Prints one JSON object whose key tells what it is and in which version."""
     write(json.dumps({f"sessgit.{name}": value}, indent=2) + "\n")
@@ -59,9 +107,7 @@ def write(data: str) -> None:
         sys.stdout.write(data)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain once more when it closes the file at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(BROKEN_PIPE) from None
+        _leave()
 
 
 def tell(text: str) -> None:
@@ -81,8 +127,9 @@ def error(problem: SessgitError) -> None:
 
 
 @contextmanager
-def progress(here: Context, what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on the terminal for work that takes longer than a second; called with bytes done and bytes in all."""
+def progress(here: Context, what: str, *, unit: str = "") -> Iterator[Callable[[int, int], None]]:
+    """A bar on the terminal for work that takes longer than a second; called with what is done and what there is in
+    all, in bytes where no other unit is named."""
     if not here.error_terminal:
         yield lambda done, total: None
         return
@@ -94,7 +141,7 @@ def progress(here: Context, what: str) -> Iterator[Callable[[int, int], None]]:
     def report(done: int, total: int) -> None:
         nonlocal bar
         if bar is None and monotonic() - began > _SHOWN_AFTER and done < total:
-            bar = _bar()
+            bar = _bar(unit)
             bar.start()
             bar.add_task(what, total=total)
         if bar is not None:
@@ -107,15 +154,56 @@ def progress(here: Context, what: str) -> Iterator[Callable[[int, int], None]]:
             bar.stop()
 
 
+def _leave() -> NoReturn:
+    """Ends the program where nobody reads its output; Python would complain once more when it closes the file."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(BROKEN_PIPE) from None
+
+
+def _drawn(source: str, made: Callable[[str], Any], columns: int | None) -> list[str]:
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.theme import Theme
+
+    text = canonical.printable(source)
+    if len(text) > _LONGEST_DRAWN:
+        return text.split("\n")
+    out = StringIO()
+    console = Console(
+        file=out,
+        force_terminal=True,
+        color_system="standard",
+        width=columns or _PLAIN_WIDTH,
+        theme=Theme({"markdown.code": "cyan", "markdown.code_block": "cyan"}),
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    try:
+        console.print(made(text), soft_wrap=columns is None)
+    except RecursionError:
+        return text.split("\n")
+    return [_trimmed(line) for line in out.getvalue().strip("\n").split("\n")]
+
+
+def _trimmed(line: str) -> str:
+    """The line without the spaces that fill it up to the width, and without a style that holds nothing else."""
+    shown = _FILLING.sub("", line)
+    return f"{shown}\033[0m" if shown and "\033" in line[len(shown) :] else shown
+
+
 def _sentence(text: str) -> str:
     return text if text[-1:] in (".", "!", "?", "…", ")") else f"{text}."
 
 
-def _bar() -> Any:
+def _bar(unit: str) -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(compact=True))
+    done = (MofNCompleteColumn(), TextColumn(unit)) if unit else (DownloadColumn(),)
+    columns = (TextColumn("{task.description}"), BarColumn(), *done, TimeRemainingColumn(compact=True))
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 

@@ -7,8 +7,15 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from sessgit.model import canonical
-from sessgit.model.turn import Tokens
+from sessgit.model import canonical, words
+
+# Exports say numbers in the same words.
+counted = words.counted
+times = words.times
+tokens = words.tokens
+said_and_heard = words.said_and_heard
+money = words.money
+size = words.size
 
 _WIDE = ("W", "F")
 _DAY = 86_400
@@ -65,45 +72,6 @@ def fold(parts: Sequence[str], columns: int, between: str, indent: str = "") -> 
     return lines
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 turn`, `2 turns`, `12,345 turns`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def times(number: int) -> str:
-    """`once`, `twice`, `3 times`."""
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")
-
-
-def tokens(number: int) -> str:
-    """`913`, `15k`, `1.2M`."""
-    for unit, size in (("M", 1_000_000), ("k", 1_000)):
-        if number >= size:
-            value = number / size
-            return f"{value:.1f}{unit}" if value < 9.95 and unit == "M" else f"{value:.0f}{unit}"
-    return str(number)
-
-
-def said_and_heard(counts: Tokens) -> int:
-    """The tokens that were new: what the cache gave again is the same words once more at each call."""
-    return counts.input + counts.output + counts.cache_write
-
-
-def money(dollars: float | None) -> str:
-    """`$1.84`; nothing where a price is not known."""
-    return "" if dollars is None else f"${dollars:,.2f}"
-
-
-def size(number: int) -> str:
-    """`512 B`, `9.1 MB`."""
-    value = float(number)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 999.5 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 99.5 else f"{value:.1f} {unit}"
-        value /= 1000
-    raise AssertionError
-
-
 def ago(moment: float | None, now: float) -> str:
     """`2h ago`; further back the day of the week, then the date."""
     if moment is None:
@@ -128,6 +96,42 @@ def clock(now: float, moments: Iterable[float]) -> str:
     if days <= {today}:
         return "%H:%M"
     return "%d %b %H:%M" if all(day[0] == today[0] for day in days) else "%Y-%m-%d"
+
+
+def wrapped(said: str, columns: int) -> list[str]:
+    """A whole text in lines of at most so many columns; its own line breaks stay, control characters do not."""
+    out: list[str] = []
+    for line in canonical.printable(said.strip("\n").replace("\r\n", "\n")).expandtabs(4).split("\n"):
+        indent = line[: len(line) - len(line.lstrip())][: columns // 2]
+        out += _broken(line.strip(), columns - len(indent), indent) if line.strip() else [""]
+    return out
+
+
+def _broken(line: str, columns: int, indent: str) -> list[str]:
+    out, current = [], ""
+    for word in line.split(" "):
+        joined = f"{current} {word}" if current else word
+        if width(joined) <= columns:
+            current = joined
+            continue
+        if current:
+            out.append(current)
+        while width(word) > columns:
+            head = _prefix(word, columns)
+            out.append(head)
+            word = word[len(head) :]  # noqa: PLW2901 - what is left of it
+        current = word
+    return [f"{indent}{part}" for part in [*out, current]]
+
+
+def _prefix(word: str, columns: int) -> str:
+    """As much of the word as fits into the columns, one character at least."""
+    taken = 0
+    for place, char in enumerate(word):
+        taken += _columns(char)
+        if taken > columns:
+            return word[: max(1, place)]
+    return word
 
 
 def tools(calls: Mapping[str, int], columns: int) -> str:

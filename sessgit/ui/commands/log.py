@@ -10,6 +10,7 @@ from sessgit.ui import context, named, options, render
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: typer.Context,
     address: options.Address = "",
     limit: options.Limit = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Oldest first.")] = False,
@@ -17,19 +18,35 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     graph: Annotated[bool, typer.Option("--graph", help="Draw all conversations of the family.")] = False,
     rewound: Annotated[bool, typer.Option("--rewound", help="Also show the turns that rewinds left behind.")] = False,
     cells: Annotated[bool, typer.Option("--cells", help="Show the cells of each turn, for fork --at N.C.")] = False,
+    said: Annotated[bool, typer.Option("-p", "--said", help="Also show what was said in each turn.")] = False,
+    since: options.Since = "",
+    tool: Annotated[
+        str, typer.Option("--tool", metavar="NAME", help="Only turns that used this tool.", show_default=False)
+    ] = "",
     as_json: options.Json = False,
 ) -> None:
     """Show the turns of a conversation, newest first.
 
     Beside each prompt stand the tools that were used and the tokens that were new (without what the cache gave
-    again). Forks, rewinds and compactions stand between the turns where they happened. @N shows turns up to N.
+    again). Forks, rewinds and compactions stand between the turns where they happened. @N shows turns up to N, and with
+    -- PATH only those in which a tool read or changed PATH: a file, a folder, or a pattern.
     """
+    from sessgit.errors import UsageError
     from sessgit.ops import log as logs
+    from sessgit.ui import choices
     from sessgit.ui.pages import log as page
 
     here = context.read()
     found = named.target(here, address)
-    log = logs.log(here.index, found.branch, found.turn, limit)
+    paths = ctx.meta.get(options.PATHS, [])
+    only = logs.Only(choices.since(here, since), tool, choices.touching(here, paths) if paths else None)
+    if graph and (only.narrows or reverse):
+        raise UsageError("--graph draws all turns, newest first.", "Leave --graph out to choose or turn round.")
+    if found.cell:
+        raise UsageError(
+            "log shows whole turns.", f"sessgit show {here.ident(found.branch.name)}@{found.turn}.{found.cell}"
+        )
+    log = logs.log(here.index, found.branch, found.turn, limit, only, lambda: here.store)
     if as_json:
         render.document("log/v1", page.as_json(here, log, rewound=rewound))
     elif graph:
@@ -37,4 +54,4 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     elif oneline:
         render.lines(here, page.oneline(here, log, reverse=reverse))
     else:
-        render.lines(here, page.full(here, log, page.Wanted(reverse, rewound, cells)))
+        render.lines(here, page.full(here, log, page.Wanted(reverse, rewound, cells, said)))

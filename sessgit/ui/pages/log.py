@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,6 +12,7 @@ from sessgit.model.message import Message
 from sessgit.ops import views
 from sessgit.ops.log import Left, Log
 from sessgit.ops.resolve import title
+from sessgit.ops.tag import by_commit
 from sessgit.store import layout
 from sessgit.store.index import Branch, Row
 from sessgit.ui import text
@@ -21,6 +22,7 @@ from sessgit.ui.render import Paint
 _NARROW = 66
 """Below so many columns the tools are left out: the prompts need the room."""
 _TOKENS = 5
+_RAIL = "│   "
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Wanted:
     reverse: bool = False
     rewound: bool = False
     cells: bool = False
+    said: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +66,9 @@ def full(here: Context, log: Log, wanted: Wanted) -> Iterator[str]:
     yield ""
     rows = log.rows
     if not rows:
-        yield "No turn yet."
+        yield "No turn of it fits." if log.branch.state.turns else "No turn yet."
         return
-    turns = _Turns(here, paint, Layout.of(here, rows, here.width))
+    turns = _Turns(here, paint, Layout.of(here, rows, here.width), by_commit(here.index))
     start = [turns.between(log, 0, wanted)] if rows[0].turn == 1 else []
     blocks = [*start, *(turns.block(log, row, wanted) for row in rows)]
     for block in blocks if wanted.reverse else reversed(blocks):
@@ -121,13 +124,15 @@ def _left_rows(here: Context, left: Left) -> list[Row]:
 
 
 class _Turns:
-    def __init__(self, here: Context, paint: Paint, columns: Layout) -> None:
-        self.here, self.paint, self.columns = here, paint, columns
+    def __init__(self, here: Context, paint: Paint, columns: Layout, tags: Mapping[str, list[str]]) -> None:
+        self.here, self.paint, self.columns, self.tags = here, paint, columns, tags
 
     def block(self, log: Log, row: Row, wanted: Wanted) -> list[str]:
         """A turn with its cells, what left the conversation after it, and whether it was compacted before it."""
         compacted = [self._note("┊", "", "the conversation so far was compacted")] if row.compacted else []
         turn = [self.turn(row), *(self._cells(log.branch.tip, row) if wanted.cells else [])]
+        if wanted.said:
+            turn += self._said(log.branch.tip, row)
         after = self.between(log, row.turn, wanted)
         return [*compacted, *turn, *after] if wanted.reverse else [*after, *turn, *compacted]
 
@@ -154,11 +159,13 @@ class _Turns:
         tools = text.fit(_tools(row.message.get("Tools"), columns.tools), columns.tools) + "  " if columns.tools else ""
         new = text.said_and_heard(row.tokens)
         number = text.tokens(new) if new else ""
+        tags = "".join(f"  ({text.clean(name)})" for name in self.tags.get(row.commit, ()))
+        tags = text.cut(tags, columns.prompt // 2)
+        called = text.cut(text.clean(self.here.index.title(row)), columns.prompt - text.width(tags)) + tags
         return (
             f"{self.paint('green', mark)} {self.paint('bold', str(row.turn).ljust(columns.number))}  "
             f"{self.paint('dim', time.strftime(columns.clock, time.localtime(row.time)))}  "
-            f"{text.fit(text.clean(self.here.index.title(row)), columns.prompt)}  {self.paint('cyan', tools)}"
-            f"{self.paint('dim', number.rjust(_TOKENS))}"
+            f"{text.fit(called, columns.prompt)}  {self.paint('cyan', tools)}{self.paint('dim', number.rjust(_TOKENS))}"
         )
 
     def here_time(self, moment: str) -> str:
@@ -173,6 +180,14 @@ class _Turns:
         room = self.here.width - text.width(start) - (len(moment) + 2 if moment else 0)
         plain = what if "\033" in what else text.cut(what, room)
         return f"{self.paint('dim', start)}{shown}{plain if '↳' in plain else self.paint('dim', plain)}"
+
+    def _said(self, tip: str, row: Row) -> list[str]:
+        """The prompt and the last answer, whole."""
+        told = views.read_turn(self.here.store, tip, row).told
+        room = self.here.width - len(_RAIL)
+        asked = [self.paint("bold", line) for line in text.wrapped(told.prompt, room)]
+        answered = text.wrapped(told.answer or "(no answer)", room)
+        return [*(f"{self.paint('dim', _RAIL)}{line}" for line in ["", *asked, "", *answered]), ""]
 
     def _cells(self, tip: str, row: Row) -> list[str]:
         lines = []

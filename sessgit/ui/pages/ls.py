@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from sessgit.agents.claude import home
 from sessgit.model import canonical
 from sessgit.ops import views
 from sessgit.ops.ls import Entry, Listing
@@ -14,20 +14,34 @@ from sessgit.ui.context import Context
 from sessgit.ui.render import Paint
 
 _NOTES = 22
+_TITLE = 16
+"""A title has so many columns at least before there is room for notes."""
 
 
-def full(here: Context, listing: Listing, limit: int | None, *, by_project: bool) -> Iterator[str]:
-    """The whole page, under a line for each project where there are several."""
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The columns of a line, as they are shown."""
+
+    ident: str
+    called: str
+    turns: str
+    ago: str
+    cost: str
+    live: str
+    notes: str
+
+
+def full(here: Context, listing: Listing, *, by_project: bool, folded: bool = False) -> Iterator[str]:
+    """The whole page, under a line for each project where there are several; `folded` says that nobody asked for so
+    few."""
     paint = Paint(here.colour)
-    entries = listing.entries[:limit]
-    live = {client.agent_id for client in home.live_clients(here.config)} if entries else set[str]()
-    rows = [_cells(here, entry, entry.branch.state.agent_id in live) for entry in entries]
+    rows = [_cells(here, entry, listing) for entry in listing.entries]
     lines = list(_table(here, paint, rows)) if rows else []
-    if not by_project:
-        yield from lines
+    if by_project and listing.wanted.order is None:
+        yield from _under_projects(here, paint, listing.entries, lines)
     else:
-        yield from _under_projects(here, paint, entries, lines)
-    yield paint("dim", _footer(listing, len(entries)))
+        yield from lines
+    yield paint("dim", _footer(listing, by_project=by_project, folded=folded))
 
 
 def _under_projects(here: Context, paint: Paint, entries: list[Entry], lines: list[str]) -> Iterator[str]:
@@ -42,52 +56,63 @@ def _under_projects(here: Context, paint: Paint, entries: list[Entry], lines: li
         yield from members
 
 
-def _cells(here: Context, entry: Entry, live: bool) -> tuple[str, str, str, str, str, str, str]:
+def _cells(here: Context, entry: Entry, listing: Listing) -> _Cells:
     state = entry.branch.state
     branch = "  " * (entry.depth - 1) + "└ " if entry.depth else ""
-    return (
+    return _Cells(
         here.ident(entry.branch.name),
         branch + text.clean(title(state), 200),
         text.counted(state.turns, "turn"),
         text.ago(canonical.seconds(state.updated), here.now),
         text.money(views.cost(state, here.settings.prices)),
-        "● live" if live else "",
+        "● live" if state.agent_id in listing.wanted.live else "",
         _notes(here, entry),
     )
 
 
 def _notes(here: Context, entry: Entry) -> str:
-    origin, notes = entry.branch.state.origin, []
+    origin, notes = entry.branch.state.origin, list[str]()
     if origin is not None:
         at = f"turn {origin.cell or origin.turn}"
         notes.append(f"from {at}" if entry.depth else f"from {here.ident(origin.session)}@{origin.cell or origin.turn}")
     if entry.forks:
         notes.append(f"forked {text.times(entry.forks)}")
+    notes += [text.clean(label) for label in entry.branch.state.labels]
     return ", ".join(notes)
 
 
-def _table(here: Context, paint: Paint, rows: list[tuple[str, str, str, str, str, str, str]]) -> Iterator[str]:
+def _table(here: Context, paint: Paint, rows: list[_Cells]) -> Iterator[str]:
     """The rows in columns; the title takes what the others leave, and notes go where there is room for them."""
-    widths = [max(text.width(row[n]) for row in rows) for n in range(7)]
-    fixed = 2 + widths[0] + 2 + sum(2 + w for w in widths[2:6] if w)
-    notes = min(widths[6], _NOTES)
-    if here.width - fixed - notes - 2 < 16:
+
+    def widest(column: str) -> int:
+        return max(text.width(getattr(row, column)) for row in rows)
+
+    ident, turns, ago, cost, live = (widest(name) for name in ("ident", "turns", "ago", "cost", "live"))
+    fixed = 2 + ident + 2 + sum(2 + columns for columns in (turns, ago, cost, live) if columns)
+    notes = min(widest("notes"), max(_NOTES, here.width - fixed - widest("called") - 2))
+    if here.width - fixed - notes - 2 < _TITLE:
         notes = 0
-    room = max(12, min(widths[1], here.width - fixed - (notes + 2 if notes else 0)))
-    for ident, called, turns, ago, cost, live, note in rows:
-        line = f"  {paint('yellow', ident.ljust(widths[0]))}  {text.fit(called, room)}  {turns.rjust(widths[2])}"
-        line += f"  {paint('dim', ago.rjust(widths[3]))}" if widths[3] else ""
-        line += f"  {cost.rjust(widths[4])}" if widths[4] else ""
-        line += f"  {paint('green', text.fit(live, widths[5]))}" if widths[5] else ""
-        yield line + (f"  {paint('dim', text.cut(note, notes))}" if notes else "")
+    room = max(12, min(widest("called"), here.width - fixed - (notes + 2 if notes else 0)))
+    for row in rows:
+        line = f"  {paint('yellow', row.ident.ljust(ident))}  {text.fit(row.called, room)}  {row.turns.rjust(turns)}"
+        line += f"  {paint('dim', row.ago.rjust(ago))}" if ago else ""
+        line += f"  {row.cost.rjust(cost)}" if cost else ""
+        line += f"  {paint('green', text.fit(row.live, live))}" if live else ""
+        yield line + (f"  {paint('dim', text.cut(row.notes, notes))}" if notes else "")
 
 
-def _footer(listing: Listing, shown: int) -> str:
-    whole = f"{shown} of {text.counted(listing.total, 'conversation')}"
-    if shown == listing.total:
-        return f"{text.counted(shown, 'conversation')}."
-    if shown < len(listing.entries):
-        return f"{whole}, the ones written last."
-    if not shown:
-        return f"No conversation here, {listing.total} in other projects or headless: sessgit ls --all"
-    return f"{whole} here. All projects: sessgit ls --all"
+def _footer(listing: Listing, *, by_project: bool, folded: bool) -> str:
+    shown, found, wanted = len(listing.entries), listing.found, listing.wanted
+    total = text.counted(listing.total, "archived conversation" if wanted.archived else "conversation")
+    if shown < found:
+        which = ", the ones written last" if wanted.order is None and not listing.offset and not wanted.reverse else ""
+        more = " More: --limit N" if folded else ""
+        return f"{shown:,} of {text.counted(found, 'conversation')}{which}.{more}"
+    if wanted.narrowed:
+        there = "" if by_project or not listing.total else ". In all projects: --all"
+        return f"{text.counted(found, 'conversation')} of {listing.total:,}{there}"
+    if found == listing.total:
+        return f"{total}."
+    if not found and not by_project:
+        return f"No conversation here, {listing.total:,} in other projects or headless: sessgit ls --all"
+    return f"{found:,} of {total} here. All projects: sessgit ls --all"

@@ -1,0 +1,44 @@
+"""Numbers as a person reads them."""
+
+from __future__ import annotations
+
+from sessgit.model.turn import Tokens
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 turn`, `2 turns`, `12,345 turns`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def times(number: int) -> str:
+    """`once`, `twice`, `3 times`."""
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def tokens(number: int) -> str:
+    """`913`, `15k`, `1.2M`."""
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if number >= size:
+            value = number / size
+            return f"{value:.1f}{unit}" if value < 9.95 and unit == "M" else f"{value:.0f}{unit}"
+    return str(number)
+
+
+def said_and_heard(counts: Tokens) -> int:
+    """The tokens that were new: what the cache gave again is the same words once more at each call."""
+    return counts.input + counts.output + counts.cache_write
+
+
+def money(dollars: float | None) -> str:
+    """`$1.84`; nothing where a price is not known."""
+    return "" if dollars is None else f"${dollars:,.2f}"
+
+
+def size(number: int) -> str:
+    """`512 B`, `9.1 MB`."""
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 999.5 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 99.5 else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError

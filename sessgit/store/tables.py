@@ -1,0 +1,31 @@
+"""The tables of the index."""
+
+from __future__ import annotations
+
+from sessgit.store import derived
+
+INDEX = derived.Schema(
+    4,
+    ("branches", "turns", "gists", "touched"),
+    (
+        """CREATE TABLE branches(
+            name TEXT PRIMARY KEY, tip TEXT NOT NULL, archived INTEGER NOT NULL, session TEXT NOT NULL,
+            agent_id TEXT NOT NULL, project TEXT NOT NULL, title TEXT NOT NULL, authored_name TEXT NOT NULL,
+            created TEXT NOT NULL, updated TEXT NOT NULL, turns INTEGER NOT NULL, headless INTEGER NOT NULL,
+            status TEXT NOT NULL, stage TEXT NOT NULL, labels TEXT NOT NULL, parent TEXT NOT NULL, state BLOB NOT NULL
+        ) WITHOUT ROWID""",
+        """CREATE TABLE turns(
+            branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL,
+            time INTEGER NOT NULL, message TEXT NOT NULL, compacted INTEGER NOT NULL, bytes INTEGER NOT NULL,
+            PRIMARY KEY(branch, turn)
+        ) WITHOUT ROWID""",
+        "CREATE INDEX turns_prompt ON turns(prompt)",
+        "CREATE INDEX turns_commit ON turns(substr(commits, -40))",
+        "CREATE TABLE gists(commit_id TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE touched(
+            path TEXT NOT NULL, commit_id TEXT NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY(path, commit_id)
+        ) WITHOUT ROWID""",
+    ),
+)
+"""`branches` has a row for each branch with its state as of its tip, `turns` one for each turn of each branch, `gists`
+what turns hold, by their last commit, and `touched` the files that those read or changed."""

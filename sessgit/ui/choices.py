@@ -1,0 +1,37 @@
+"""What options that choose conversations and turns amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sessgit.ui.context import Context
+
+
+def since(here: Context, text: str) -> float | None:
+    """The moment in seconds since 1970, or None where no option was given."""
+    from sessgit.ui import when
+
+    return when.since(text, here.now) if text else None
+
+
+def touching(here: Context, paths: Sequence[str]) -> set[str]:
+    """The last commits of the turns that read or changed one of the paths."""
+    from sessgit.ops import touched
+    from sessgit.ui import render
+
+    with render.progress(here, "Reading what turns are about", unit="turns") as report:
+        return touched.commits(here.index, lambda: here.store, paths, here.cwd, report)
+
+
+def among(here: Context, *, search: str, paths: Sequence[str]) -> tuple[Collection[str], ...]:
+    """The sessions that a search and paths choose, one collection for each that was given."""
+    chosen: list[Collection[str]] = []
+    if search:
+        from sessgit.ops.search import sessions_with
+        from sessgit.ui import render
+
+        with render.progress(here, "Reading what was said", unit="turns") as report:
+            chosen.append(set(sessions_with(here.index, search, report)))
+    if paths:
+        chosen.append(here.index.sessions_holding(touching(here, paths)))
+    return tuple(chosen)
