@@ -13,22 +13,39 @@ from sessgit.agents.claude.cells import called, describe, display_prompt, messag
 from sessgit.agents.claude.lines import Line, blocks
 from sessgit.model import ids
 from sessgit.model.content import Call, Change, Piece, Speaker, Words
-from sessgit.model.turn import Cell
+from sessgit.model.turn import Cell, Tokens, Turn, count
 
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d{1,3})\b")
 _COMMANDS = ("Bash", "BashOutput", "PowerShell")
+_REPLACED = "[redacted:"
+_HUNK = ("oldStart", "oldLines", "newStart", "newLines")
 _MOST_LINES = 20_000
 """A diff of longer texts is not computed: it would take minutes. The client's own is shown whatever its length."""
 
 
 def pieces(body: Sequence[Line]) -> list[Piece]:
-    """What a turn's body says, in order; the first piece is the prompt. Ordinals are those of `describe(body)`."""
-    told = describe(body)
-    reader = _Reader(told.prompt_uuid, told.cells)
+    """What a turn's body says, in order; the first piece is the prompt, if that has text or images.
+
+    Ordinals are those of `describe(body)`.
+    """
+    return told(body)[1]
+
+
+def told(body: Sequence[Line]) -> tuple[Turn, list[Piece]]:
+    """The turn that a body says, and its pieces; a body has one line at least."""
+    turn = describe(body)
+    reader = _Reader(turn.prompt_uuid, turn.cells)
     for number, line in enumerate(body, start=1):
         if line.data is not None and not line.data.get("isSidechain"):
             reader.take(number, line)
-    return reader.out
+    return turn, reader.out
+
+
+def tokens(body: Sequence[Line], cell: Cell) -> Tokens:
+    """What a message of the model used; nothing for a tool call."""
+    if cell.type != "llm_call":
+        return Tokens()
+    return describe([body[number - 1] for number in cell.lines]).total
 
 
 def text_of(content: object) -> tuple[str, int]:
@@ -106,7 +123,7 @@ class _Reader:
             result=result,
             images=images,
             changes=tuple(_changes(call, result)) if call.cell.ok else (),
-            exit_code=_exit_code(call, output),
+            exit_code=_exit_code(call, output, result),
             ended=time_of(line),
             result_line=number,
         )
@@ -121,13 +138,18 @@ class _Reader:
                 self.out.append(Words(by, display_prompt(text), time_of(line), line=number, images=images))
 
 
-def _exit_code(call: Call, output: str) -> int | None:
+def _exit_code(call: Call, output: str, result: object) -> int | None:
     if call.tool not in _COMMANDS:
         return None
+    noted = result if isinstance(result, dict) else {}
+    if isinstance(noted.get("exitCode"), int):
+        return int(noted["exitCode"])
     match = _EXIT_CODE.match(output)
     if match:
         return int(match[1])
-    return 0 if call.cell.ok else None
+    # These ended otherwise than with 0, or not yet, and the client calls them no error.
+    unknown = any(noted.get(key) for key in ("returnCodeInterpretation", "backgroundTaskId", "interrupted"))
+    return 0 if call.cell.ok and not unknown and call.tool != "BashOutput" else None
 
 
 def _changes(call: Call, result: object) -> Iterator[Change]:
@@ -146,8 +168,7 @@ def _changes(call: Call, result: object) -> Iterator[Change]:
 def _noted(hunks: Sequence[object]) -> Iterator[str]:
     for hunk in hunks:
         if isinstance(hunk, dict) and isinstance(hunk.get("lines"), list):
-            start, length, own, after = (hunk.get(k) for k in ("oldStart", "oldLines", "newStart", "newLines"))
-            yield f"@@ -{start},{length} +{own},{after} @@"
+            yield "@@ -{},{} +{},{} @@".format(*(count(hunk.get(key)) for key in _HUNK))
             yield from (line for line in hunk["lines"] if isinstance(line, str))
 
 
@@ -156,6 +177,10 @@ def _edits(call: Call) -> Iterator[tuple[str, str]]:
     if call.tool == "Write" and isinstance(call.input.get("content"), str):
         yield "", call.input["content"]
         return
+    if call.tool == "NotebookEdit":
+        new = call.input.get("new_source")
+        yield "", new if isinstance(new, str) and call.input.get("edit_mode") != "delete" else ""
+        return
     many = call.input.get("edits")
     for edit in many if isinstance(many, list) else [call.input]:
         if isinstance(edit, Mapping) and isinstance(edit.get("new_string"), str):
@@ -163,8 +188,75 @@ def _edits(call: Call) -> Iterator[tuple[str, str]]:
             yield before if isinstance(before, str) else "", edit["new_string"]
 
 
+def content_after(call: Call, before: str | None) -> str | None:
+    """The whole text of the call's file after the call, where the lines tell it; `before` is what it was before.
+
+    A text in which a secret was replaced is not the file's.
+    """
+    after = _content_after(call, before)
+    return None if after is not None and _REPLACED in after else after
+
+
+def _content_after(call: Call, before: str | None) -> str | None:
+    noted = call.result if isinstance(call.result, dict) else {}
+    if not call.cell.ok:
+        return before
+    if call.tool == "Write":
+        written = call.input.get("content")
+        return written if isinstance(written, str) else None
+    if call.tool == "Read":
+        whole = _whole(noted.get("file"))
+        return before if whole is None else whole
+    if call.tool not in ("Edit", "MultiEdit"):
+        return None if call.tool == "NotebookEdit" else before
+    original = next((noted[k] for k in ("originalFile", "originalFileContents") if isinstance(noted.get(k), str)), None)
+    start = before if original is None else original
+    if start is None:
+        return None
+    if noted.get("userModified"):
+        return _patched(start, noted.get("structuredPatch"))
+    return _edited(start, call)
+
+
+def _whole(file: object) -> str | None:
+    """The content of a file that was read from its first line to its last."""
+    if not isinstance(file, dict) or not isinstance(file.get("content"), str) or file.get("startLine") != 1:
+        return None
+    return str(file["content"]) if file.get("numLines") == file.get("totalLines") is not None else None
+
+
+def _edited(text: str, call: Call) -> str | None:
+    many = call.input.get("edits")
+    for edit in many if isinstance(many, list) else [call.input]:
+        old, new = (edit.get(k) for k in ("old_string", "new_string")) if isinstance(edit, Mapping) else (None, None)
+        if not isinstance(old, str) or not isinstance(new, str) or (old not in text if old else bool(text)):
+            return None
+        text = text.replace(old, new, -1 if edit.get("replace_all") is True else 1) if old else new
+    return text
+
+
+def _patched(text: str, hunks: object) -> str | None:
+    """The text with a noted patch applied, or None where the patch does not fit."""
+    lines, out, done = text.split("\n"), list[str](), 0
+    for hunk in hunks if isinstance(hunks, list) else ():
+        noted = hunk.get("lines") if isinstance(hunk, dict) else None
+        if not isinstance(noted, list) or not all(isinstance(line, str) for line in noted):
+            return None
+        start = max(0, count(hunk.get("oldStart")) - 1)
+        old = [line[1:] for line in noted if line[:1] in (" ", "-")]
+        if start < done or lines[start : start + len(old)] != old:
+            return None
+        out += [*lines[done:start], *(line[1:] for line in noted if line[:1] in (" ", "+"))]
+        done = start + len(old)
+    return "\n".join([*out, *lines[done:]]) if hunks else None
+
+
 def _diff(before: str, after: str) -> list[str]:
+    if after.endswith("\n") and (not before or before.endswith("\n")):
+        before, after = before.removesuffix("\n"), after.removesuffix("\n")
     a, b = before.split("\n") if before else [], after.split("\n") if after else []
+    if not a and not b:
+        return []
     if not a or not b or len(a) + len(b) > _MOST_LINES:
         heading = f"@@ -{min(1, len(a))},{len(a)} +{min(1, len(b))},{len(b)} @@"
         return [heading, *(f"-{line}" for line in a), *(f"+{line}" for line in b)]

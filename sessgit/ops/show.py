@@ -1,0 +1,265 @@
+"""A session, a turn or a cell, with all that the store knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.agents.claude import content, transcript
+from sessgit.errors import DamageError, NotFoundError
+from sessgit.model import canonical, words
+from sessgit.model.content import Call, Piece, Words
+from sessgit.model.session import Session
+from sessgit.model.turn import Cell, Tokens, Turn
+from sessgit.ops import log as logs
+from sessgit.ops import restore
+from sessgit.ops.log import Left
+from sessgit.ops.views import Report, TurnView, gists
+from sessgit.store import layout
+from sessgit.store.index import Branch, Index, Row
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Subagent:
+    """So many lines of a subagent's file were recorded with a turn."""
+
+    name: str
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Where a session comes from and what left it: forks in their order, and what rewinds left behind.
+
+    `parent` is None for a session that left no other, and for one that left a session which is not in the store.
+    """
+
+    parent: Branch | None
+    forks: list[Branch]
+    left: list[Left]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What there is to say of a session: `last` is its last turn, `only_here` says that the client's file is gone.
+
+    `changed` and `read` are the files that tools named, the last named ones first; one that was changed is not in
+    `read`.
+    """
+
+    branch: Branch
+    family: Family
+    changed: list[str]
+    read: list[str]
+    last: Turn | None
+    only_here: bool
+
+    @property
+    def state(self) -> Session:
+        return self.branch.state
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTurn:
+    """A turn, its pieces in order, and the subagents that it started or that wrote while it ran.
+
+    `cut` is the address of the cell at which a fork took it over, as `7.3`, or empty.
+    """
+
+    branch: Branch
+    view: TurnView
+    pieces: list[Piece]
+    subagents: list[Subagent]
+    cut: str = ""
+
+    @property
+    def row(self) -> Row:
+        return self.view.row
+
+    @property
+    def told(self) -> Turn:
+        return self.view.told
+
+    @property
+    def seconds(self) -> float | None:
+        """From the prompt to the last line, or None where times are missing."""
+        return between(self.told.time, self.told.ended)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCell:
+    """A cell of a turn: a `call`, or a message of the model with what it `said` and its `tokens`."""
+
+    turn: ShownTurn
+    cell: Cell
+    ordinal: int
+    call: Call | None
+    said: list[Words]
+    tokens: Tokens
+
+    @property
+    def depends(self) -> list[int]:
+        """The ordinals of the cells that had to come first."""
+        return [n for n, other in enumerate(self.turn.told.cells, start=1) if other.id in self.cell.depends]
+
+    @property
+    def dependents(self) -> list[int]:
+        """The ordinals of the cells that needed this one."""
+        return [n for n, other in enumerate(self.turn.told.cells, start=1) if self.cell.id in other.depends]
+
+    @property
+    def time(self) -> str:
+        """When it began, RFC 3339 or empty."""
+        return self.call.time if self.call else next((piece.time for piece in self.said), "")
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the call took, or None where that is not known."""
+        return between(self.call.time, self.call.ended) if self.call else None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The place before turn 1: the first commit of the history, and of a fork the commit at which it left."""
+
+    branch: Branch
+    parent: Branch | None
+    commit: str
+    time: float
+
+
+def between(began: str, ended: str) -> float | None:
+    """The seconds between two times as RFC 3339, or None where one is missing or they run backwards."""
+    a, b = canonical.seconds(began), canonical.seconds(ended)
+    return b - a if a is not None and b is not None and b >= a else None
+
+
+def card(store: Store, index: Index, branch: Branch, report: Report = lambda done, total: None) -> Card:
+    """The card of a session, or of what a rewind left behind of one; of its turns only the last one is read, and
+    those that nobody has asked the index about yet."""
+    rows = index.turns(branch.name)
+    known = gists(store, index, branch, rows, report) if rows else []
+    changed, seen = dict[str, None](), dict[str, None]()
+    for gist in reversed(known):
+        changed.update(dict.fromkeys(reversed(gist.files_changed)))
+        seen.update(dict.fromkeys(reversed(gist.files_read)))
+    last = read(store, branch, rows[-1])[0] if rows else None
+    path = branch.state.transcript
+    return Card(
+        branch,
+        family(index, branch),
+        list(changed),
+        [name for name in seen if name not in changed],
+        last,
+        bool(path and rows) and not Path(path).exists(),
+    )
+
+
+def family(index: Index, branch: Branch) -> Family:
+    found = logs.log(index, branch)
+    forks = [fork for turn in sorted(found.forks) for fork in found.forks[turn]]
+    left = [other for turn in sorted(found.left) for other in found.left[turn]]
+    return Family(_parent(index, branch), forks, left)
+
+
+def turn(store: Store, index: Index, branch: Branch, number: int) -> ShownTurn:
+    """The turn of a branch; raises NotFoundError where it has none of that number."""
+    row = row_of(index, branch, number)
+    told, pieces = read(store, branch, row)
+    origin = branch.state.origin
+    cut = origin.cell if origin and row.message.get("Event") == "fork" else ""
+    return ShownTurn(branch, TurnView(row, told), pieces, subagents(store, branch.tip, number), cut)
+
+
+def cell(store: Store, index: Index, branch: Branch, number: int, name: str) -> ShownCell:
+    """The cell of that ordinal or id; raises NotFoundError where the turn has none."""
+    if not number:
+        raise NotFoundError(
+            "there is no cell before the first turn", f"sessgit show {branch.name[:8]}@1 shows that turn's."
+        )
+    shown = turn(store, index, branch, number)
+    ordinal = _ordinal(branch, shown.row, shown.told.cells, name)
+    found = shown.told.cells[ordinal - 1]
+    call = next((piece for piece in shown.pieces if isinstance(piece, Call) and piece.ordinal == ordinal), None)
+    said = [piece for piece in shown.pieces if isinstance(piece, Words) and piece.ordinal == ordinal]
+    body = transcript.parsed(store.lines(branch.tip, number).body)
+    return ShownCell(shown, found, ordinal, call, said, content.tokens(body, found))
+
+
+def start(store: Store, index: Index, branch: Branch) -> Start:
+    """The place before turn 1."""
+    row = index.turn(branch.name, 1)
+    first = (store.commit(row.commits[0]).parents or (row.commits[0],))[0] if row else branch.tip
+    return Start(branch, _parent(index, branch), first, store.commit(first).time)
+
+
+def read(store: Store, branch: Branch, row: Row) -> tuple[Turn, list[Piece]]:
+    """What the lines of a turn say, as a whole and piece by piece."""
+    body = transcript.parsed(store.lines(branch.tip, row.turn).body)
+    if not body:
+        raise DamageError(
+            f"turn {row.turn} of {branch.name} has no lines",
+            "git fsck in the store tells whether an object is damaged.",
+        )
+    return content.told(body)
+
+
+def row_of(index: Index, branch: Branch, number: int) -> Row:
+    row = index.turn(branch.name, number)
+    if row is None:
+        raise NotFoundError(f"{branch.name} has no turn {number} in the store", "sessgit restore --verify checks it.")
+    return row
+
+
+def subagents(store: Store, tip: str, number: int) -> list[Subagent]:
+    """The subagents whose lines are in the turn's folder, by name."""
+    entry = store.folder(tip, number).get(layout.SUBAGENTS)
+    files = store.repo.tree(entry[0]) if entry and entry[1] else {}
+    names = sorted(name for name, (_, is_tree) in files.items() if name.endswith(".jsonl") and not is_tree)
+    return [
+        Subagent(name.removeprefix("agent-").removesuffix(".jsonl"), store.repo.blob(files[name][0]).count(b"\n"))
+        for name in names
+    ]
+
+
+# The lines as they are recorded
+
+
+def raw_session(store: Store, branch: Branch) -> Iterator[bytes]:
+    """The lines of all turns in their order, without their newlines, as the session's own file has them."""
+    for number in range(1, branch.state.turns + 1):
+        yield from raw_turn(store, branch, number)
+
+
+def raw_turn(store: Store, branch: Branch, number: int) -> list[bytes]:
+    """The lines before the prompt and the body."""
+    return restore.turn_lines(store, branch.tip, branch.state, number)
+
+
+def raw_cell(store: Store, shown: ShownCell) -> list[bytes]:
+    """The lines of the cell: those of a message, or those of a call and its result."""
+    branch, number = shown.turn.branch, shown.turn.row.turn
+    lines = raw_turn(store, branch, number)
+    body = lines[len(store.lines(branch.tip, number).before) :]
+    return [body[line - 1] for line in shown.cell.lines]
+
+
+# Inside
+
+
+def _parent(index: Index, branch: Branch) -> Branch | None:
+    origin = branch.state.origin
+    return (index.branch(origin.session) or index.branch(layout.session_of(origin.session))) if origin else None
+
+
+def _ordinal(branch: Branch, row: Row, cells: tuple[Cell, ...], name: str) -> int:
+    wanted = name.lstrip("0") if name.isdecimal() else name
+    ordinal = next((n for n, cell in enumerate(cells, start=1) if wanted in (cell.id, str(n))), 0)
+    if not ordinal:
+        raise NotFoundError(
+            f"turn {row.turn} has {words.counted(len(cells), 'cell')}, there is no cell {name}",
+            f"sessgit show {branch.name[:8]}@{row.turn} shows them.",
+        )
+    return ordinal

@@ -1,0 +1,306 @@
+"""What `show` prints: the card of a session, a turn with its pieces, a cell with all that is known of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from sessgit.agents.claude import home
+from sessgit.model import canonical, prices
+from sessgit.model.turn import Tokens
+from sessgit.ops import views
+from sessgit.ops.resolve import title
+from sessgit.ops.show import Card, ShownCell, ShownTurn, Start
+from sessgit.store import layout
+from sessgit.store.index import Branch
+from sessgit.ui import text
+from sessgit.ui.context import Context
+from sessgit.ui.pages import pieces
+from sessgit.ui.pages.pieces import Pieces, Wanted
+from sessgit.ui.render import Paint
+
+_LABEL = 12
+_FILES = 12
+_PATH = 44
+_WORDS = 4
+
+
+def card(here: Context, shown: Card, wanted: Wanted) -> Iterator[str]:
+    """The session on a page: who, when, how much, which files, which relatives, the last words."""
+    yield from _Card(here, shown).page(wanted)
+
+
+def turn(here: Context, shown: ShownTurn, wanted: Wanted) -> Iterator[str]:
+    """The turn from its prompt to its answer."""
+    paint, row, told = Paint(here.colour), shown.row, shown.told
+    name = f"{here.ident(shown.branch.name)}@{row.turn}"
+    cost = text.money(prices.cost(told.tokens, here.settings.prices) if told.tokens else None)
+    new = text.said_and_heard(told.total)
+    used = ", ".join(part for part in (f"{text.tokens(new)} tokens" if new else "", cost) if part)
+    when = _clock(here, canonical.seconds(told.time) or row.time)
+    yield from _heading(here, name, [when, told.model, used, pieces.duration(shown.seconds)])
+    for note in _notes(here, shown):
+        yield paint("dim", text.cut(f"{' ' * len(name)}  {note}", here.width))
+    yield from Pieces(here, shown, wanted).draw(shown.pieces)
+    if not told.answer:
+        yield ""
+        yield paint("dim", "Interrupted before an answer." if told.interrupted else "No answer.")
+    elif told.interrupted:
+        yield ""
+        yield paint("dim", "Interrupted.")
+
+
+def cell(here: Context, shown: ShownCell) -> Iterator[str]:
+    """All of a cell: what it got, what came of it, what it needed and what needed it."""
+    paint, own, call, row = Paint(here.colour), shown.cell, shown.call, shown.turn.row
+    name = f"{here.ident(row.branch)}@{row.turn}.{shown.ordinal}"
+    when = _clock(here, canonical.seconds(shown.time) or row.time)
+    used = f"{text.tokens(text.said_and_heard(shown.tokens))} tokens" if shown.tokens.total else ""
+    result = pieces.outcome(call) if call else ""
+    yield from _heading(here, f"{name}  {own.operation}", [result, used, pieces.duration(shown.seconds), when])
+    facts = [own.id, _numbers("line", list(own.lines)), *_around(shown)]
+    yield from (paint("dim", line) for line in text.fold(facts, here.width, "  ·  "))
+    if call is None:
+        if not shown.said:
+            yield ""
+            yield "It said nothing."
+        for words in shown.said:
+            yield ""
+            drawn = pieces.plain(words.text) if words.thinking else pieces.prose(here, words.text, here.width)
+            yield from (paint("dim", line) for line in ["thinking:", *drawn]) if words.thinking else drawn
+        return
+    yield ""
+    if call.changes:
+        for change in call.changes:
+            yield paint("bold", pieces.path(here, shown.turn.branch.state.project, change.path, here.width))
+            yield from pieces.diff(paint, change)
+    else:
+        yield from pieces.given(here, call)
+    if call.result_line:
+        yield ""
+        yield paint("bold", "Output" if call.output.strip() or call.images else "No output")
+        yield from pieces.plain(call.output) if call.output.strip() else []
+        yield from pieces.images(call.images)
+
+
+def start(here: Context, shown: Start) -> Iterator[str]:
+    """What the place before turn 1 is."""
+    state = shown.branch.state
+    name = f"{here.ident(shown.branch.name)}@0"
+    begun = canonical.seconds(state.created) or shown.time
+    where = text.clean(here.short(state.project))
+    yield from _heading(here, name, ["the start", _clock(here, begun), where])
+    origin = state.origin
+    if origin is not None:
+        at = f"{here.ident(origin.session)}@{origin.cell or origin.turn}"
+        turns = f"Its first {text.counted(origin.turn, 'turn')} {'is' if origin.turn == 1 else 'are'} those of"
+        yield from pieces.wrap(
+            f"{turns} {here.ident(origin.session)}: it left at {at}, commit {origin.commit[:12]}.", here.width
+        )
+    elif state.turns:
+        yield from pieces.wrap(
+            f"Nothing comes before it. sessgit show {here.ident(shown.branch.name)}@1 shows the first turn.", here.width
+        )
+    else:
+        yield "No turn yet."
+
+
+class _Card:
+    def __init__(self, here: Context, shown: Card) -> None:
+        self.here, self.shown, self.state = here, shown, shown.state
+        self.paint = Paint(here.colour)
+        self.name = here.ident(shown.branch.name)
+
+    def page(self, wanted: Wanted) -> Iterator[str]:
+        yield from self._called()
+        yield ""
+        yield from self._facts()
+        yield from self._files(_FILES if not wanted.full else len(self.shown.changed) + len(self.shown.read))
+        yield from self._family()
+        yield from self._kept()
+        yield from self._last(wanted)
+
+    def _called(self) -> Iterator[str]:
+        """Its name, what the client calls it where that differs, and what a person says of it."""
+        state, indent = self.state, " " * (len(self.name) + 2)
+        first = f"{self.name}  {text.clean(title(state), 200)}"
+        yield self.paint("yellow", self.name) + self.paint("bold", text.cut(first, self.here.width)[len(self.name) :])
+        if state.name and state.title and state.title != state.name:
+            yield from self._indented(indent, f"the client calls it “{text.clean(state.title, 200)}”")
+        if state.description:
+            yield from (line for said in pieces.plain(state.description) for line in self._indented(indent, said))
+        labels = ", ".join(text.clean(label, 60) for label in state.labels)
+        sure = "" if state.confidence is None else f"confidence {state.confidence:g}"
+        authored = [part for part in (f"labels {labels}" if labels else "", state.stage, sure) if part]
+        yield from self._indented(indent, "  ·  ".join(authored)) if authored else ()
+
+    def _indented(self, indent: str, said: str) -> Iterator[str]:
+        return (indent + line for line in pieces.wrap(said, self.here.width - len(indent)))
+
+    def _facts(self) -> Iterator[str]:
+        state = self.state
+        branch = f"branch {text.clean(state.git_branch, 100)}" if state.git_branch else ""
+        yield from self._line("Project", text.clean(self.here.short(state.project), 300), branch)
+        yield from self._line("Time", *self._times())
+        counts = [
+            text.counted(state.turns, "turn"),
+            text.counted(state.messages, "message"),
+            text.counted(state.cells, "cell"),
+        ]
+        yield from self._line("Held", *counts)
+        cost = text.money(views.cost(state, self.here.settings.prices)) if state.tokens else ""
+        models = sorted({*state.tokens, *state.calls}, key=lambda model: -state.tokens.get(model, Tokens()).total)
+        if len(models) > 1:
+            yield from self._line("Tokens", *_tokens(views.total(state)), cost)
+        for number, model in enumerate(models):
+            label = "" if number else "Models" if len(models) > 1 else "Model"
+            yield from self._line(label, text.clean(model, 60), *self._model(model))
+
+    def _model(self, model: str) -> list[str]:
+        tokens = self.state.tokens.get(model, Tokens())
+        cost = text.money(prices.cost({model: tokens}, self.here.settings.prices))
+        return [text.counted(self.state.calls.get(model, 0), "call"), *_tokens(tokens), cost]
+
+    def _times(self) -> list[str]:
+        state = self.state
+        live = state.agent_id in {client.agent_id for client in home.live_clients(self.here.config)}
+        if layout.is_rewound(self.shown.branch.name):
+            return [_span(self.here, state.created, state.updated)]
+        how = "live" if live else state.state
+        later = _span(self.here, state.updated, state.ended)
+        if not live and " – " in later:  # it went on for a while after its last turn
+            how = f"{how} {later.rpartition(' – ')[2]}"
+        return [_span(self.here, state.created, state.updated), how, "headless" if state.headless else ""]
+
+    def _files(self, most: int) -> Iterator[str]:
+        for label, paths in (("changed", self.shown.changed), ("read", self.shown.read)):
+            if not paths:
+                continue
+            shown = [pieces.path(self.here, self.state.project, path, _PATH) for path in paths[:most]]
+            more = [f"and {len(paths) - most} more"] if len(paths) > most else []
+            first = not (label == "read" and self.shown.changed)
+            lines = text.fold([f"{len(paths)} {label}:", *shown, *more], self.here.width - _LABEL, "  ")
+            yield from self._labelled("Files" if first else "", lines)
+
+    def _family(self) -> Iterator[str]:
+        lines = [*self._origin()]
+        lines += (self._relative(fork) for fork in self.shown.family.forks)
+        for left in self.shown.family.left:
+            what = text.counted(left.count, "turn")
+            lines.append(f"{what} left behind by a rewind after turn {left.turn}: {self.here.ident(left.branch.name)}")
+        room = self.here.width - _LABEL
+        yield from self._labelled("Family", [inner for line in lines for inner in pieces.wrap(line, room)])
+
+    def _origin(self) -> Iterator[str]:
+        origin, parent = self.state.origin, self.shown.family.parent
+        if layout.is_rewound(self.shown.branch.name):
+            yield f"left behind by a rewind of {self.here.ident(layout.session_of(self.shown.branch.name))}"
+        if origin is not None:
+            at = f"{self.here.ident(origin.session)}@{origin.cell or origin.turn}"
+            yield f"forked from {at}  {text.clean(title(parent.state), 60) if parent else '(not in this store)'}"
+
+    def _relative(self, fork: Branch) -> str:
+        origin = fork.state.origin
+        assert origin is not None
+        at = f"at {origin.cell}" if origin.cell else f"after turn {origin.turn}"
+        return f"fork {self.here.ident(fork.name)}  {text.clean(title(fork.state), 60)}, {at}"
+
+    def _kept(self) -> Iterator[str]:
+        state = self.state
+        if state.redacted:
+            stand = "stands" if state.redacted == 1 else "stand"
+            yield from self._line("Redacted", f"{text.counted(state.redacted, 'secret')} {stand} replaced")
+        if self.shown.only_here:
+            said = (
+                "only here now",
+                "the client has deleted its transcript",
+                f"sessgit restore {self.name.partition('.')[0]}",
+            )
+            yield from self._line("Kept", *said)
+        version = text.clean(state.agent_version, 40)
+        yield from self._line("Client", f"Claude Code {version}" if version and state.agent == "claude" else version)
+
+    def _last(self, wanted: Wanted) -> Iterator[str]:
+        last = self.shown.last
+        if last is None:
+            yield ""
+            yield "No turn yet."
+            return
+        answer = last.answer or ("(interrupted)" if last.interrupted else "(no answer)")
+        for label, said in (
+            (f"Last prompt (turn {self.state.turns})", last.prompt or "(no text)"),
+            ("Last answer", answer),
+        ):
+            yield ""
+            yield self.paint("bold", label)
+            lines = [line for source in pieces.plain(said.strip()) for line in pieces.wrap(source, self.here.width - 2)]
+            shown = lines if wanted.full or len(lines) <= _WORDS + 1 else lines[:_WORDS]
+            yield from (f"  {line}" for line in shown)
+            if len(shown) < len(lines):
+                yield self.paint("dim", f"  … {text.counted(len(lines) - len(shown), 'more line')}")
+
+    def _line(self, label: str, *parts: str) -> Iterator[str]:
+        said = [part for part in parts if part]
+        if said:
+            yield from self._labelled(label, text.fold(said, self.here.width - _LABEL, "  ·  "))
+
+    def _labelled(self, label: str, lines: Sequence[str]) -> Iterator[str]:
+        for number, line in enumerate(lines):
+            yield self.paint("bold", ("" if number else label).ljust(_LABEL)) + line
+
+
+def _heading(here: Context, first: str, parts: Sequence[str]) -> Iterator[str]:
+    """An address and what belongs to it, folded where it is too long for one line."""
+    address = text.clean(first, 200)
+    said = [address, *(text.clean(part, 200) for part in parts if part)]
+    lines = text.fold(said, here.width, "  ·  ", " " * (text.width(address.partition("  ")[0]) + 2))
+    paint, end = Paint(here.colour), len(address.partition("  ")[0])
+    yield paint("yellow", lines[0][:end]) + paint("bold", lines[0][end:])
+    yield from lines[1:]
+
+
+def _notes(here: Context, shown: ShownTurn) -> Iterator[str]:
+    """What happened before the turn and around it."""
+    if shown.row.compacted:
+        yield "the conversation so far was compacted before it"
+    if shown.cut:
+        yield f"only its beginning: the fork was made at {shown.cut}"
+    if len(shown.row.commits) > 1:
+        yield f"recorded in {len(shown.row.commits)} commits, the last one {shown.row.commit[:12]}"
+    for agent in shown.subagents:
+        yield f"subagent {text.clean(agent.name, 80)}: {text.counted(agent.lines, 'line')}"
+
+
+def _around(shown: ShownCell) -> list[str]:
+    turn = shown.turn.row.turn
+    return [
+        f"{word} {', '.join(f'{turn}.{n}' for n in numbers)}"
+        for word, numbers in (("after", shown.depends), ("before", shown.dependents))
+        if numbers
+    ]
+
+
+def _numbers(noun: str, numbers: Sequence[int]) -> str:
+    return f"{noun}{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+
+
+def _tokens(counts: Tokens) -> list[str]:
+    """What was heard and said anew, and what the cache gave and took."""
+    kinds = ((counts.cache_read, "read"), (counts.cache_write, "written"))
+    cache = ", ".join(f"{text.tokens(number)} {word}" for number, word in kinds if number)
+    said = f"{text.tokens(counts.input)} in, {text.tokens(counts.output)} out"
+    return [said, f"cache {cache}"] if cache else [said]
+
+
+def _span(here: Context, began: str, ended: str) -> str:
+    """`02 Mar 11:40 – 12:10`, or the one time where both are shown alike."""
+    moments = [moment for moment in map(canonical.seconds, (began, ended)) if moment is not None]
+    clock = text.clock(here.now, moments)
+    shown = list(dict.fromkeys(time.strftime(clock, time.localtime(moment)) for moment in moments))
+    if len(shown) == 2 and time.localtime(moments[0])[:3] == time.localtime(moments[1])[:3]:
+        shown[1] = time.strftime("%H:%M", time.localtime(moments[1]))
+    return " – ".join(shown)
+
+
+def _clock(here: Context, moment: float) -> str:
+    return time.strftime(text.clock(here.now, [moment]), time.localtime(moment))
