@@ -6,9 +6,15 @@ import re
 from dataclasses import dataclass
 
 from sessgit.errors import UsageError
+from sessgit.model import canonical
 
 _TURN = re.compile(r"(-?\d{1,9})(?:\.([A-Za-z0-9_]{1,40}))?")
-_BAD_NAME = re.compile(r"[@/\x00-\x1f\x7f]|^-")
+_BAD_NAME = re.compile(r"[@/]|^-")
+_BAD_TAG = re.compile(r"[\s@/~^:?*\[\\]|\.\.|^[-.]|\.$|\.lock$|^HEAD$", re.IGNORECASE)
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""What a commit or a session is called: a name like that would hide it."""
+_LONGEST_FILE = 240
+"""Bytes: a tag is a file, beside which git writes another one with a longer name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +46,24 @@ def parse(text: str, at: str | None = None) -> Address:
 
 
 def check_name(name: str) -> str:
-    """The name, if it can stand in an address; raises UsageError."""
-    if not name.strip() or len(name) > 100 or _BAD_NAME.search(name):
+    """The name without white space around it, if it can stand in an address; raises UsageError."""
+    name = name.strip()
+    if not name or len(name) > 100 or _BAD_NAME.search(name) or not canonical.is_printable(name):
         raise UsageError(
-            f"“{name}” cannot be a name", "A name has no @, / or control characters, and does not begin with -."
+            f"“{name}” cannot be a name" if name else "a name cannot be empty",
+            "A name has 100 characters at most, no @, / or control characters, and does not begin with -.",
+        )
+    if _ID.fullmatch(name):
+        raise UsageError(f"“{name}” cannot be a name: it looks like an id", "Choose a word that says what it is about.")
+    return name
+
+
+def check_tag(name: str) -> str:
+    """The name, if git takes it for a tag and it can stand in an address; raises UsageError."""
+    bad = _BAD_TAG.search(name) or not name or len(name) > 100 or len(name.encode("utf-8", "replace")) > _LONGEST_FILE
+    if bad or not canonical.is_printable(name) or _ID.fullmatch(name):
+        raise UsageError(
+            f"“{name}” cannot be a tag" if name else "a tag cannot be empty",
+            "A tag is one word as git allows it, without @ and /, of 100 characters at most, and no id: before-merge.",
         )
     return name

@@ -157,7 +157,7 @@ def loads(document: object) -> Session:
     )
     trajectory, rules = _mapping(top.get("trajectory")), _mapping(top.get("rules"))
     by_model = {str(k): _mapping(v) for k, v in _mapping(budget.get("by_model")).items()}
-    state, confidence = _text(meta.get("state")), authored.get("confidence")
+    state = _text(meta.get("state"))
     session = Session(
         id=_text(meta.get("session_id")),
         agent_id=_text(meta.get("agent_id")),
@@ -185,7 +185,7 @@ def loads(document: object) -> Session:
         description=_text(authored.get("description")),
         labels=tuple(_text(label) for label in _list(authored.get("labels"))),
         stage=_text(authored.get("stage")),
-        confidence=float(confidence) if isinstance(confidence, int | float) else None,
+        confidence=_confidence(authored.get("confidence")),
     )
     return replace(session, extra=_unknown(top, _document(session)))
 
@@ -242,6 +242,10 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _confidence(value: object) -> float | None:
+    return float(value) if type(value) in (int, float) and 0 <= value <= 1 else None  # type: ignore[operator, arg-type]
 
 
 def _text(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sessgit.agents.claude.cells import time_of
 from sessgit.agents.claude.lines import Line
@@ -28,6 +28,8 @@ class Facts:
     version: str = ""
     slug: str = ""
     headless: bool = False
+    names: list[str] = field(default_factory=list)
+    """The names that the session was ever given here: a `custom-title` that is one of them may be our own line."""
 
     def note(self, line: Line) -> None:
         if line.data is None:
@@ -39,8 +41,11 @@ class Facts:
         self.slug = line.text("slug") or self.slug
         if line.type in _TITLES:
             key, rank = _TITLES[line.type]
-            if line.text(key) and rank >= self.title_rank:
-                self.title, self.title_rank = canonical.one_line(line.text(key), 200), rank
+            title = canonical.one_line(line.text(key), 200)
+            if line.type == "custom-title" and title in self.names:
+                rank = 0
+            if title and rank >= self.title_rank:
+                self.title, self.title_rank = title, rank
         elif line.type == "user" and line.text("entrypoint"):
             self.headless = line.text("entrypoint").startswith("sdk")
 
@@ -50,7 +55,7 @@ class Facts:
             state,
             created=self.born or state.created,
             agent_version=self.version or state.agent_version,
-            title=self.title or state.title,
+            title=self.title if self.title_rank else state.title or self.title,
             project=self.project or state.project,
             git_branch=self.git_branch or state.git_branch,
             headless=self.headless,

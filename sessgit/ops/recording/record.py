@@ -77,9 +77,12 @@ class _Pass:
         self.written: list[int] = []
         self.gists: dict[str, Gist] = {}
         self.resumed = False
+        self.known_commit = ""
+        """The commit that the cursor names, if there is one that fits."""
 
     def run(self) -> Result:
         cutter = self._resume() or self._from_the_start()
+        self.facts.names += self._names(self.known_commit)
         for line in self._lines():
             self.facts.note(line)
             if line.uuid or line.extent.offset >= self.prefix:
@@ -139,6 +142,7 @@ class _Pass:
         self.reader.offset = known.offset
         self.agents.resume(known.agents)
         self.facts = Facts(**known.facts)
+        self.known_commit = known.commit
         cutter = self._cutter(self._find_turn)
         cutter.resume(self.recorded_head, self.recorded_rewound, self.recorded.node_at(self.tips[branch]), known.uuids)
         cutter.await_prompt([line for extent in known.pending for line in self.reader.again(extent)], known.stuck)
@@ -152,6 +156,18 @@ class _Pass:
             if self.store.message(found.id).get("Event") != "edit":
                 return False
         return False
+
+    def _names(self, known: str) -> list[str]:
+        """The names that the session was given since a commit, or at all: the client may have them from `restore`."""
+        found = list[str]()
+        for tip in [self.old_head] if known else self.tips.values():
+            for commit in self.store.repo.first_parents(tip):
+                message = self.store.message(commit.id)
+                if commit.id == known or message.get("Session") != self.session:
+                    break
+                if message.get("Event") in ("edit", "fork"):
+                    found.append(self.store.state(commit.id).name)
+        return [name for name in dict.fromkeys(found) if name and name not in self.facts.names]
 
     def _from_the_start(self) -> Cutter:
         if not self.old_head:
@@ -190,7 +206,8 @@ class _Pass:
         for length, complete in self._points(node, body):
             side = self._side(cutter, node, [*before, *body]) if length == len(body) else {}
             content = Content(before, body[:length], side, complete, self.source.head)
-            on = self._commit(node, on, content, state)
+            is_last = self.source.at_rest and is_open and node is cutter.head
+            on = self._commit(node, on, content, state, live=self.source.live or is_last)
             self.gists[on] = content.told.gist
         self.tops[node.key] = node.commit = on
         self.written.append(node.number)
@@ -259,16 +276,16 @@ class _Pass:
         side = self.agents.of_turn(node.key, lines, is_last=node is cutter.head)
         return side | sidefiles.results(self.source.path, self.source.agent_id, lines, self.redact)
 
-    def _commit(self, node: Node, on: str, content: Content, before: Session) -> str:
+    def _commit(self, node: Node, on: str, content: Content, before: Session, *, live: bool) -> str:
         found = sum(line.secrets for line in (*content.before[node.copied :], *content.body))
         state = sessions.after_turn(before, content.told, node.number)
         state = self._identified(replace(state, redacted=before.redacted + found))
-        return commits.turn(self.store, on, node, content, state, self._changes(on, content))
+        return commits.turn(self.store, on, node, content, state, self._changes(content, live=live))
 
-    def _changes(self, on: str, content: Content) -> commits.Changes:
+    def _changes(self, content: Content, *, live: bool) -> commits.Changes:
         """What changes beside the turn: what only a live recorder sees, and what a rewind carries over."""
         changes: dict[str, tuple[str, bool] | None] = {}
-        if content.complete and self.source.live:
+        if content.complete and live:
             found = sidefiles.live(self.source.config, self.source.agent_id, self.facts.slug, self.redact)
             changes[layout.LIVE] = (self.store.write_folder(found), True) if found else None
         if self.old_head:

@@ -1,0 +1,555 @@
+"""What a person says of a conversation: kept through everything, and in nobody's way."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pictures import conversation, log
+from plain import Git, Keep, run_git
+from shell import Shell
+from transcripts import OTHER, SESSION, Talk
+
+from sessgit.errors import ConflictError, SessgitError, StoreError, UsageError
+from sessgit.model.address import check_name
+from sessgit.model.session import STAGES, Session
+from sessgit.ops import edit as edits
+from sessgit.ops import restore
+from sessgit.ops.edit import Changes, edit
+from sessgit.ops.recording import record as recording
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
+from sessgit.store import layout, locks
+from sessgit.store import store as stores
+from sessgit.store.backend import Repository
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+NOW = 1772370000.0
+PARSER, UPLOAD = (f"{c}-0000-4000-8000-{c}0000" for c in ("a41f9c02", "0b2d7f10"))
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    shell = Shell(monkeypatch, capsys)
+    shell.recorded(
+        shell.talk(PARSER).turns("fix the lexer", "go on"),
+        shell.talk(UPLOAD).turns("upload").title("fix flaky upload", "ai-title"),
+    )
+    return shell
+
+
+def said(done: Any) -> tuple[int, str]:
+    return done.code, done.err
+
+
+# Names
+
+
+def test_a_name_from_its_beginning_to_its_end(sessgit: Shell) -> None:
+    assert sessgit.out("rename", "parser rewrite", "a41f") == "a41f9c02  parser rewrite  (was: fix the lexer)\n"
+    assert sessgit.out("rename", " parser rewrite ", "a41f") == "a41f9c02  parser rewrite  (that is its name already)\n"
+    assert sessgit.out("rename", "pratt", "parser rewrite") == "a41f9c02  pratt  (was: parser rewrite)\n"
+    assert sessgit.out("id", "pratt") == f"{PARSER}\n"
+    assert "  a41f9c02  pratt " in sessgit.out("ls")
+    assert sessgit.out("log", "pratt").startswith("a41f9c02  pratt ")
+    assert sessgit.out("rename", "--clear", "pratt") == "a41f9c02  fix the lexer  (was: pratt)\n"
+    assert sessgit.out("rename", "--clear", "a41f") == "a41f9c02  fix the lexer  (it has no name)\n"
+    subjects = run_git(sessgit.store, "log", "-3", "--format=%s", PARSER)
+    assert subjects == "edit: no name\nedit: name “pratt”\nedit: name “parser rewrite”\n"
+    assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_the_commit_of_an_edit(sessgit: Shell) -> None:
+    head, turn = (run_git(sessgit.store, "rev-parse", f"{PARSER}{up}").strip() for up in ("", "~1"))
+    assert (head, turn) != ("", "")
+    sessgit.out("edit", "a41f", "--name", "parser", "--label", "x", "--stage", "shaping", "--confidence", ".5")
+    message = run_git(sessgit.store, "log", "-1", "--format=%B", PARSER)
+    assert message.rstrip() == (
+        f"edit: name “parser”, labels +x, stage shaping, confidence 0.5\n\nSession: {PARSER}\nEvent: edit"
+    )
+    assert run_git(sessgit.store, "rev-parse", f"{PARSER}~1").strip() == head
+    assert run_git(sessgit.store, "diff", "--name-only", f"{PARSER}~1", PARSER) == "session.json\n"
+    assert run_git(sessgit.store, "log", "-1", "--format=%ct", PARSER).strip() == str(int(sessgit.now))
+
+
+def test_names_as_json(sessgit: Shell) -> None:
+    done = sessgit.json("rename", "parser rewrite", "a41f")
+    commit = run_git(sessgit.store, "rev-parse", PARSER).strip()
+    assert done == {"id": PARSER, "name": "parser rewrite", "was": "", "commit": commit}
+    assert sessgit.json("rename", "parser rewrite", "a41f")["commit"] is None
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+def test_a_long_name_folds(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    name = "a name that is rather long for one line of a narrow terminal"
+    lines = sessgit.out("rename", name, "a41f").splitlines()
+    assert max(map(len, lines)) <= columns
+    assert lines[0].startswith("a41f9c02  a name that is rather")
+    assert lines[-1].strip() == "(was: fix the lexer)"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (
+            ("fix it", "a41f@1"),
+            2,
+            "Error: this belongs to a whole conversation, not to turn 1.\n"
+            "Hint: Leave the turn out: a41f9c02. sessgit tag NAME a41f9c02@1 marks a turn.\n",
+        ),
+        (
+            ("taken", "0b2d"),
+            3,
+            "Error: a41f9c02 is called “taken” already.\nHint: Names are unique in a project.\n",
+        ),
+        (
+            ("a41f", "0b2d"),
+            3,
+            f"Error: the id of {PARSER} begins with “a41f”.\nHint: An address could mean either of the two.\n",
+        ),
+        (
+            ("v1", "0b2d"),
+            3,
+            "Error: there is a tag “v1”.\nHint: Choose another name, or sessgit tag -d 'v1' first.\n",
+        ),
+        (
+            (UPLOAD, "a41f"),
+            2,
+            f"Error: “{UPLOAD}” cannot be a name: it looks like an id.\n"
+            "Hint: Choose a word that says what it is about.\n",
+        ),
+        (
+            ("a/b", "a41f"),
+            2,
+            "Error: “a/b” cannot be a name.\n"
+            "Hint: A name has 100 characters at most, no @, / or control characters, and does not begin with -.\n",
+        ),
+        (
+            (" ", "a41f"),
+            2,
+            "Error: a name is needed.\nHint: sessgit rename NAME gives one, sessgit rename --clear takes it away.\n",
+        ),
+        (
+            ("--clear", "x", "a41f"),
+            2,
+            "Error: --clear takes the name away, it needs no new one.\nHint: sessgit rename --clear a41f\n",
+        ),
+    ],
+)
+def test_names_that_are_refused(sessgit: Shell, words: tuple[str, ...], code: int, error: str) -> None:
+    sessgit.out("rename", "taken", "a41f")
+    sessgit.out("tag", "v1", "a41f@1")
+    before = run_git(sessgit.store, "for-each-ref")
+    assert said(sessgit("rename", *words)) == (code, error)
+    assert run_git(sessgit.store, "for-each-ref") == before
+
+
+def test_a_name_in_another_project_is_free(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sessgit.out("rename", "parser", "a41f")
+    made = sessgit.talk("77be01d3-0000-4000-8000-77be01d30000", cwd=str(tmp_path)).turns("elsewhere")
+    sessgit.recorded(made)
+    assert sessgit.out("rename", "parser", "77be") == "77be01d3  parser  (was: elsewhere)\n"
+    assert sessgit.out("id", "parser") == f"{PARSER}\n"
+    monkeypatch.chdir(tmp_path)
+    assert sessgit.out("id", "parser") == f"{made.session}\n"
+
+
+def test_a_fork_gets_a_name_by_the_same_rules(sessgit: Shell) -> None:
+    sessgit.out("rename", "parser", "a41f")
+    for name, code in (("parser", 3), ("0b2d", 3), (PARSER, 2), ("a/b", 2)):
+        assert sessgit("fork", "a41f", "--name", name).code == code
+    assert sessgit.json("fork", "a41f", "--name", " other way ")["id"].startswith("f0000001")
+    assert sessgit.out("id", "other way").startswith("f0000001")
+
+
+@pytest.mark.parametrize(
+    "name", ["a\u202eb", "a\x9bb", "a\u2028b", "\ud800", "0" * 40, "A" * 8 + "-0000" * 3 + "-" + "b" * 12]
+)
+def test_names_that_would_deceive(name: str) -> None:
+    with pytest.raises(UsageError):
+        check_name(name)
+
+
+def test_its_own_id_is_no_obstacle_and_another_ones_rewound_branch_is(sessgit: Shell) -> None:
+    talk = sessgit.talk("77be01d3-0000-4000-8000-77be01d30000").turns("one", "two").rewind(1).turns("new")
+    sessgit.recorded(talk)
+    assert sessgit("rename", "77be", "77be").code == 0
+    assert said(sessgit("rename", "77be.r-a000", "77be")) == (
+        3,
+        f"Error: the id of {talk.session}.r-a0000002 begins with “77be.r-a000”.\n"
+        "Hint: An address could mean either of the two.\n",
+    )
+
+
+# All that is said
+
+
+def test_what_is_said_is_shown(sessgit: Shell) -> None:
+    assert sessgit.out("edit", "0b2d") == (
+        "0b2d7f10  fix flaky upload\nNothing is said of it yet: sessgit edit --help\n"
+    )
+    page = (
+        "0b2d7f10  upload, again\n"
+        "Title        fix flaky upload\n"
+        "Description  It fails now and then.\n"
+        "\n"
+        "             Mostly at night.\n"
+        "Labels       ci, flaky\n"
+        "Stage        critiquing\n"
+        "Confidence   0.75\n"
+    )
+    done = sessgit.out(
+        "edit", "0b2d", "--name", "upload, again", "--description", "It fails now and then.\n\nMostly at night.\n",
+        "--label", "flaky", "--label=+ci", "--stage", "critiquing", "--confidence", "0.75",
+    )  # fmt: skip
+    assert done == page
+    assert sessgit.out("edit", "0b2d") == page
+    assert sessgit.json("edit", "0b2d") == {
+        "id": UPLOAD, "name": "upload, again", "title": "fix flaky upload",
+        "description": "It fails now and then.\n\nMostly at night.", "labels": ["ci", "flaky"],
+        "stage": "critiquing", "confidence": 0.75, "commit": None,
+    }  # fmt: skip
+    taken = ("--description", "", "--label", "-ci", "--label=-flaky", "--stage", "none", "--confidence", "none")
+    assert sessgit.out("edit", "0b2d", *taken) == "0b2d7f10  upload, again\nTitle        fix flaky upload\n"
+    subject = run_git(sessgit.store, "log", "-1", "--format=%s", UPLOAD)
+    assert subject == "edit: labels -ci -flaky, no stage, no confidence, no description\n"
+
+
+def test_what_changes_nothing_is_told(sessgit: Shell) -> None:
+    sessgit.out("edit", "0b2d", "--label", "ci")
+    tip = run_git(sessgit.store, "rev-parse", UPLOAD)
+    done = sessgit("edit", "0b2d", "--label", "ci", "--label", "-none", "--confidence", "none")
+    assert (done.code, done.err) == (0, "There was no label none.\nNothing changed.\n")
+    assert run_git(sessgit.store, "rev-parse", UPLOAD) == tip
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--label", "a,b"), "Error: “a,b” cannot be a label."),
+        (("--label", ""), "Error: a label cannot be empty."),
+        (("--label=-"), "Error: a label cannot be empty."),
+        (("--label", "+-a"), "Error: “-a” cannot be a label."),
+        (("--label", "x" * 51), f"Error: “{'x' * 51}” cannot be a label."),
+        (("--label", "a\x1bb"), "Error: “a\ufffdb” cannot be a label."),
+        (("--description", "x" * 2001), "Error: the description has 2,001 characters."),
+        (("--description", "a\x1b[2Jb"), "Error: a description cannot hold control characters."),
+        (("--description", "a\x0bb"), "Error: a description cannot hold control characters."),
+        (("--name", ""), "Error: a name cannot be empty."),
+        (("--confidence", "1.1"), "Error: “1.1” is no confidence."),
+        (("--confidence", "nan"), "Error: “nan” is no confidence."),
+        (("--confidence", "-0.1"), "Error: “-0.1” is no confidence."),
+        (("--stage", "done"), "Error: Invalid value for '--stage': 'done' is none of"),
+    ],
+)
+def test_words_that_are_refused(sessgit: Shell, words: Any, error: str) -> None:
+    done = sessgit("edit", "0b2d", *([words] if isinstance(words, str) else words))
+    assert (done.code, done.out) == (2, "")
+    assert error in done.err.splitlines() or any(line.startswith(error) for line in done.err.splitlines())
+
+
+def test_a_label_named_twice_and_too_many_of_them(sessgit: Shell) -> None:
+    assert edits.labels(["a", "-a", "+b", "-c", "c "]) == (("b", "c"), ("a",))
+    many = [f"--label=l{n:02}" for n in range(50)]
+    assert sessgit("edit", "0b2d", *many).code == 0
+    assert said(sessgit("edit", "0b2d", "--label", "one more")) == (
+        2,
+        "Error: there would be 51 labels.\nHint: 50 are the most that it can have.\n",
+    )
+    assert sessgit("edit", "0b2d", "--label", "one more", "--label=-l00").code == 0
+
+
+def test_secrets_are_replaced(sessgit: Shell) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    done = sessgit("edit", "0b2d", "--description", f"use {token}", "--json")
+    assert done.err == "1 secret replaced in what is stored.\n"
+    assert json.loads(done.out)["sessgit.edit/v1"]["description"] == "use [redacted:github-token]"
+    assert sessgit.json("edit", "0b2d")["description"] == "use [redacted:github-token]"
+
+
+def test_the_current_conversation_and_a_guess(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", UPLOAD)
+    assert sessgit.out("rename", "mine") == "0b2d7f10  mine  (was: fix flaky upload)\n"
+    assert sessgit.json("edit", "--stage", "shaping")["id"] == UPLOAD
+
+
+# In nobody's way
+
+
+def state(store: Store, session: str = SESSION) -> Session:
+    tip = store.repo.ref(layout.HEADS + session) or store.repo.ref(layout.ARCHIVE + session)
+    assert tip is not None
+    return store.state(tip)
+
+
+def test_a_rewound_branch_stands_for_its_session(sessgit: Shell) -> None:
+    talk = sessgit.talk("77be01d3-0000-4000-8000-77be01d30000").turns("one", "two").rewind(1).turns("new")
+    sessgit.recorded(talk)
+    left = f"{talk.session}.r-a0000002"
+    before = run_git(sessgit.store, "rev-parse", left)
+    assert sessgit.out("rename", "mine", left) == "77be01d3  mine  (was: one)\n"
+    assert run_git(sessgit.store, "rev-parse", left) == before
+    assert sessgit.json("edit", left)["name"] == "mine"
+
+
+def test_an_archived_session_is_edited_where_it_is(keep: Keep, store: Store, index: Index) -> None:
+    keep(Talk().turns("one"))
+    tip = store.repo.ref(layout.HEADS + SESSION)
+    store.repo.move(layout.ARCHIVE + SESSION, None, tip)
+    store.repo.move(layout.HEADS + SESSION, tip, None)
+    edit(store, index, SESSION, Changes(name="old"), NOW)
+    assert store.repo.ref(layout.HEADS + SESSION) is None
+    assert state(store).name == "old"
+
+
+def test_it_is_dated_when_it_was_made_and_never_before_its_parent(keep: Keep, store: Store, index: Index) -> None:
+    keep(Talk().turns("one"))
+    parent = store.commit(store.repo.ref(layout.HEADS + SESSION)).time
+    for now, time in ((NOW, int(NOW)), (5.0, int(NOW))):
+        made = edit(store, index, SESSION, Changes(name=f"at {now}"), now)
+        assert store.commit(made.commit).time == time > parent
+
+
+class Rivalled(Repository):
+    """A real repository in which someone else acts just before each of our moves of a ref, as often as told."""
+
+    def __init__(self, path: Path, act: Callable[[], object], times: int = 1) -> None:
+        super().__init__(path)
+        self.act, self.times = act, times
+
+    def move(self, name: str, old: str | None, new: str | None) -> None:
+        if self.times:
+            self.times -= 1
+            self.act()
+        super().move(name, old, new)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edits, "WAIT", 0.02)
+
+
+def rival(store: Store, changes: Changes) -> None:
+    """Another process that edits the session."""
+    theirs = Store(store.path)
+    index = Index(store.path, lambda: theirs)
+    edit(theirs, index, SESSION, changes, NOW)
+    index.close()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_edit_that_came_in_between_stays(keep: Keep, store: Store, index: Index) -> None:
+    keep(Talk().turns("one"))
+    store.repo = Rivalled(store.path, lambda: rival(store, Changes(add=("theirs",), stage="shaping")))
+    edit(store, index, SESSION, Changes(name="ours", add=("ours",)), NOW)
+    found = state(store)
+    assert (found.name, found.labels, found.stage) == ("ours", ("ours", "theirs"), "shaping")
+    assert log(store, SESSION)[2:] == ["edit: labels +theirs, stage shaping", "edit: name “ours”, labels +ours"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_turn_that_came_in_between_stays(keep: Keep, store: Store, index: Index, claude: Path) -> None:
+    talk = Talk().turns("one")
+    path = keep(talk) and talk.save(claude)
+
+    def grows() -> None:
+        with path.open("ab") as file:
+            file.write(talk.turns("two").data[file.tell() :])
+        theirs = Store(store.path)
+        other = Index(store.path, lambda: theirs)
+        record(theirs, other, Source(path, SESSION, claude.parents[1]), Rules())
+        other.close()
+
+    store.repo = Rivalled(store.path, grows)
+    edit(store, index, SESSION, Changes(name="ours"), NOW)
+    assert log(store, SESSION)[1:] == ["turn 1: one", "turn 2: two", "edit: name “ours”"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_head_that_keeps_moving(keep: Keep, store: Store, index: Index) -> None:
+    keep(Talk().turns("one"))
+    numbers = iter(range(99))
+    store.repo = Rivalled(store.path, lambda: rival(store, Changes(name=f"n{next(numbers)}")), times=99)
+    with pytest.raises(StoreError, match="kept moving"):
+        edit(store, index, SESSION, Changes(name="ours"), NOW)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_lock_that_is_never_let_go(keep: Keep, store: Store, index: Index) -> None:
+    keep(Talk().turns("one"))
+    with locks.session(store.beside, SESSION) as held:
+        assert held
+        assert edit(store, index, SESSION, Changes(name="ours"), NOW).commit
+
+
+def _rename(path: Path, session: str, name: str, barrier: Any, told: Any) -> None:
+    store = Store(path)
+    index = Index(path, lambda: store)
+    barrier.wait(20)
+    try:
+        told.put(edit(store, index, session, Changes(name=name), NOW).after.name)
+    except SessgitError as error:
+        told.put(type(error).__name__)
+    index.close()
+
+
+def at_once(path: Path, *calls: tuple[str, str]) -> list[str]:
+    """What edits say that processes of their own make at the same moment."""
+    spawn = multiprocessing.get_context("spawn")
+    barrier, told = spawn.Barrier(len(calls)), spawn.Queue()
+    workers = [spawn.Process(target=_rename, args=(path, *call, barrier, told)) for call in calls]
+    for worker in workers:
+        worker.start()
+    found = sorted(told.get(timeout=20) for _ in workers)
+    for worker in workers:
+        worker.join(20)
+    return found
+
+
+def test_two_processes_rename_at_once(keep: Keep, store: Store) -> None:
+    """Both land, one after the other; and where two sessions shall have one name, only one gets it."""
+    keep(Talk().turns("one"))
+    keep(Talk(OTHER).prompt_without_uuid("of its own").answer("Yes."))
+    assert at_once(store.path, (SESSION, "left"), (SESSION, "right")) == ["left", "right"]
+    assert sorted(log(store, SESSION)[2:]) == ["edit: name “left”", "edit: name “right”"]
+    assert at_once(store.path, (SESSION, "same"), (OTHER, "same")) == ["ConflictError", "same"]
+    assert sorted(name == "same" for name in (state(store).name, state(store, OTHER).name)) == [False, True]
+
+
+# Laws
+
+WORDS = st.sampled_from(["parser", "lexer", "ünï", "a b", "x" * 50])
+CHANGES = st.builds(
+    Changes,
+    name=st.none() | WORDS | st.just(""),
+    description=st.none() | WORDS | st.just("two\nlines") | st.just(""),
+    add=st.lists(WORDS, max_size=2).map(tuple),
+    remove=st.lists(WORDS, max_size=2).map(tuple),
+    stage=st.none() | st.sampled_from(["", *STAGES]),
+    confidence=st.none() | st.just("") | st.floats(0, 1),
+)
+STEP = st.one_of(
+    CHANGES,
+    CHANGES,
+    st.just("turn"),
+    st.just("answer"),
+    st.just("end"),
+    st.integers(0, 3).map(lambda turn: f"rewind {turn}"),
+)
+
+
+def expected(authored: dict[str, Any], changes: Changes) -> dict[str, Any]:
+    """What is said after the changes, in a dictionary's own way."""
+    for key in ("name", "description", "stage"):
+        if getattr(changes, key) is not None:
+            authored[key] = getattr(changes, key)
+    authored["labels"] = sorted({*authored["labels"]} - {*changes.remove} | {*changes.add})
+    if changes.confidence is not None:
+        authored["confidence"] = None if changes.confidence == "" else changes.confidence
+    return authored
+
+
+@contextmanager
+def watched() -> Iterator[tuple[Path, Store, Index, Callable[..., None]]]:
+    """A store with one file in it, and how to record that as it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "claude" / "projects" / "-p" / f"{SESSION}.jsonl"
+        path.parent.mkdir(parents=True)
+        stores.create(Path(folder) / "store")
+        store = Store(Path(folder) / "store")
+        index = Index(store.path, lambda: store)
+
+        def keep(data: bytes, *, final: bool = False) -> None:
+            with path.open("ab") as file:
+                file.write(data[file.tell() :])
+            record(store, index, Source(path, SESSION, path.parents[2], final=final), Rules())
+
+        yield path, store, index, keep
+        index.close()
+
+
+def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
+    """What the store holds after the steps, and how often the file was read from its beginning."""
+    authored: dict[str, Any] = {"name": "", "description": "", "labels": [], "stage": "", "confidence": None}
+    fresh = 0
+    original = recording._Pass._from_the_start
+
+    def counted(self: Any) -> Any:
+        nonlocal fresh
+        fresh += 1
+        return original(self)
+
+    with watched() as (_, store, index, keep), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recording._Pass, "_from_the_start", counted)
+        talk = Talk().turns("first")
+        keep(talk.data)
+        for step in steps:
+            if isinstance(step, Changes):
+                if edited:
+                    edit(store, index, SESSION, step, NOW)
+                    authored = expected(authored, step)
+                continue
+            if step == "answer":
+                talk.answer("And more.")
+            elif step.startswith("rewind"):
+                talk.rewind(min(int(step[7:]), len(talk.prompts))).turns(f"other {len(talk.lines)}")
+            elif step == "turn":
+                talk.turns(f"on {len(talk.lines)}")
+            keep(talk.data, final=step == "end")
+        keep(talk.data, final=True)
+        found = state(store)
+        if edited:
+            shown = json.loads(run_git(store.path, "cat-file", "blob", f"{SESSION}:session.json"))["authored"]
+            assert shown == authored
+            assert restore.rebuild(store, SESSION).data == talk.data
+            assert restore.verify(store, SESSION).same
+            assert run_git(store.path, "fsck", "--strict", "--no-dangling") == ""
+        plain = replace(found, name="", description="", labels=(), stage="", confidence=None, transcript="")
+        return (conversation(store), plain), fresh
+
+
+@settings(max_examples=settings().max_examples // 4)
+@given(st.lists(STEP, max_size=8))
+def test_edits_between_recordings(steps: list[Any]) -> None:
+    """What was said survives, the file comes back, and recording goes on as if nobody had said a thing."""
+    assert held(steps, edited=True) == held(steps, edited=False)
+
+
+def test_an_edit_after_the_end_leaves_the_tail(keep: Keep, store: Store, index: Index, git: Git) -> None:
+    talk = Talk().turns("one").title("T")
+    keep(talk, final=True)
+    tail = git("show", f"{SESSION}:tail.jsonl")
+    edit(store, index, SESSION, Changes(name="ours"), NOW)
+    assert git("show", f"{SESSION}:tail.jsonl") == tail
+    assert not keep(talk, final=True).changed
+    assert restore.rebuild(store, SESSION).data == talk.data
+    with pytest.raises(ConflictError):
+        edits.check_free(index, "ours", "", "/home/ada/shop")
+
+
+def test_a_fork_of_ours_with_a_new_name_goes_on(sessgit: Shell) -> None:
+    """Its file begins with the name that it was forked with, which is neither lost nor taken for the client's title."""
+    made = sessgit.json("fork", "0b2d", "--name", "first name")
+    sessgit.out("rename", "second name", "first name")
+    path = Path(made["transcript"])
+    leaf = json.loads(path.read_text("utf-8").splitlines()[-1])["leafUuid"]
+    talk = sessgit.talk(made["id"])
+    talk.file.counts = {"a": 50, "b": 50, "msg": 50}
+    talk.leaf = leaf
+    talk.turns("go on").title("theirs", "ai-title").title("second name").title("first name").prompt("on").answer("!")
+    path.write_bytes(path.read_bytes() + talk.data)
+    shown = sessgit.json("edit", "second name")
+    assert (shown["name"], shown["title"]) == ("second name", "theirs")
+    assert sessgit.out("log", "second name", "--oneline").splitlines()[0] == f"{made['id'][:8]}@3 on"
+    assert "Compared   equal to" in sessgit.out("restore", "second name", "--verify")
