@@ -1,0 +1,62 @@
+"""`sessgit stats`: what conversations used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from sessgit.ui import complete, context, options, render
+
+
+def run(
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="SESSION[@TURN]; every conversation if left out.",
+            show_default=False,
+            autocompletion=complete.addresses,
+        ),
+    ] = "",
+    by: Annotated[
+        Literal["day", "project", "model", "session", "tool"] | None,
+        typer.Option("--by", help="A line for each of these.", show_default=False),
+    ] = None,
+    since: options.Since = "",
+    project: Annotated[
+        Path | None, typer.Option("--project", metavar="DIR", help="Only the project at DIR.", show_default=False)
+    ] = None,
+    limit: options.Limit = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show what conversations used: tokens, cost, the model's calls, tools.
+
+    Each turn counts once, in the conversation that had it first: a fork counts only what it added, and a conversation
+    also what its rewinds left behind. What subagents used is part of everything; how much that was is told. "cache"
+    are the tokens that were read from the cache or written to it, "calls" those of the model, "tools" those of tools.
+    A cost with ≥ lacks what models cost whose price is not known: sessgit config prices.MODEL.
+    """
+    from sessgit.ops import project as projects
+    from sessgit.ops import stats
+    from sessgit.ui import choices
+    from sessgit.ui.pages import stats as page
+
+    here = context.read()
+    if not as_json:
+        here.check_recorded()
+    moment = choices.since(here, since)
+    target = None
+    if address:
+        from sessgit.ui import named  # what catches up with a transcript is not needed else
+
+        target = named.target(here, address)
+    with render.progress(here, "Counting", unit="turns") as report:
+        found = stats.shares(here.index, report)
+    wanted = page.Wanted(by, moment, projects.root(str(project.absolute())) if project else None, target, limit)
+    chosen = page.chosen(here, found, wanted)
+    if as_json:
+        render.document("stats/v1", page.as_json(here, chosen, wanted))
+    else:
+        render.lines(here, page.full(here, chosen, wanted))
