@@ -326,8 +326,11 @@ def test_what_was_read_once_is_remembered(sessgit: Shell) -> None:
 
 def test_reading_tells_how_far_it_is(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two", "three"))
+    for file in sessgit.store.glob("index.sqlite3*"):
+        file.unlink()
     steps: list[tuple[int, int]] = []
     index = Index(sessgit.store, lambda: Store(sessgit.store))
+    index.sync()
     stats.shares(index, lambda done, total: steps.append((done, total)))
     again: list[tuple[int, int]] = []
     stats.shares(index, lambda done, total: again.append((done, total)))

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sessgit.agents.claude import cells, folder
+from sessgit.agents.claude import cells, folder, subagents
 from sessgit.agents.claude.cutter import Node
 from sessgit.agents.claude.lines import Line
 from sessgit.model import canonical
 from sessgit.model import message as messages
 from sessgit.model.message import Message
 from sessgit.model.session import Session
-from sessgit.model.turn import Cell, Turn
+from sessgit.model.turn import Cell, Gist, Turn
 from sessgit.store import layout
 from sessgit.store.store import Store, join_lines
 
@@ -51,6 +51,17 @@ def turn(store: Store, on: str, node: Node, content: Content, state: Session, ch
     time = _time(told.time) or store.commit(on).time
     every = {**changes, layout.turn(node.number): (tree, True), layout.TAIL: None}
     return store.write_commit(on, every, state, message, [on], time)
+
+
+def gist(content: Content, *, whole: bool) -> Gist:
+    """What of the turn is asked for most; of its subagents only where all of their lines are at hand: in a commit
+    that is the turn's first, with files that begin in this turn."""
+    files = [
+        data for name, data in content.side.items() if name.startswith(layout.SUBAGENTS) and name.endswith(".jsonl")
+    ]
+    if not whole or any(map(subagents.goes_on, files)):
+        return content.told.gist
+    return replace(content.told.gist, subagents=subagents.gist(content.body, files))
 
 
 def start(store: Store, state: Session) -> str:

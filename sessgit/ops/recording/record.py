@@ -208,7 +208,7 @@ class _Pass:
             content = Content(before, body[:length], side, complete, self.source.head)
             is_last = self.source.at_rest and is_open and node is cutter.head
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
-            self.gists[on] = content.told.gist
+            self.gists[on] = commits.gist(content, whole=not node.commit)
         self.tops[node.key] = node.commit = on
         self.written.append(node.number)
 

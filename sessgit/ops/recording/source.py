@@ -16,7 +16,8 @@ class Source:
     `final` says that the agent has let go of the file, so that its last lines are recorded too; `live` that the
     agent is at work now, so that plan, todos and tasks are those of its last turn; `prompting` that a prompt has only
     just been given, which is then left to the next pass; `head` is the project's own commit; `config` the agent's
-    folder.
+    folder. `at_rest` says that nobody has been at work since the last turn, so that plan, todos and tasks are those of
+    it; `own` is the folder in which the agent itself works, where that is another one than `config`.
     """
 
     path: Path
@@ -26,6 +27,8 @@ class Source:
     live: bool = False
     prompting: bool = False
     head: str = ""
+    at_rest: bool = False
+    own: Path | None = None
 
     @property
     def session(self) -> str:
@@ -34,7 +37,7 @@ class Source:
     @property
     def is_in_place(self) -> bool:
         """Whether the file lies where the agent itself looks for it."""
-        return self.path.parent.parent == self.config / "projects"
+        return self.path.parent.parent == (self.own or self.config) / "projects"
 
 
 @dataclass(frozen=True, slots=True)
