@@ -62,6 +62,7 @@ def test_for_programs(sessgit: Shell) -> None:
         "commit": made["commit"],
         "transcript": str(next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl"))),
         "resume": f"claude --resume {FIRST}",
+        "files": [],
     }
     assert sessgit.json("fork", "5e55@1", "--no-restore")["transcript"] is None
 
@@ -122,7 +123,7 @@ def test_of_a_turn_that_was_rewound(sessgit: Shell) -> None:
             ("5e55", "--name", "a/b"),
             2,
             "Error: “a/b” cannot be a name.\n"
-            "Hint: A name has no @, / or control characters, and does not begin with -.\n",
+            "Hint: A name has 100 characters at most, no @, / or control characters, and does not begin with -.\n",
         ),
         (
             ("5e55", "--run", "--no-restore"),

@@ -52,6 +52,8 @@ def test_to_another_place(sessgit: Shell, tmp_path: Path) -> None:
         "rewritten": False,
         "proved": 2,
         "already": False,
+        "named": False,
+        "files": [],
     }
     assert (tmp_path / "out.jsonl").read_bytes() == path.read_bytes()
 
@@ -146,8 +148,8 @@ def test_resume_where_the_folder_is_gone(sessgit: Shell, monkeypatch: pytest.Mon
     done = sessgit("resume", OTHER)
     assert (done.code, done.err) == (
         4,
-        "Error: the project's folder cannot be entered: /nowhere: No such file or directory.\n"
-        "Hint: The client finds a conversation only from the folder in which it was held.\n",
+        "Error: the project's folder is gone: /nowhere.\n"
+        f"Hint: sessgit fork {OTHER[:8]} --project DIR writes it for another one.\n",
     )
 
 

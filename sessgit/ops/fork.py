@@ -1,4 +1,4 @@
-"""A new session that begins where another one was, and its transcript for the client."""
+"""A new session that begins where another one was, and its files for the client."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from pathlib import Path
 from sessgit.agents.claude import cells, folder, home, transcript
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.agents.claude.statedir import Place
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model import canonical
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Origin, Session
 from sessgit.model.turn import Turn
+from sessgit.ops import sidefiles
 from sessgit.ops.recording.commits import counts
-from sessgit.ops.restore import turn_lines
+from sessgit.ops.restore import check_folder, turn_lines
+from sessgit.ops.sidefiles import WrittenFile
 from sessgit.store import layout
 from sessgit.store.store import Store
 
@@ -42,31 +45,35 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the new session shall be: its id, its name or ``""``, the time, and the client's folder if its
-    transcript is to be written."""
+    files are to be written; `project` is the folder to continue it in, if that is another one."""
 
     id: str
     name: str
     now: float
     config: Path | None
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """What `fork` made. `missing` counts secrets that stand replaced in the written file, `dropped_calls` tool
-    calls of a running turn that had no result yet."""
+    """What `fork` made. `missing` counts secrets that stand replaced in the written files, `dropped_calls` tool
+    calls of a running turn that had no result yet; `files` are the side files."""
 
     state: Session
     commit: str
     transcript: Path | None
     missing: int = 0
     dropped_calls: int = 0
+    files: tuple[WrittenFile, ...] = ()
 
 
 def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     """Makes a session that begins with the turns of `point`; `head` is the state of the session it leaves.
 
-    The branch is there before the transcript is, so that whatever stops this, `restore` can write the file.
+    The branch is there before its files are, and the transcript comes last: so whatever stops this, `restore` can
+    write what is missing, and a transcript that is there has all that lies beside it.
     """
+    check_folder(plan.project)
     cut = _up_to_cell(store, point) if point.cell else None
     shared = point.turn - 1 if cut else point.turn
     stored = [turn_lines(store, point.commit, head, n) for n in range(1, shared + 1)]
@@ -87,9 +94,12 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     state = replace(_first_state(store, base, cut, plan), origin=origin, transcript=str(target or ""))
     commit = _commit(store, point, cut, state, int(plan.now))
     store.repo.move(layout.head(plan.id), None, commit)
+    files: list[WrittenFile] = []
     if target is not None:
+        files = _write_side_files(store, head, state, commit, plan, target)
         transcript.write(target, written.data)
-    return Forked(state, commit, target, missing, written.dropped_calls)
+        missing += sum(file.redacted for file in files if file.outcome == sidefiles.WRITTEN)
+    return Forked(state, commit, target, missing, written.dropped_calls, tuple(files))
 
 
 def resume_command(state: Session, cwd: str) -> str:
@@ -152,6 +162,7 @@ def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Sessi
         state,
         id=plan.id,
         agent_id=plan.id,
+        project=plan.project or state.project,
         name=plan.name,
         description="",
         title="",
@@ -170,7 +181,9 @@ def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, time: 
     address = f"{point.session}@{state.origin.cell or state.origin.turn}"
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:
-        changes[layout.turn(point.turn)] = (store.write_folder(folder.files(cut.before, cut.body, cut.turn)), True)
+        beside = sidefiles.of_lines(store, point.commit, point.turn, cut.lines)
+        tree = store.write_folder(folder.files(cut.before, cut.body, cut.turn), beside)
+        changes[layout.turn(point.turn)] = (tree, True)
         trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *counts(cut.turn)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
     return store.write_commit(state.origin.commit, changes, state, message, [state.origin.commit], time)
@@ -180,10 +193,26 @@ def _target(head: Session, plan: Plan) -> Path | None:
     """The new transcript's place: beside the one it comes from, else in the client's folder for the project."""
     if plan.config is None:
         return None
+    if plan.project:
+        return home.project_folder(plan.config, plan.project) / f"{plan.id}.jsonl"
     place = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
     if place is None:
         raise SessgitError(f"it is not known in which folder {head.id} was held", "--no-restore forks without a file.")
     return place.with_name(f"{plan.id}.jsonl")
+
+
+def _write_side_files(
+    store: Store, head: Session, state: Session, commit: str, plan: Plan, target: Path
+) -> list[WrittenFile]:
+    """What lies beside the fork's turns, with the words that the agent's own files still hold, under the fork's id."""
+    assert plan.config is not None
+    rules, version = sidefiles.rules_of(head), state.agent_version
+    files = sidefiles.as_of(store, commit, state.turns)
+    theirs = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
+    if theirs is not None:
+        files = sidefiles.unredacted(files, Place(plan.config, theirs.parent, head.agent_id, version), rules)
+    place = Place(plan.config, target.parent, plan.id, version)
+    return sidefiles.write(sidefiles.taken_over(files, plan.id, version), place, rules)
 
 
 def _unredacted(store: Store, head: Session, point: Point, stored: list[list[bytes]]) -> tuple[list[list[bytes]], int]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sessgit.agents.claude import home
+from sessgit.agents.claude import home, sidefiles, statedir
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
-from sessgit.errors import SessgitError, StoreError
-from sessgit.model.config import RecordConfig
+from sessgit.errors import NotFoundError, SessgitError, StoreError, UsageError
+from sessgit.model import ids
+from sessgit.ops import privacy as private
+from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording import family
 from sessgit.ops.recording.family import Outline
 from sessgit.ops.recording.record import record
@@ -38,7 +40,8 @@ class Failure:
 class Imported:
     """How many sessions were brought in or grew, how many turns were recorded, how many sessions were level.
 
-    `unpacked` says why the store could not be packed, which leaves it larger and slower but whole.
+    `unpacked` says why the store could not be packed, which leaves it larger and slower but whole; `excluded` counts
+    the files of projects that are off, which were left out.
     """
 
     sessions: int
@@ -46,6 +49,7 @@ class Imported:
     unchanged: int
     errors: tuple[Failure, ...]
     unpacked: str = ""
+    excluded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +58,97 @@ class _File:
     agent_id: str
     size: int
     root: str
+    folder: Path | None = None
+    """The client's folder that it is a part of, where what lies beside it is imported too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The transcripts to record, and what cannot be."""
+
+    files: list[_File] = field(default_factory=list)
+    errors: list[Failure] = field(default_factory=list)
 
 
 def run(
-    store: Store, index: Index, paths: Sequence[Path], config: Path, rules: RecordConfig, progress: Progress
+    store: Store, index: Index, paths: Sequence[Path], config: Path, privacy: Privacy, progress: Progress
 ) -> Imported:
     """Imports the transcripts at `paths` (files, or folders with all below), or all of the client's.
 
     Parents come before their forks. A file that cannot be read is named in the result and the others go on.
     """
-    errors: list[Failure] = []
-    files = list(_examined(_found(paths, config), errors))
+    seen = _Seen()
+    seen.files.extend(_examined(_found(paths, config), seen.errors))
+    return _record(store, index, seen, config, privacy, progress)
+
+
+def from_claude(
+    store: Store, index: Index, paths: Sequence[Path], config: Path, privacy: Privacy, progress: Progress
+) -> Imported:
+    """Imports folders of the client as they lie somewhere, with plan, todos and tasks as of the last turn of each.
+
+    Nothing outside of a folder is read, and no link in it is followed. `config` is the folder of the client that
+    works here: no other one counts as the place of a transcript.
+    """
+    if not paths:
+        raise UsageError("--from claude needs the folder to import", "sessgit import --from claude DIR")
+    seen = _Seen()
+    for path in paths:
+        if not (path / "projects").is_dir():
+            raise NotFoundError(f"{path} has no folder projects", "A folder of the client has one, as ~/.claude has.")
+        folder = config if path.resolve() == config.resolve() else path.absolute()
+        for file in _examined(home.transcripts(folder), seen.errors):
+            if _is_sound(folder, file, seen.errors):
+                seen.files.append(replace(file, folder=folder))
+    return _record(store, index, seen, config, privacy, progress)
+
+
+Importer = Callable[[Store, Index, Sequence[Path], Path, Privacy, Progress], Imported]
+
+SOURCES: dict[str, Importer] = {"claude": from_claude}
+"""By the name of a system what imports its files."""
+
+
+def source_named(name: str) -> Importer:
+    """What imports the files of a system; raises UsageError where it is none of `SOURCES`."""
+    if name not in SOURCES:
+        raise UsageError(f"nothing can be imported from “{name}”", f"There is: {', '.join(sorted(SOURCES))}.")
+    return SOURCES[name]
+
+
+def _is_sound(folder: Path, file: _File, errors: list[Failure]) -> bool:
+    """Whether all that a recording of the file reads lies in the folder itself."""
+    if not sidefiles.PLAIN.fullmatch(file.agent_id):
+        errors.append(Failure(file.path, "the session's id in it cannot be the name of a file"))
+        return False
+    found = next(statedir.links(folder, file.path, file.agent_id), None)
+    if found is not None:
+        errors.append(Failure(file.path, f"{found} is a link, and none is followed"))
+    return found is None
+
+
+def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Privacy, progress: Progress) -> Imported:
+    files, errors = _recorded(index, found.files, privacy), found.errors
     total, done = sum(file.size for file in files), 0
-    live = {client.agent_id for client in home.live_clients(config)}
+    folders = {config, *(file.folder for file in files if file.folder)}
+    live = {client.agent_id for folder in folders for client in home.live_clients(folder)}
     before, seen, turns = refs.read_all(store.path, layout.HEADS), set[str](), 0
     for file in _in_order(files):
         progress(done, total)
         try:
-            source = Source(file.path, file.agent_id, config, final=file.agent_id not in live)
+            source = Source(
+                file.path,
+                file.agent_id,
+                file.folder or config,
+                final=file.agent_id not in live,
+                at_rest=file.folder is not None and file.agent_id not in live,
+                own=config,
+            )
             with locks.session(store.beside, source.session, _LOCK_WAIT) as held:
                 if not held:
                     errors.append(Failure(file.path, "a recorder has been at work on it for half a minute"))
                     continue
-                result = record(store, index, source, Rules(rules.granularity, rules.redact))
+                result = record(store, index, source, Rules(privacy.rules.granularity, privacy.rules.redact))
             seen.add(result.session)
             turns += len(result.turns)
         except StoreError:
@@ -87,7 +159,7 @@ def run(
     progress(total, total)
     changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & seen
     unpacked = _pack(store) if changed else ""
-    return Imported(len(changed), turns, len(seen - changed), tuple(errors), unpacked)
+    return Imported(len(changed), turns, len(seen - changed), tuple(errors), unpacked, len(found.files) - len(files))
 
 
 def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
@@ -130,6 +202,14 @@ def _examined(paths: Iterable[Path], errors: list[Failure]) -> Iterator[_File]:
             yield _File(path, _agent_id(path), size, root)
         except SessgitError as error:
             errors.append(Failure(path, str(error)))
+
+
+def _recorded(index: Index, files: list[_File], privacy: Privacy) -> list[_File]:
+    """Those whose projects are recorded."""
+    if privacy.is_everything:
+        return files
+    is_recorded = private.filtered(privacy, {name: project for name, *_, project in index.names()})
+    return [file for file in files if is_recorded(file.path, ids.session_id(file.agent_id))]
 
 
 def _has_lines(path: Path) -> bool:

@@ -1,21 +1,32 @@
-"""A session back as the file that the agent wrote, byte for byte, save what was redacted."""
+"""A session back as the files that the agent wrote, byte for byte, save what was redacted.
+
+The side files are written first and the transcript last: it is what the client, `resume` and `restore` go by. So
+whatever stops this, a transcript that is there is whole and has all that lies beside it, and doing it again
+completes it. Nothing is ever written over a file.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sessgit.agents.claude import home, transcript
 from sessgit.agents.claude.reader import opened
-from sessgit.errors import ConflictError, DamageError, SessgitError, StoreError
+from sessgit.agents.claude.statedir import Place
+from sessgit.errors import ConflictError, DamageError, MovedError, NotFoundError, SessgitError, StoreError
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Origin, Session
+from sessgit.ops import sidefiles
 from sessgit.ops.recording import family
+from sessgit.ops.sidefiles import WrittenFile
 from sessgit.store import cursor as cursors
-from sessgit.store import layout, refs
+from sessgit.store import layout, locks, refs
 from sessgit.store.store import Store
+
+_TRIES = 5
+_LOCK_WAIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +51,18 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What `restore` did: `already` says that the file was there with the same bytes."""
+    """What `restore` did: `already` says that the transcript was there with the same bytes.
+
+    `files` are the side files; `named` says that a line with the session's name stands behind what the client wrote.
+    """
 
     path: Path
     restored: Restored
     already: bool = False
+    files: tuple[WrittenFile, ...] = ()
+    named: bool = False
+    project: str = ""
+    """The folder from which the client finds it."""
 
 
 @dataclass
@@ -62,33 +80,143 @@ class _Pieces:
             self.by_offset[extent.offset] = (data, extent.length)
 
 
-def restore(store: Store, session: str, config: Path, path: Path | None = None) -> Outcome:
-    """Writes the session's file where the agent looks for it, or to `path`; never over one that holds anything else.
+def restore(store: Store, session: str, config: Path, project: str = "", now: float = 0) -> Outcome:
+    """Writes the session's files where the agent looks for them; never over one that holds anything else.
 
-    `config` is the agent's folder.
+    `config` is the agent's folder. With `project`, a folder, they are written for the agent started there, and the
+    session is of that project from `now` on.
     """
     state = store.state(_head(store, session))
-    target = path or home.transcript_place(config, state.transcript, state.agent_id, state.project)
-    if target is None:
-        raise SessgitError(f"it is not known where the file of {session} was", "--output FILE writes it to a place.")
+    target = _place(config, state, project)
+    _check_alone(config, target)
     restored = rebuild(store, session)
-    if target.exists():
-        with opened(target) as source:
-            same = source.file.read() == restored.data
-        if same:
-            return Outcome(target, restored, already=True)
-        raise ConflictError(
-            f"there is a file at {target} already, and it holds something else",
-            "It was left as it is. --output FILE writes the recorded one elsewhere.",
+    name = _name_line(state, restored.data)
+    there = _there(target, restored.data, state.agent_id)
+    if project:
+        with locks.session(store.beside, session, _LOCK_WAIT):
+            state = _moved(store, session, project, target, now)
+    place = Place(config, target.parent, state.agent_id, state.agent_version)
+    kept = sidefiles.of_session(store, session, branches(store, session))
+    files = sidefiles.write(kept, place, sidefiles.rules_of(state))
+    if there is None:
+        transcript.write(target, restored.data + name)
+        return Outcome(target, restored, False, tuple(files), bool(name), state.project)
+    # A line that an earlier restoring added counts as missing until it is recorded.
+    restored = replace(restored, missing=max(0, restored.missing - len(there)))
+    return Outcome(target, restored, True, tuple(files), bool(there), state.project)
+
+
+def write_to(store: Store, session: str, path: Path) -> Outcome:
+    """Writes the session's transcript alone to `path`; never over a file that holds anything else."""
+    restored = rebuild(store, session)
+    already = _there(path, restored.data, "") is not None
+    if not already:
+        transcript.write(path, restored.data)
+    return Outcome(path, restored, already)
+
+
+def place_of(config: Path, state: Session) -> Path | None:
+    """Where the client looks for the session's transcript, if it is known."""
+    return home.transcript_place(config, state.transcript, state.agent_id, state.project)
+
+
+def is_gone(project: str) -> bool:
+    """Whether the folder in which a session was held is no longer there: then the client cannot be started in it."""
+    return bool(project) and not Path(project).is_dir()
+
+
+def check_folder(project: str) -> None:
+    """Raises NotFoundError where a session shall be continued in a folder that is none; ``""`` is no wish."""
+    if is_gone(project):
+        raise NotFoundError(f"there is no folder {project}", "--project names the folder to start the client in.")
+
+
+def copies(config: Path, path: Path) -> list[Path]:
+    """The transcripts of the same session in other folders of the client."""
+    found = (config / "projects").glob(f"*/{path.name}")
+    return sorted(other for other in found if other != path and other.is_file())
+
+
+def _place(config: Path, state: Session, project: str) -> Path:
+    check_folder(project)
+    said, folder = ("", project) if project else (state.transcript, state.project)
+    target = home.transcript_place(config, said, state.agent_id, folder)
+    if target is None:
+        raise SessgitError(
+            f"it is not known where the file of {state.id} was",
+            "--project DIR writes it for the client started in DIR, --output FILE to any place.",
         )
-    transcript.write(target, restored.data)
-    return Outcome(target, restored)
+    return target
+
+
+def _check_alone(config: Path, target: Path) -> None:
+    """Raises ConflictError where the session's transcript lies in another folder of the client.
+
+    Of two with one id the client finds none.
+    """
+    others = [] if target.exists() else copies(config, target)
+    if others:
+        raise ConflictError(
+            f"its transcript is there, in another folder: {others[0]}. With a second one the client finds neither",
+            f"Moved to {target} it is found there. sessgit fork --project DIR leaves it where it is.",
+        )
+
+
+def _there(target: Path, data: bytes, agent_id: str) -> bytes | None:
+    """The lines with a name that stand behind the recorded bytes in a file that is there; None where there is none.
+
+    Raises ConflictError where it holds anything else.
+    """
+    try:
+        with opened(target) as source:
+            found = source.file.read()
+    except NotFoundError:
+        return None
+    rest = found[len(data) :]
+    if found.startswith(data) and (not rest or (agent_id and transcript.is_titles(rest, agent_id))):
+        return rest
+    raise ConflictError(
+        f"there is a file at {target} already, and it holds something else",
+        "It was left as it is. --output FILE writes the recorded one elsewhere.",
+    )
+
+
+def _name_line(state: Session, data: bytes) -> bytes:
+    """The line that tells the client the session's name, where its own lines do not: empty, if none is needed.
+
+    A torn last line is left alone: what came behind it would be a part of it.
+    """
+    if not state.name or not data.endswith(b"\n") or transcript.title_of(data) == state.name:
+        return b""
+    return transcript.title_line(state.name, state.agent_id) + b"\n"
+
+
+def _moved(store: Store, session: str, project: str, target: Path, now: float) -> Session:
+    """The session's state with another project, by a commit of its own."""
+    for tries_left in reversed(range(_TRIES)):
+        ref = layout.head(session)
+        if refs.read(store.path, ref) is None:
+            ref = layout.ARCHIVE + session
+        head = _head(store, session)
+        old = store.state(head)
+        state = replace(old, project=project, transcript=str(target))
+        if state == old:
+            return state
+        message = Message(f"edit: project {project}", (("Session", session), ("Event", "edit")))
+        commit = store.write_commit(head, {}, state, message, [head], max(int(now), store.commit(head).time))
+        try:
+            store.repo.move(ref, head, commit)
+            return state
+        except MovedError:
+            if not tries_left:
+                raise
+    raise AssertionError
 
 
 def rebuild(store: Store, session: str) -> Restored:
     """The bytes of the session's file, out of all its branches, in the order in which they stood in it."""
-    tips = refs.of_session(store.path, session)
-    head = _head(store, session)
+    tips = branches(store, session)
+    head = tips[session]
     state = store.state(head)
     pieces = _Pieces()
     if state.origin is not None and state.origin.prefix:
@@ -109,11 +237,21 @@ def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[b
     return [family.own(raw, state) for raw in lines] if family.is_shared(store, commit, state, number) else lines
 
 
+def branches(store: Store, session: str) -> dict[str, str]:
+    """The session's head and what rewinds left, live or archived, and their tips; raises NotFoundError for none."""
+    own: dict[str, str] = {}
+    for space in (layout.ARCHIVE, layout.HEADS):
+        for ref, tip in refs.read_all(store.path, space + session).items():
+            name = ref.removeprefix(space)
+            if name == session or (layout.is_rewound(name) and layout.session_of(name) == session):
+                own[name] = tip
+    if session not in own:
+        raise NotFoundError(f"{session} has no branch", "sessgit ls --all shows all conversations.")
+    return own
+
+
 def _head(store: Store, session: str) -> str:
-    head = refs.read(store.path, layout.head(session))
-    if head is None:
-        raise SessgitError(f"{session} has no branch")
-    return head
+    return branches(store, session)[session]
 
 
 def _collect(store: Store, session: str, tip: str, pieces: _Pieces, *, is_head: bool) -> None:

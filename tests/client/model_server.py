@@ -15,6 +15,7 @@ model echoes the prompt. The verbs:
     slow: SECONDS            stream the echo over that time
     hold: ANYTHING           stream half of the echo, then wait for `server.release()`
     fail: STATUS             answer with an HTTP error
+    tool: NAME {JSON}        call a tool of the client with these arguments
 
 `server.requests` keeps everything that was asked; `conversation()` shows what the client sent as the
 conversation so far, in a form that is equal for all versions of the client.
@@ -38,7 +39,7 @@ Block = dict[str, Any]
 SUMMARY = "The summary that the mock model wrote."
 COMPACT_REQUEST = "Your task is to create a detailed summary of the conversation"
 COMPACT_RESULT = "This session is being continued from a previous conversation"
-STEP = re.compile(r"^(bash|both|write|read|edit|tasks|agent|think|slow|hold|fail): *(.*)$")
+STEP = re.compile(r"^(bash|both|write|read|edit|tasks|agent|think|slow|hold|fail|tool): *(.*)$")
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
 # What a client puts between two lines that do not fit: after a compaction, after a turn that was cut off.
 FILLERS = ("Continue from where you left off.", "No response requested.")
@@ -248,6 +249,8 @@ def _calls(verb: str, argument: str, tools: set[str]) -> list[Block]:
         case "agent":
             name = "Agent" if "Agent" in tools else "Task"
             return [_call(name, description="mock", prompt=argument, subagent_type="general-purpose")]
+        case "tool":
+            return [_call(first, **json.loads(rest or "{}"))]
     return []
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,12 +98,11 @@ class _Writer:
         """The whole transcript, with the lines that tell the client its title and where to go on."""
         self._make_leaf_latest()
         if title:
-            self._append({"type": "custom-title", "customTitle": title, "sessionId": self.agent_id})
+            self._out.append(title_line(title, self.agent_id))
         if self.leaf:
             shown = canonical.one_line(prompt, 200)
-            self._append(
-                {"type": "last-prompt", "lastPrompt": shown, "leafUuid": self.leaf, "sessionId": self.agent_id}
-            )
+            last = {"type": "last-prompt", "lastPrompt": shown, "leafUuid": self.leaf, "sessionId": self.agent_id}
+            self._out.append(_compact(last))
         return b"".join(raw + b"\n" for raw in self._out)
 
     def _chain(self, line: Line) -> None:
@@ -158,8 +157,40 @@ class _Writer:
                 raw = raw.replace(theirs, own) if theirs in raw else _replaced(raw, key, old, self.agent_id)
         return raw
 
-    def _append(self, document: dict[str, str]) -> None:
-        self._out.append(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
+
+def as_session(raw: bytes, agent_id: str) -> bytes:
+    """A line as one of the session `agent_id`."""
+    return _Writer(agent_id)._own(Line(raw, _NOWHERE, parse(raw)))
+
+
+def title_line(title: str, agent_id: str) -> bytes:
+    """The line by which the client knows a session's title, without its newline."""
+    return _compact({"type": "custom-title", "customTitle": title, "sessionId": agent_id})
+
+
+def is_titles(data: bytes, agent_id: str) -> bool:
+    """Whether the bytes are lines with titles of the session and nothing else."""
+    lines = data.split(b"\n")
+    return not lines[-1] and all(line == title_line(title_of(line), agent_id) for line in lines[:-1])
+
+
+def title_of(data: bytes) -> str:
+    """The title that the last `custom-title` line of a transcript gives, or ``""``."""
+    at = len(data)
+    while (at := data.rfind(b'"custom-title"', 0, at)) >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        line = Line(b"", _NOWHERE, parse(data[start : data.find(b"\n", at) % (len(data) + 1)]))
+        if line.type == "custom-title" and line.text("customTitle"):
+            return line.text("customTitle")
+        at = start
+    return ""
+
+
+def _compact(document: Mapping[str, object]) -> bytes:
+    try:
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, separators=(",", ":")).encode()
 
 
 def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
@@ -169,10 +200,7 @@ def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
         return raw.replace(token, _member(key, new), 1)
     document = json.loads(raw)
     document[key] = new or None
-    try:
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(document, separators=(",", ":")).encode()
+    return _compact(document)
 
 
 def _member(key: str, value: str) -> bytes:

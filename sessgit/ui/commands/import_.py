@@ -23,29 +23,46 @@ def run(
             show_default=False,
         ),
     ] = None,
+    source: Annotated[
+        str,
+        typer.Option("--from", metavar="SYSTEM", help="Whose files they are; claude: its whole folder, from anywhere."),
+    ] = "",
     as_json: options.Json = False,
 ) -> None:
     """Bring in older conversations.
 
-    What is here already is left as it is: importing again changes nothing.
+    What is here already is left as it is: importing again changes nothing. --from claude DIR takes a folder like
+    ~/.claude that lies anywhere, with plans, todos and tasks.
     """
-    from sessgit.ops import importing
+    from sessgit.agents.claude import home
+    from sessgit.errors import NotFoundError
+    from sessgit.ops import importing, search
     from sessgit.store import store as stores
     from sessgit.store.store import Store
 
     here = context.read()
+    bring_in = importing.source_named(source) if source else importing.run
     if not here.has_store:
+        if not paths and next(home.transcripts(here.config), None) is None:
+            raise NotFoundError(
+                f"there is nothing to bring in: the client keeps no conversation in {here.short(here.config)}",
+                "sessgit install records from now on, sessgit import PATH brings in transcripts from elsewhere.",
+            )
         stores.create(here.store_path)
     # Not flushed object by object: the transcripts are still there, and importing again finishes the work.
     store = Store(here.store_path)
     with render.progress(here, "Importing") as progress:
-        done = importing.run(store, here.index, paths or [], here.config, here.settings.record, progress)
+        done = bring_in(store, here.index, paths or [], here.config, here.privacy, progress)
+    with render.progress(here, "Indexing", unit="conversations") as progress:
+        behind = search.follow(here.index, progress) if done.turns else ""
+    if behind:
+        render.tell(f"({behind})")
     if done.unpacked:
         render.tell(f"The store could not be packed: {done.unpacked}")
     if as_json:
         errors = [{"path": str(failure.path), "reason": failure.reason} for failure in done.errors]
         counts = {"sessions": done.sessions, "turns": done.turns, "unchanged": done.unchanged}
-        render.document("import/v1", {**counts, "errors": errors})
+        render.document("import/v1", {**counts, "excluded": done.excluded, "errors": errors})
     else:
         render.lines(here, _told(here, done))
     if done.errors:
@@ -58,3 +75,6 @@ def _told(here: context.Context, done: Imported) -> Iterator[str]:
     brought = f"{text.counted(done.sessions, 'conversation')}, {text.counted(done.turns, 'turn')} brought in"
     unread = f"; {text.counted(len(done.errors), 'file')} could not be read" if done.errors else ""
     yield f"{brought}; {done.unchanged:,} were here already{unread}"
+    if done.excluded:
+        left = "was" if done.excluded == 1 else "were"
+        yield f"{text.counted(done.excluded, 'conversation')} of projects that are off {left} left out"

@@ -1,36 +1,56 @@
-"""`sessgit restore`: a conversation back as the file that the client wrote."""
+"""`sessgit restore`: a conversation back as the files that the client wrote."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import context, named, options, render, text
+from sessgit.ui import beside, context, named, options, render, text
 
 if TYPE_CHECKING:
-    from sessgit.ops.restore import Restored, Verified
+    from sessgit.ops.lost import Brought
+    from sessgit.ops.restore import Outcome, Restored, Verified
 
 
 def run(
     address: options.Address = "",
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the transcript alone, there.")
+    ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Write nothing; check what is stored.")] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option("--project", metavar="DIR", help="Write it for the client started in DIR.", show_default=False),
+    ] = None,
+    all_lost: Annotated[bool, typer.Option("--all-lost", help="Bring back all that the client deleted.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write a conversation back as the client's file.
+    """Write a conversation back as the client's files.
 
-    Byte for byte as the client wrote it, save what was redacted; never over a file that holds anything else.
+    Its transcript byte for byte as the client wrote it, save what was redacted, and what lay beside it: subagents,
+    large tool results, plan, todos, tasks. Never over a file that holds anything else. If it has a name that the
+    client does not know, one line with the name follows. The client deletes old files when it starts; what is
+    restored is as new.
+
     --verify rebuilds the file, proves every hash that was taken when it was recorded, and compares it with the
-    client's own if that is still there.
+    client's own if that is still there. --project moves the conversation to another folder.
     """
     from sessgit.errors import UsageError
     from sessgit.ops import restore as restores
 
     if output and verify:
         raise UsageError("--verify writes nothing, --output names a file to write.", "Give one of the two.")
+    if project and (output or verify):
+        raise UsageError("--project names where the client looks for it.", "It goes without --output and --verify.")
+    if all_lost and (address or output or verify or project):
+        raise UsageError("--all-lost takes all that is lost, to its own place.", "It goes with --json alone.")
     here = context.read()
+    if all_lost:
+        _all_lost(here, as_json=as_json)
+        return
     found = named.target(here, address)
     if found.turn not in (None, found.state.turns):
         raise UsageError(
@@ -44,18 +64,62 @@ def run(
         else:
             render.lines(here, _proof(here, found.session, checked))
         return
-    done = restores.restore(here.store, found.session, here.config, output.absolute() if output else None)
+    if output:
+        done = restores.write_to(here.store, found.session, output.absolute())
+    else:
+        folder = str(project.resolve()) if project else ""
+        done = restores.restore(here.store, found.session, here.config, folder, here.now)
     if as_json:
-        render.document("restore/v1", _json(found.session, done.path, done.restored) | {"already": done.already})
+        render.document("restore/v1", _json(found.session, done.path, done.restored) | _outcome(done))
         return
     what = "is already there" if done.already else "is written"
-    render.write(f"{here.short(done.path)} {what}: {_quality(done.restored)}\n")
+    render.write(f"{here.short(done.path)} {what}: {_quality(done.restored, done.named)}\n")
+    render.write("".join(f"{line}\n" for line in beside.told(done.files)))
+    if restores.is_gone(done.project):
+        render.tell(
+            f"The project's folder is gone: {here.short(done.project)}. "
+            f"sessgit fork {here.ident(found.session)} --project DIR continues it in another one."
+        )
 
 
-def _quality(done: Restored) -> str:
+def _all_lost(here: context.Context, *, as_json: bool) -> None:
+    from sessgit.ops import lost
+
+    sessions = [branch.name for branch in lost.lost(here.index, here.config)]
+    with render.progress(here, "Restoring", unit="conversations") as progress:
+        done = lost.restore_all(here.store, sessions, here.config, progress)
+    if as_json:
+        back = [_json(session, one.path, one.restored) | _outcome(one) for session, one in done.back]
+        errors = [
+            {"id": failure.session, "reason": str(failure.error), "hint": failure.error.hint} for failure in done.errors
+        ]
+        render.document("restore/v1", {"restored": back, "errors": errors})
+    else:
+        for failure in done.errors:
+            render.tell(f"{here.ident(failure.session)}: {failure.error}")
+        render.lines(here, _told(done))
+    if done.errors:
+        raise typer.Exit(1)
+
+
+def _told(done: Brought) -> Iterator[str]:
+    if not done.back and not done.errors:
+        yield "Nothing is lost: the client has them all."
+        return
+    number = len(done.back)
+    unwritten = f"; {len(done.errors):,} could not be written" if done.errors else ""
+    back = text.counted(number, "conversation") if number else "No conversation"
+    yield f"{back} {'is' if number < 2 else 'are'} back{unwritten}."
+    yield from beside.told([file for _, one in done.back for file in one.files])
+    if secrets := sum(one.restored.redacted for _, one in done.back):
+        yield f"In them {text.counted(secrets, 'secret')} stand{'s' if secrets == 1 else ''} replaced since recording."
+
+
+def _quality(done: Restored, named: bool = False) -> str:
     size = text.size(len(done.data))
+    more = ", and one line with its name for the client's list" if named else ""
     if done.exact:
-        return f"{size}, byte for byte as the client wrote it."
+        return f"{size}, byte for byte as the client wrote it{more}."
     lacks = []
     if done.redacted:
         lacks.append(f"{text.counted(done.redacted, 'secret')} replaced when it was recorded")
@@ -63,7 +127,7 @@ def _quality(done: Restored) -> str:
         lacks.append(f"{text.size(done.missing)} never recorded")
     if done.rewritten:
         lacks.append("the beginning that it has from another conversation written anew")
-    return f"{size}, but for {', '.join(lacks)}."
+    return f"{size}, but for {', '.join(lacks)}{more}."
 
 
 def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
@@ -71,6 +135,10 @@ def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
         "id": session, "path": str(path) if path else None, "bytes": len(done.data), "exact": done.exact,
         "redacted": done.redacted, "missing": done.missing, "rewritten": done.rewritten, "proved": done.checked,
     }  # fmt: skip
+
+
+def _outcome(done: Outcome) -> dict[str, object]:
+    return {"already": done.already, "named": done.named, "files": beside.as_json(done.files)}
 
 
 def _verified(checked: Verified) -> dict[str, object]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import context, named, options, render
+from sessgit.ui import beside, context, named, options, render
 
 
 def run(
@@ -15,9 +15,8 @@ def run(
 ) -> None:
     """Continue a conversation in the client.
 
-    Its transcript is written anew if the client has deleted it.
+    Its transcript, and what lay beside it, is written anew if the client has deleted it.
     """
-    from sessgit.agents.claude import home
     from sessgit.errors import NotFoundError, UsageError
     from sessgit.ops import fork as forks
     from sessgit.ops import restore
@@ -35,10 +34,19 @@ def run(
         )
     if not state.turns:
         raise NotFoundError(f"{name} has no turn yet: there is nothing to continue.")
-    place = home.transcript_place(here.config, state.transcript, state.agent_id, state.project)
-    if place is None or not place.exists():
+    place = restore.place_of(here.config, state)
+    is_there = place is not None and place.exists()
+    if restore.is_gone(state.project):
+        verb = "fork" if is_there else "restore"
+        raise NotFoundError(
+            f"the project's folder is gone: {here.short(state.project)}",
+            f"sessgit {verb} {here.ident(found.session)} --project DIR writes it for another one.",
+        )
+    if not is_there:
         done = restore.restore(here.store, found.session, here.config)
         render.tell(f"The client had deleted it: {here.short(done.path)} is back.")
+        for line in beside.told(done.files):
+            render.tell(line)
     if show:
         render.write(forks.resume_command(state, here.cwd) + "\n")
     else:

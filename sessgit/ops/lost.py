@@ -1,0 +1,58 @@
+"""Conversations that the client has deleted, brought back all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.errors import SessgitError, StoreError
+from sessgit.ops import restore
+from sessgit.ops.restore import Outcome
+from sessgit.store import layout
+from sessgit.store.index import Branch, Index
+from sessgit.store.store import Store
+
+Progress = Callable[[int, int], None]
+"""Called with sessions done and sessions in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    session: str
+    error: SessgitError
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The sessions that are back, and those that could not be written."""
+
+    back: tuple[tuple[str, Outcome], ...]
+    errors: tuple[Failure, ...]
+
+
+def lost(index: Index, config: Path) -> Iterator[Branch]:
+    """The sessions with turns whose transcript was a file and is none any more, archived ones left out."""
+    for branch in index.branches():
+        state = branch.state
+        if layout.is_rewound(branch.name) or branch.archived or not state.turns or not state.transcript:
+            continue
+        place = restore.place_of(config, state)
+        if Path(state.transcript).exists() or (place is not None and (place.exists() or restore.copies(config, place))):
+            continue
+        yield branch
+
+
+def restore_all(store: Store, sessions: Sequence[str], config: Path, progress: Progress) -> Brought:
+    """Restores each session; one that cannot be is named in the result, and the others go on."""
+    back, errors = list[tuple[str, Outcome]](), list[Failure]()
+    for number, session in enumerate(sessions):
+        progress(number, len(sessions))
+        try:
+            back.append((session, restore.restore(store, session, config)))
+        except StoreError:
+            raise  # it is not the session's fault, and the next one would fare no better
+        except SessgitError as error:
+            errors.append(Failure(session, error))
+    progress(len(sessions), len(sessions))
+    return Brought(tuple(back), tuple(errors))
