@@ -20,6 +20,8 @@ def test_the_defaults(sessgit: Shell) -> None:
 record.granularity  turn  (default)
 record.redact       true  (default)
 record.fsync        true  (default)
+record.exclude      []  (default)
+record.include      []  (default)
 """
     )
 
@@ -69,3 +71,79 @@ def test_an_unknown_key(sessgit: Shell) -> None:
         2,
         "Error: there is no setting record.nothing.\nHint: sessgit config shows all of them.\n",
     )
+
+
+def test_unset_of_a_name_that_nothing_has(sessgit: Shell) -> None:
+    for key in ("zzz", "record.nothing", "prices.claude-next", "record.fsync.x"):
+        done = sessgit("config", "--unset", key)
+        assert (done.code, done.err) == (
+            2,
+            f"Error: there is no setting {key}.\nHint: sessgit config shows all of them.\n",
+        )
+    assert not (sessgit.store / "config.toml").exists()
+    for key in ("record.fsync", "record", "prices"):
+        assert sessgit.out("config", "--unset", key) == ""
+
+
+def test_unset_takes_a_mistake_out(sessgit: Shell) -> None:
+    (sessgit.store / "config.toml").write_text("[record]\nnothing = 1\nfsync = false\n")
+    assert sessgit.out("config", "--unset", "record.nothing") == ""
+    assert (sessgit.store / "config.toml").read_text() == "[record]\nfsync = false\n"
+
+
+def test_lists(sessgit: Shell) -> None:
+    globs = '["~/private/*", "/srv/\\"a\\"/\\u0009\\U0001F600é"]'
+    assert sessgit.out("config", "record.exclude", globs) == ""
+    shown = sessgit.out("config", "record.exclude")
+    assert shown == '["~/private/*", "/srv/\\"a\\"/\\t\U0001f600é"]\n'
+    assert sessgit.out("config", "record.exclude", shown.strip()) == ""
+    assert sessgit.out("config", "record.exclude") == shown
+    assert sessgit.json("config", "record.exclude") == {
+        "record.exclude": {"value": ["~/private/*", '/srv/"a"/\t\U0001f600é'], "default": False}
+    }
+
+
+def test_control_characters_of_a_list_are_shown_as_toml_spells_them(sessgit: Shell) -> None:
+    sessgit.out("config", "record.exclude", '["/a\\u001b[31m\\u009b"]')
+    assert sessgit.out("config", "record.exclude") == '["/a\\u001b[31m\\U0000009B"]\n'
+
+
+def test_comments_in_a_list_stay(sessgit: Shell) -> None:
+    path = sessgit.store / "config.toml"
+    path.write_text('[record]\nexclude = [\n    "/a", # of mine\n    "/b",\n]\n')
+    assert sessgit.out("config", "record.exclude", '["/a", "/c"]') == ""
+    assert "# of mine" in path.read_text()
+    assert sessgit.out("config", "record.exclude") == '["/a", "/c"]\n'
+    assert sessgit.out("config", "record.exclude", '["/c", "/a"]') == ""
+    assert sessgit.out("config", "record.exclude") == '["/c", "/a"]\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("~/private", 'record.exclude: a list is needed, such as ["~/private/*"]'),
+        ("[1]", "record.exclude.0: input should be a valid string"),
+        ('["private"]', "record.exclude: “private” fits no path: it needs /, ~/ or * in front"),
+        ('["~ada/x"]', "record.exclude: “~ada/x” fits no path: it needs /, ~/ or * in front"),
+        ('[""]', "record.exclude: “” fits no path: it needs /, ~/ or * in front"),
+    ],
+)
+def test_lists_that_mean_nothing(sessgit: Shell, value: str, wrong: str) -> None:
+    done = sessgit("config", "record.exclude", value)
+    assert (done.code, done.err) == (
+        2,
+        f"Error: {sessgit.store}/config.toml: {wrong}.\n"
+        "Hint: Nothing was changed: sessgit config shows keys and values.\n",
+    )
+    assert sessgit.out("config", "record.exclude") == "[]\n"
+
+
+def test_a_file_that_is_no_toml(sessgit: Shell) -> None:
+    (sessgit.store / "config.toml").write_text("record = [")
+    for arguments in (("record.fsync", "false"), ("--unset", "record.fsync"), ()):
+        done = sessgit("config", *arguments)
+        assert (done.code, done.err.splitlines()[1]) == (
+            1,
+            "Hint: Correct the file, or delete it: all settings have defaults.",
+        )
+    assert (sessgit.store / "config.toml").read_text() == "record = ["

@@ -19,7 +19,8 @@ from plain import run_git
 from transcripts import Talk
 
 from sessgit.ops.install import install
-from sessgit.store import locks, refs
+from sessgit.ops.privacy import switch_off, switch_on
+from sessgit.store import latest, locks, refs
 from sessgit.store.layout import Beside
 
 PATIENCE = 30.0
@@ -256,3 +257,142 @@ def test_a_damaged_transcript_does_not_stop_the_others(place: Place) -> None:
     place.event("SessionEnd", good)
     until(lambda: place.turns(SESSIONS[1]) == 1)
     until(place.is_quiet)
+
+
+# Projects that are off
+
+
+def everything(place: Place) -> bytes:
+    """All that lies in the store, git's objects unpacked; the settings name what is off."""
+    command = ["git", "-C", str(place.store), "cat-file", "--batch-all-objects", "--batch"]
+    objects = subprocess.run(command, capture_output=True, check=True).stdout
+    names = b"".join(os.fsencode(path) for path in place.store.rglob("*"))
+    files = (p for p in place.store.rglob("*") if p.is_file() and "objects" not in p.parts)
+    return objects + names + b"".join(p.read_bytes() for p in files if p.name != "config.toml")
+
+
+def in_project(session: str, cwd: Path | str, *prompts: str) -> Talk:
+    made = Talk(session, cwd=str(cwd))
+    for prompt in prompts:
+        made.prompt(prompt).answer(f"done: {prompt}").stop_lines()
+    return made
+
+
+@pytest.fixture
+def private(place: Place) -> Path:
+    """A project that is off, with a worktree elsewhere."""
+    folder = place.root / "private"
+    folder.mkdir()
+    run_git(folder, "init", "-q")
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    run_git(folder, *identity, "commit", "-q", "--allow-empty", "-m", "one")
+    run_git(folder, "worktree", "add", "-q", str(place.root / "tree"))
+    switch_off(Beside(place.store), str(folder), str(place.root / "home"))
+    return folder
+
+
+def test_nothing_of_a_project_that_is_off_reaches_the_store(place: Place, private: Path) -> None:
+    (private / "sub").mkdir()
+    for session, folder in zip(SESSIONS, (private, private / "sub", place.root / "tree"), strict=False):
+        path = in_project(session, folder, "zebra").save(place.projects)
+        for name in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
+            place.event(name, path, cwd=str(folder), last_assistant_message="done: zebra")
+    elsewhere = in_project(SESSIONS[3], private, "zebra").save(place.root / "zebra")
+    place.event("Stop", elsewhere, cwd=str(private))
+    path = in_project(SESSIONS[4], place.root, "lion").save(place.projects)
+    place.event("Stop", path, cwd=str(place.root), last_assistant_message="done: lion")
+    until(lambda: place.turns(SESSIONS[4]) == 1)
+    until(place.is_quiet)
+    found = everything(place)
+    assert set(refs.read_all(place.store)) == {f"refs/heads/{SESSIONS[4]}"}
+    assert b"lion" in found
+    assert [session for session in SESSIONS[:4] if session.encode() in found] == []
+    assert b"zebra" not in found
+    assert place.log() == ""
+
+
+def test_the_project_is_where_the_conversation_began(place: Place, private: Path) -> None:
+    """The agent walks about in folders: the one that an event tells counts only where nothing else is known."""
+    began_in = in_project(SESSIONS[0], private, "zebra").save(place.projects)
+    place.event("Stop", began_in, cwd=str(place.root), last_assistant_message="done: zebra")
+    came_to = in_project(SESSIONS[1], place.root, "lion").save(place.projects)
+    place.event("Stop", came_to, cwd=str(private), last_assistant_message="done: lion")
+    until(lambda: place.turns(SESSIONS[1]) == 1)
+    until(place.is_quiet)
+    assert set(refs.read_all(place.store)) == {f"refs/heads/{SESSIONS[1]}"}
+    assert b"zebra" not in everything(place)
+
+
+def test_what_is_switched_off_on_the_way_stays_as_it_is_and_goes_on_when_it_is_on(place: Place) -> None:
+    folder, beside, home = place.root / "calc", Beside(place.store), str(place.root / "home")
+    folder.mkdir()
+    made = in_project(SESSIONS[0], folder, "one")
+    path = made.save(place.projects)
+    place.event("Stop", path, cwd=str(folder), last_assistant_message="done: one")
+    until(lambda: place.turns(SESSIONS[0]) == 1)
+    until(place.is_quiet)
+    switch_off(beside, str(folder), home)
+    made.prompt("two").answer("done: two").stop_lines().save(place.projects)
+    place.event("Stop", path, cwd=str(folder), last_assistant_message="done: two")
+    until(place.is_quiet)
+    assert place.turns(SESSIONS[0]) == 1
+    switch_on(beside, str(folder), home)
+    made.prompt("three").answer("done: three").stop_lines().save(place.projects)
+    place.event("Stop", path, cwd=str(folder), last_assistant_message="done: three")
+    until(lambda: place.turns(SESSIONS[0]) == 3)
+    until(place.is_quiet)
+    assert place.log() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "recorded", "said"),
+    [
+        ("[record]\nexclude = ['/off']\nfsync = 'perhaps'\n", True, "the settings are passed over: "),
+        ("[record]\nexclud = ['/off']\n", False, "nothing is recorded until the settings are right: "),
+        ("[record]\nexclude = [", False, "nothing is recorded until the settings are right: "),
+    ],
+)
+def test_a_mistake_in_the_settings_never_records_what_they_may_exclude(
+    place: Place, text: str, recorded: bool, said: str
+) -> None:
+    Beside(place.store).config.write_text(text)
+    hidden = in_project(SESSIONS[0], "/off/calc", "zebra").save(place.projects)
+    path = in_project(SESSIONS[1], "/open", "lion").save(place.projects)
+    for one in (hidden, path):
+        place.event("SessionEnd", one)
+    until(place.is_quiet)
+    assert set(refs.read_all(place.store)) == ({f"refs/heads/{SESSIONS[1]}"} if recorded else set())
+    assert said in place.log()
+    assert b"zebra" not in everything(place)
+
+
+def test_how_long_after_the_answer(place: Place) -> None:
+    path = talk(SESSIONS[0], "one").save(place.projects)
+    written = path.stat().st_mtime
+    place.event("Stop", path, last_assistant_message="done: one")
+    until(lambda: latest.load(Beside(place.store)) is not None)
+    until(place.is_quiet)
+    told = latest.load(Beside(place.store))
+    assert told is not None and told.delay is not None
+    assert (told.session, told.turn) == (SESSIONS[0], 1)
+    assert told.delay == pytest.approx((told.time - written) * 1000, abs=1)
+    assert 0 < told.delay < PATIENCE * 1000
+    assert Beside(place.store).latest.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_recorded_without_an_answer_tells_no_time(place: Place) -> None:
+    path = talk(SESSIONS[0], "one", "two").save(place.projects)
+    place.event("SessionEnd", path)
+    until(lambda: latest.load(Beside(place.store)) is not None)
+    until(place.is_quiet)
+    told = latest.load(Beside(place.store))
+    assert told is not None
+    assert (told.session, told.turn, told.delay) == (SESSIONS[0], 2, None)
+
+
+def test_a_note_that_cannot_be_written_costs_no_turn(place: Place) -> None:
+    Beside(place.store).latest.mkdir()
+    place.event("SessionEnd", talk(SESSIONS[0], "one").save(place.projects))
+    until(lambda: place.turns(SESSIONS[0]) == 1)
+    until(place.is_quiet)
+    assert place.log() == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from transcripts import OTHER, SESSION
 
 from sessgit.agents.claude import settings
 from sessgit.ops.status import Recording, recording
-from sessgit.store import log
+from sessgit.store import latest, log
+from sessgit.store.latest import Latest
 from sessgit.store.layout import Beside
 from sessgit.ui import text
 
@@ -23,6 +25,16 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 def size(sessgit: Shell) -> str:
     return text.size(sum(path.stat().st_size for path in sessgit.store.rglob("*") if path.is_file()))
+
+
+def attention(sessgit: Shell) -> list[str]:
+    """What `status` says that needs a person."""
+    return [line for line in sessgit.out("status").splitlines() if line.startswith("Attention")]
+
+
+def age(path: Path, sessgit: Shell, days: float) -> None:
+    """Makes the file one that was written last so many days ago."""
+    os.utime(path, (sessgit.now - days * 86_400,) * 2)
 
 
 def test_before_anything_is_installed(sessgit: Shell) -> None:
@@ -45,7 +57,7 @@ def test_the_first_installation(sessgit: Shell) -> None:
 Recording is on: 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)
 1 older conversation can be brought in: sessgit import
 All that is said is kept in ~/.claude/session-store, readable by you alone,
-not encrypted; common secrets are replaced first.
+not encrypted; common secrets are replaced first. sessgit off skips a project.
 Claude Code that runs already: 2.1 is recorded from its next prompt on, 2.0 after a restart.
 """
     )
@@ -81,16 +93,65 @@ def test_what_an_installation_says_of_a_plugin_and_of_disabled_hooks(sessgit: Sh
 
 
 def test_recording(sessgit: Shell) -> None:
-    sessgit.recorded(sessgit.talk().turns("one", "two").title("parser"))
+    path = sessgit.recorded(sessgit.talk().turns("one", "two").title("parser"))
     sessgit.out("install")
+    to_the_last_answer = path.read_bytes().splitlines(keepends=True)[:-6]
+    raw = text.size(sum(map(len, to_the_last_answer)))
     assert (
         sessgit.out("status", "5e55")
         == f"""\
 Recording   on · last turn 2h ago (5e551011@2)
-Store       ~/.claude/session-store · 1 conversation, 2 turns · {size(sessgit)}
-Session     5e551011  parser · 2 turns · all recorded
+Store       ~/.claude/session-store · 1 conversation, 2 turns
+            {size(sessgit)} (raw {raw})
+Session     5e551011@2  parser · 2 turns · all recorded
 """
     )
+
+
+def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    sessgit.out("install")
+    beside = Beside(sessgit.store)
+    for note, said in (
+        (Latest(SESSION, 2, sessgit.now, 84), ", 84 ms after the answer"),
+        (Latest(SESSION, 2, sessgit.now, 1249), ", 1.2 s after the answer"),
+        (Latest(SESSION, 2, sessgit.now, None), ""),
+        (Latest(SESSION, 1, sessgit.now, 84), ""),
+        (Latest(OTHER, 2, sessgit.now, 84), ""),
+    ):
+        latest.save(beside, note)
+        assert latest.load(beside) == note
+        assert sessgit.out("status").splitlines()[0] == f"Recording   on · last turn 2h ago (5e551011@2){said}"
+    latest.save(beside, Latest(SESSION, 2, sessgit.now, 84))
+    last = sessgit.json("status")["last"]
+    assert (last["id"], last["turn"], last["recorded"], last["delay_ms"]) == (
+        SESSION,
+        2,
+        "2026-03-01T13:00:00.000Z",
+        84,
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "[" * 100_000, '{"version": 2}', '{"version": 1, "session": "x", "turn": 1, "time": 0}',
+     '{"version": 1, "session": 1, "turn": 1, "time": 0, "delay": 1}',
+     '{"version": 1, "session": "x", "turn": true, "time": 0, "delay": 1}',
+     '{"version": 1, "session": "x", "turn": 1, "time": NaN, "delay": 1}',
+     '{"version": 1, "session": "x", "turn": 1, "time": 0, "delay": -1}',
+     '{"version": 1, "session": "x", "turn": 1, "time": 0, "delay": "soon"}'],
+)  # fmt: skip
+def test_a_damaged_note_is_none(sessgit: Shell, content: str) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    Beside(sessgit.store).latest.write_text(content)
+    assert latest.load(Beside(sessgit.store)) is None
+    assert sessgit.json("status")["last"]["recorded"] is None
+
+
+def test_a_time_that_no_calendar_has(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    latest.save(Beside(sessgit.store), Latest(SESSION, 1, 1e300, 84))
+    assert sessgit.json("status")["last"]["recorded"] is None
 
 
 def test_what_needs_attention(sessgit: Shell) -> None:
@@ -99,11 +160,92 @@ def test_what_needs_attention(sessgit: Shell) -> None:
     sessgit.keep(sessgit.talk(OTHER).turns("two"))
     log.write(Beside(sessgit.store).log, sessgit.now - 7200, "5e55: something\x1b[31m went wrong")
     assert sessgit.out("status").splitlines()[-4:] == [
-        "Attention   the client has deleted 1 transcript · they are only here now",
+        "Attention   1 of yours is only here now: sessgit restore --all-lost",
         "Attention   1 older conversation can be brought in: sessgit import",
-        "Attention   1 entry in the log · the last one 2h ago:",
+        "Attention   1 entry in ~/.claude/session-store/log · the last one 2h ago:",
         "Attention   5e55: something [31m went wrong",
     ]
+
+
+def test_a_reason_is_told_whole(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    reason = " ".join(f"word{number:03d}" for number in range(40))
+    log.write(Beside(sessgit.store).log, sessgit.now, reason)
+    lines = sessgit.out("status").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert reason in " ".join(line[12:] for line in lines)
+
+
+def test_only_what_the_client_had_and_deleted_is_only_here(sessgit: Shell, tmp_path: Path) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    sessgit.out("fork", "5e55", "--at", "1", "--no-restore")
+    sessgit.out("import", str(sessgit.talk(OTHER).turns("three").save(tmp_path)))
+    assert sessgit.json("status")["only_here"] == 0
+    (tmp_path / f"{OTHER}.jsonl").unlink()
+    assert sessgit.json("status")["only_here"] == 1
+
+
+# What the client deletes next
+
+
+def test_what_the_client_deletes_next(sessgit: Shell) -> None:
+    paths = [sessgit.keep(sessgit.talk(name).turns("one")) for name in (SESSION, OTHER)]
+    sessgit.out("import")
+    assert attention(sessgit) == []
+    age(paths[0], sessgit, 22.9)
+    assert sessgit.json("status")["deleting"] is None
+    age(paths[0], sessgit, 25)
+    assert attention(sessgit) == ["Attention   the client deletes 1 transcript on 6 Mar · it is recorded"]
+    age(paths[1], sessgit, 26)
+    assert attention(sessgit) == ["Attention   the client deletes 2 transcripts within a week, the first on 5 Mar"]
+    assert "            all recorded" in sessgit.out("status").splitlines()
+    assert sessgit.json("status")["deleting"] == {
+        "transcripts": 2, "after_days": 30, "first": "2026-03-05T13:00:00.000Z", "unrecorded": 0, "off": 0,
+    }  # fmt: skip
+    age(paths[1], sessgit, 31)
+    assert "\n            next start · all recorded\n" in sessgit.out("status")
+
+
+def test_what_it_deletes_and_nobody_recorded(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one")
+    sessgit.recorded(talk, sessgit.talk(OTHER).turns("one", "two", "three"))
+    paths = [sessgit.keep(talk.turns("two"))]
+    paths.append(sessgit.keep(sessgit.talk("0b2d7f10-0000-4000-8000-00000000000b").turns("three")))
+    paths.append(sessgit.keep(sessgit.talk("0b2d7f10-0000-4000-8000-00000000000c", cwd="/off").turns("four")))
+    for path in paths:
+        age(path, sessgit, 25)
+    sessgit.out("config", "record.exclude", '["/off"]')
+    found = sessgit.json("status")
+    assert (found["deleting"]["transcripts"], found["deleting"]["unrecorded"], found["deleting"]["off"]) == (3, 3, 1)
+    assert found["older"] == 1
+    assert sessgit.out("status").splitlines()[4:7] == [
+        "Attention   the client deletes 3 transcripts within a week, the first on 6 Mar",
+        "            2 of them are not recorded: sessgit import",
+        "            1 of projects that are off",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings_", "days"),
+    [({"cleanupPeriodDays": 5}, 5), ({"cleanupPeriodDays": 0}, 0), ({"cleanupPeriodDays": 0.5}, 0.5),
+     ({"cleanupPeriodDays": -1}, 30), ({"cleanupPeriodDays": "7"}, 30), ({"cleanupPeriodDays": True}, 30), ({}, 30)],
+)  # fmt: skip
+def test_how_long_the_client_keeps_a_transcript(sessgit: Shell, settings_: dict[str, object], days: float) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one"))
+    (sessgit.config / "settings.json").write_text(json.dumps(settings_))
+    age(path, sessgit, days - 6)
+    found = sessgit.json("status")["deleting"]
+    assert (found["transcripts"], found["after_days"]) == (1, days)
+    age(path, sessgit, days - 8)
+    assert sessgit.json("status")["deleting"] is None
+
+
+def test_settings_that_cannot_be_read_tell_no_day(sessgit: Shell) -> None:
+    age(sessgit.recorded(sessgit.talk().turns("one")), sessgit, 40)
+    (sessgit.config / "settings.json").write_text("{")
+    found = sessgit.json("status")
+    assert found["deleting"] is None
+    assert found["recording"]["why"].startswith("the client's settings cannot be read: ")
 
 
 def test_for_programs(sessgit: Shell) -> None:
@@ -111,16 +253,23 @@ def test_for_programs(sessgit: Shell) -> None:
     found = sessgit.json("status")
     assert found == {
         "recording": {"on": False, "why": "no hooks are installed: sessgit install"},
+        "here": {
+            "on": False, "project": str(sessgit.project), "recorded": True, "glob": None, "off_in_environment": False,
+        },
         "store": str(sessgit.store),
         "sessions": 1,
         "turns": 1,
         "bytes": found["bytes"],
-        "last": {"id": SESSION, "turn": 1, "time": found["last"]["time"]},
+        "raw_bytes": found["raw_bytes"],
+        "last": {
+            "id": SESSION, "turn": 1, "time": "2026-03-01T10:00:02.000Z", "recorded": None, "delay_ms": None,
+        },
         "only_here": 0,
         "older": 0,
+        "deleting": None,
         "errors": [],
         "session": {"id": SESSION, "turns": 1, "level": True},
-    }
+    }  # fmt: skip
 
 
 def test_why_recording_is_off(sessgit: Shell, tmp_path: Path) -> None:
@@ -155,10 +304,31 @@ def test_why_recording_is_off(sessgit: Shell, tmp_path: Path) -> None:
 
 
 def test_switched_off_in_this_shell(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.out("install")
     monkeypatch.setenv("SESSGIT_OFF", "1")
-    assert sessgit.out("status").splitlines()[1] == (
-        "            SESSGIT_OFF=1 is set here: clients started here are not recorded"
+    assert sessgit.out("status").splitlines()[0] == (
+        "Recording   off here · SESSGIT_OFF=1 is set: no client started here is recorded"
     )
+    here = sessgit.json("status")["here"]
+    assert (here["on"], here["recorded"], here["off_in_environment"]) == (False, True, True)
+
+
+def test_a_project_that_is_off(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    sessgit.out("install")
+    sessgit.out("config", "record.exclude", '["~/s*"]')
+    assert sessgit.out("status").splitlines()[:2] == [
+        "Recording   off here · ~/shop is off: record.exclude has “~/s*”",
+        "            last turn 2h ago (5e551011@1)",
+    ]
+    assert sessgit.json("status")["here"] == {
+        "on": False, "project": str(sessgit.project), "recorded": False, "glob": "~/s*", "off_in_environment": False,
+    }  # fmt: skip
+    sessgit.out("uninstall")
+    assert sessgit.out("status").splitlines()[:2] == [
+        "Recording   off · no hooks are installed: sessgit install",
+        "            ~/shop is off: record.exclude has “~/s*”",
+    ]
 
 
 def test_uninstalled(sessgit: Shell) -> None:

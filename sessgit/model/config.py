@@ -10,11 +10,16 @@ Granularity = Literal["turn", "cell"]
 
 @dataclass(frozen=True, slots=True)
 class RecordConfig:
-    """What is recorded and how: a commit for each turn or for each cell, redacted, flushed to the disk."""
+    """What is recorded and how: a commit for each turn or for each cell, redacted, flushed to the disk.
+
+    A project is recorded where it fits a glob of `include`, or where there is none, and fits none of `exclude`.
+    """
 
     granularity: Granularity = "turn"
     redact: bool = True
     fsync: bool = True
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

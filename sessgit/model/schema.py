@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from sessgit.errors import SessgitError
+from sessgit.model import globs
 from sessgit.model.config import Config, Price, RecordConfig
 
 for _value in (Config, Price, RecordConfig):
@@ -14,15 +15,23 @@ for _value in (Config, Price, RecordConfig):
     type.__setattr__(_value, "__pydantic_config__", ConfigDict(extra="forbid"))
 _CONFIG = TypeAdapter(Config)
 
+_WORDS = {
+    "unexpected_keyword_argument": "no such setting",
+    "tuple_type": 'a list is needed, such as ["~/private/*"]',
+}
+_HINT = "Correct the file, or delete it: all settings have defaults."
+
 
 def config(document: dict[str, Any], where: str) -> Config:
     """The settings that a document says; raises SessgitError that names the first key that is wrong."""
     try:
-        return _CONFIG.validate_python(document)
+        found = _CONFIG.validate_python(document)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        what = "no such setting" if first["type"] == "unexpected_keyword_argument" else first["msg"].lower()
-        raise SessgitError(
-            f"{where}: {key}: {what}", "Correct the file, or delete it: all settings have defaults."
-        ) from error
+        raise SessgitError(f"{where}: {key}: {_WORDS.get(first['type'], first['msg'].lower())}", _HINT) from error
+    for key, values in (("exclude", found.record.exclude), ("include", found.record.include)):
+        for glob in values:
+            if not globs.is_whole(glob):
+                raise SessgitError(f"{where}: record.{key}: “{glob}” fits no path: it needs /, ~/ or * in front", _HINT)
+    return found

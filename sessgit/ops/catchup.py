@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from sessgit.agents.claude import home
 from sessgit.model import ids
-from sessgit.model.config import RecordConfig
 from sessgit.model.session import Session
+from sessgit.ops import privacy as private
+from sessgit.ops.privacy import Privacy
 from sessgit.store import cursor as cursors
 from sessgit.store import layout
 from sessgit.store.index import Index
@@ -28,10 +29,12 @@ QUIET = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """Whether the store is level with the transcript; if not, why, in words for a person."""
+    """Whether the store is level with the transcript; if not, why, in words for a person. `off` says that it must
+    not be: the settings or the environment say so."""
 
     level: bool
     why: str = ""
+    off: bool = False
 
 
 def is_level(beside: layout.Beside, session: str, path: Path, *, final: bool = False) -> bool:
@@ -50,9 +53,10 @@ def is_level(beside: layout.Beside, session: str, path: Path, *, final: bool = F
 
 
 def catch_up(
-    open_store: Callable[[], Store], index: Index, state: Session, config: Path, rules: RecordConfig, now: float
+    open_store: Callable[[], Store], index: Index, state: Session, config: Path, privacy: Privacy, now: float
 ) -> CaughtUp:
-    """Brings the session level with its transcript; loads no git library where it is level already.
+    """Brings the session level with its transcript, if its project is recorded; loads no git library where it is
+    level already.
 
     Only a file that lies where the client's transcripts lie is read, whatever the state says.
     """
@@ -62,7 +66,7 @@ def catch_up(
     final = _let_go(config, path, state.agent_id, now)
     if is_level(layout.Beside(index.path), state.id, path, final=final) or not home.is_transcript(config, path):
         return CaughtUp(True)
-    return record_file(open_store, index, path, config, rules, final=final)
+    return record_file(open_store, index, path, config, privacy, project=state.project, final=final)
 
 
 def _let_go(config: Path, path: Path, agent_id: str, now: float) -> bool:
@@ -74,10 +78,25 @@ def _let_go(config: Path, path: Path, agent_id: str, now: float) -> bool:
     return quiet and all(client.agent_id != agent_id for client in home.live_clients(config))
 
 
-def record_file(
-    open_store: Callable[[], Store], index: Index, path: Path, config: Path, rules: RecordConfig, *, final: bool = False
+def record_file(  # noqa: PLR0913 - what to record, where to, and how
+    open_store: Callable[[], Store],
+    index: Index,
+    path: Path,
+    config: Path,
+    privacy: Privacy,
+    *,
+    project: str = "",
+    final: bool = False,
 ) -> CaughtUp:
-    """Records one transcript, waiting a little for its lock."""
+    """Records one transcript, waiting a little for its lock; not where the settings or the environment say no.
+
+    `project` is the session's where it is recorded already.
+    """
+    if privacy.off:
+        return CaughtUp(False, "SESSGIT_OFF=1 is set here", off=True)
+    verdict = private.of_transcript(privacy, path, project)
+    if not verdict.recorded:
+        return CaughtUp(False, f"its project is off ({verdict.why})", off=True)
     from sessgit.errors import SessgitError
     from sessgit.ops.recording.record import record
     from sessgit.ops.recording.source import Rules, Source
@@ -89,7 +108,7 @@ def record_file(
         with locks.session(store.beside, source.session, WAIT) as held:
             if not held:
                 return CaughtUp(False, "a recorder is at work on it; what is shown may be older")
-            record(store, index, source, Rules(rules.granularity, rules.redact))
+            record(store, index, source, Rules(privacy.rules.granularity, privacy.rules.redact))
     except SessgitError as error:
         return CaughtUp(False, f"its transcript could not be read: {error}")
     return CaughtUp(True)

@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.claude import settings
+from sessgit.agents.claude import home, settings
 from sessgit.errors import ConflictError, UsageError
+from sessgit.ops import privacy as private
+from sessgit.ops.privacy import Privacy
 from sessgit.store import spool
 from sessgit.store.layout import Beside
 from sessgit.store.store import create
@@ -36,7 +38,7 @@ class Installed:
     hooks_disabled: bool
     """The settings keep all hooks from running."""
     older_conversations: int
-    """Transcripts of the client that are in no store yet."""
+    """Transcripts of the client that an import would bring in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def install(
     python: str,
     granularity: str = "turn",
     known: Collection[str] = (),
+    privacy: Privacy | None = None,
 ) -> Installed:
     """From now on every event of the clients that use `config_dir` is recorded in the store, made if need be.
 
@@ -82,7 +85,7 @@ def install(
         other_stubs=tuple(sorted(Path(other) for other in before.stubs if Path(other) != stub)),
         plugin=before.plugin,
         hooks_disabled=before.hooks_disabled,
-        older_conversations=_transcripts(config_dir, known),
+        older_conversations=_transcripts(config_dir, known, privacy or Privacy()),
     )
 
 
@@ -121,7 +124,8 @@ def _edit(
     return settings.installed(snapshot.document)
 
 
-def _transcripts(config_dir: Path, known: Collection[str]) -> int:
-    """How many conversations the client keeps that are not `known`."""
-    found = {path.stem for path in config_dir.glob("projects/*/*.jsonl")}
-    return sum(not stem.startswith("agent-") for stem in found.difference(known))
+def _transcripts(config_dir: Path, known: Collection[str], privacy: Privacy) -> int:
+    """How many conversations the client keeps that are not `known`, in projects that are recorded."""
+    is_recorded = private.filtered(privacy, {})
+    found = {path.stem: path for path in home.transcripts(config_dir)}
+    return sum(stem not in known and is_recorded(path, stem) for stem, path in found.items())

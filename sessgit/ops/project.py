@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -14,17 +15,31 @@ def key(folder: str) -> str:
     Read from git's files, since git itself would take longer than the command that asks; a folder that is gone
     stands for itself.
     """
-    path = Path(folder)
-    try:
-        for above in (path, *path.parents):
-            dot_git = above / ".git"
-            if dot_git.is_dir():
-                return str(dot_git.resolve())
-            if dot_git.is_file():
-                return str(_common_folder(dot_git) or path)
-    except OSError:
+    found = _repository(folder)
+    return str(found[1]) if found else folder
+
+
+def root(folder: str) -> str:
+    """The project's own folder: its repository's main worktree, the repository where that is bare, else the folder."""
+    folder = _real(folder)
+    found = _repository(folder)
+    if found is None:
         return folder
-    return folder
+    top, common = found
+    if common.name == ".git":
+        return str(common.parent)
+    # A worktree of a bare repository is one of many; what is left is a submodule, which keeps its own elsewhere.
+    return str(common if (common / "worktrees").is_dir() else top)
+
+
+def folders(folder: str) -> tuple[str, ...]:
+    """Every path by which the project of a folder can be named: the folder, what links lead to, the project's own.
+
+    A folder that is no absolute path is nowhere, and stands for `/`.
+    """
+    if not os.path.isabs(folder):  # noqa: PTH117 - it may be no path at all
+        return ("/",)
+    return tuple(dict.fromkeys((os.path.normpath(folder), _real(folder), root(folder))))
 
 
 def head(folder: str, env: dict[str, str]) -> str:
@@ -48,6 +63,22 @@ def head(folder: str, env: dict[str, str]) -> str:
     return f"{commit} ({facts.get('branch.head', 'detached')}{dirty})"
 
 
+def _repository(folder: str) -> tuple[Path, Path] | None:
+    """The worktree that a folder lies in and the folder of its repository, read from git's files."""
+    path = Path(folder)
+    try:
+        for above in (path, *path.parents):
+            dot_git = above / ".git"
+            if dot_git.is_dir():
+                return above.resolve(), dot_git.resolve()
+            if dot_git.is_file():
+                common = _common_folder(dot_git)
+                return (above.resolve(), common) if common else None
+    except (OSError, ValueError, RuntimeError):  # ValueError: NUL in a path; RuntimeError: links in a circle
+        return None
+    return None
+
+
 def _common_folder(dot_git: Path) -> Path | None:
     """The repository that a worktree's `.git` file leads to (gitrepository-layout(5))."""
     line = dot_git.read_text("utf-8", "replace").strip()
@@ -56,3 +87,10 @@ def _common_folder(dot_git: Path) -> Path | None:
     own = (dot_git.parent / line.removeprefix("gitdir: ")).resolve()
     common = own / "commondir"
     return (own / common.read_text().strip()).resolve() if common.is_file() else own
+
+
+def _real(folder: str) -> str:
+    try:
+        return os.path.realpath(folder)
+    except (OSError, ValueError):
+        return folder

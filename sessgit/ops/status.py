@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.agents.claude import home, settings
 from sessgit.errors import SessgitError
 from sessgit.model import ids
-from sessgit.store import layout, log, stub
-from sessgit.store.index import Branch, Index
+from sessgit.ops import catchup, project
+from sessgit.ops import privacy as private
+from sessgit.ops.privacy import Privacy, Verdict
+from sessgit.store import latest, log, stub
+from sessgit.store.index import Index, Outline
+from sessgit.store.latest import Latest
 from sessgit.store.layout import Beside
 from sessgit.store.log import Entry
+
+WEEK = 7 * 86_400
+_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +33,71 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in the store; `only_here` counts sessions whose transcript the client has deleted."""
+    """What is in the store. `raw` is how many bytes of the agents' files are recorded, `last` the session that has the
+    last turn, `latest` how that one was recorded, if a recorder did; `only_here` counts the sessions whose
+    transcript the client has deleted."""
 
     sessions: int
     turns: int
     size: int
-    last: Branch | None
+    raw: int
+    last: Outline | None
+    latest: Latest | None
     only_here: int
 
 
 @dataclass(frozen=True, slots=True)
+class Deleting:
+    """The transcripts that the client deletes within a week, if it is started: how many, after how many days without
+    a change, and from when on the first; how many of them are not recorded to their end, and how many of those
+    because their project is off."""
+
+    transcripts: int
+    days: float
+    first: float
+    unrecorded: int
+    off: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """`contents` is None where there is no store; `older` counts the client's transcripts that are not recorded."""
+    """`project` is the one at hand, and `here` whether it is recorded where any is; `contents` is None where there is
+    no store; `older` counts the client's transcripts that an import would bring in."""
 
     recording: Recording
+    project: str
+    here: Verdict
     contents: Contents | None
+    deleting: Deleting | None
     older: int
     errors: tuple[Entry, ...]
 
 
-def status(store: Path, config: Path, index: Index | None) -> Status:
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A transcript of the client: its session, when it was last written, and whether it is recorded at all."""
+
+    path: Path
+    session: str
+    modified: float
+    known: bool
+
+
+def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, cwd: str, now: float) -> Status:
     """The state of the recording into the store at a path, whether there is one or not."""
-    heads = [branch for branch in index.branches() if not layout.is_rewound(branch.name)] if index else []
-    contents = _contents(store, heads, index) if index else None
-    recorded = {branch.name for branch in heads}
-    older = sum(ids.session_id(path.stem) not in recorded for path in home.transcripts(config))
-    return Status(recording(store, config), contents, older, tuple(log.entries(Beside(store).log)))
+    outlines = index.outlines() if index else []
+    projects = {outline.name: outline.project for outline in outlines}
+    files = list(_files(config, projects))
+    is_recorded = private.filtered(privacy, projects)
+    return Status(
+        recording(store, config),
+        project.root(cwd),
+        private.verdict(privacy, cwd),
+        _contents(store, outlines, index, {file.session for file in files}) if index else None,
+        _deleting(Beside(store), config, files, is_recorded, now),
+        sum(not file.known and is_recorded(file.path, file.session) for file in files),
+        tuple(log.entries(Beside(store).log)),
+    )
 
 
 def recording(store: Path, config: Path) -> Recording:
@@ -83,11 +129,48 @@ def recording(store: Path, config: Path) -> Recording:
     return Recording(True)
 
 
-def _contents(store: Path, heads: list[Branch], index: Index) -> Contents:
-    _, turns = index.counts()
-    last = max((b for b in heads if b.state.turns), key=lambda b: b.state.updated, default=None)
-    gone = sum(bool(b.state.turns and b.state.transcript) and not Path(b.state.transcript).exists() for b in heads)
-    return Contents(len(heads), turns, sum(_sizes(store)), last, gone)
+def _files(config: Path, known: Collection[str]) -> Iterator[_File]:
+    for path in home.transcripts(config):
+        try:
+            modified = path.stat().st_mtime
+        except OSError:  # deleted meanwhile
+            continue
+        session = ids.session_id(path.stem)
+        yield _File(path, session, modified, session in known)
+
+
+def _contents(store: Path, outlines: Sequence[Outline], index: Index, there: Collection[str]) -> Contents:
+    sessions, turns = index.counts()
+    held = [outline for outline in outlines if outline.turns]
+    last = max(held, key=lambda outline: outline.updated, default=None)
+    note = latest.load(Beside(store))
+    if note is not None and (last is None or (note.session, note.turn) != (last.name, last.turns)):
+        note = None
+    gone = [outline.name for outline in held if not outline.archived and outline.name not in there]
+    return Contents(sessions, turns, sum(_sizes(store)), index.raw_size(), last, note, _deleted(index, gone))
+
+
+def _deleted(index: Index, sessions: Sequence[str]) -> int:
+    """How many of the sessions had a transcript that is gone: a fork may have none, an import's may lie elsewhere."""
+    places = (branch.state.transcript for branch in index.branches_named(sessions))
+    return sum(bool(place) and not Path(place).exists() for place in places)
+
+
+def _deleting(
+    beside: Beside, config: Path, files: Sequence[_File], is_recorded: Callable[[Path, str], bool], now: float
+) -> Deleting | None:
+    """What goes within a week, or None where nothing does or the client's settings cannot be read."""
+    try:
+        days = settings.cleanup_days(settings.read(config / "settings.json").document)
+    except SessgitError:
+        return None
+    soon = [file for file in files if file.modified + days * _DAY < now + WEEK]
+    if not soon:
+        return None
+    missing = [file for file in soon if not (file.known and catchup.is_level(beside, file.session, file.path))]
+    off = sum(not is_recorded(file.path, file.session) for file in missing)
+    first = min(file.modified for file in soon) + days * _DAY
+    return Deleting(len(soon), days, first, len(missing), off)
 
 
 def _sizes(folder: Path) -> Iterator[int]:

@@ -27,9 +27,10 @@ def main(store: Path) -> None:
         return
     from sessgit.recorder import drain
 
-    home = Path(os.environ.get("HOME") or "/")
-    config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-    drain.run(store, config, {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "LANG", "TMPDIR")})
+    home = os.environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
+    config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path(home) / ".claude")
+    env = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TMPDIR")} | {"HOME": home}
+    drain.run(store, config, env)
 
 
 def _detach() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +11,14 @@ from sessgit.agents.claude import flush, home
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.config import Config
-from sessgit.ops import project
+from sessgit.ops import privacy, project, search
+from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import cursor as cursors
-from sessgit.store import locks, log, maintenance, settings, spool
+from sessgit.store import latest, locks, log, maintenance, settings, spool
 from sessgit.store.index import Index
+from sessgit.store.latest import Latest
 from sessgit.store.layout import Beside
 from sessgit.store.spool import Event, Unreadable
 from sessgit.store.store import Store
@@ -24,27 +27,35 @@ _PROMPTING = ("SessionStart", "UserPromptSubmit")
 """The events at which the last prompt, if it is in the transcript already, has only just been given."""
 _WAITING = ("Stop", "PostToolUse")
 """The events at which the transcript is not yet written as far as the event tells."""
+_INDEXING = 20.0
+"""Seconds that a recorder may spend on the text index, of the minute that it has."""
 
 
 def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
-    """Records every event that waits; an event whose session someone else works on is left to them.
+    """Records every event that waits; an event whose session someone else works on is left to them, and one of a
+    project that is off is dropped.
 
     Whoever lets go of a session's lock reads the spool again: an event that came meanwhile found the lock held,
     and its own recorder has left.
     """
     beside = Beside(store_path)
     try:
-        config = settings.load(beside)
+        config, mistake = settings.careful(beside)
     except SessgitError as error:
-        # A mistake in the settings costs the settings and not the recording.
-        log.write(beside.log, time.time(), f"the settings are passed over: {error}")
-        config = Config()
+        # Which projects are off is not known. The transcripts hold everything until that is put right.
+        log.write(beside.log, time.time(), f"nothing is recorded until the settings are right: {error}")
+        _drop_all(beside.spool)
+        return
+    if mistake:
+        # It costs the settings and not the recording.
+        log.write(beside.log, time.time(), f"the settings are passed over: {mistake}")
     store = Store(store_path, fsync=config.record.fsync)
     index = Index(store_path, lambda: store)
     drain = _Drain(store, index, config, config_folder, env)
     try:
         while drain.once():
             pass
+        drain.index_words()
         with locks.maintenance(beside) as held:
             if held:
                 maintenance.pack(store_path)
@@ -55,6 +66,7 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
 class _Drain:
     def __init__(self, store: Store, index: Index, config: Config, folder: Path, env: dict[str, str]) -> None:
         self.store, self.index, self.config, self.folder, self.env = store, index, config, folder, env
+        self.privacy = Privacy(config.record, env.get("HOME") or "/")
 
     def once(self) -> bool:
         """Works on all that waits; False where nothing could be done."""
@@ -75,6 +87,8 @@ class _Drain:
         return progress
 
     def _session(self, path: Path, events: Sequence[Event]) -> bool:
+        if self._is_off(path, events[-1]):
+            return _discard(events)
         if not home.is_transcript(self.folder, path):
             if path.exists():
                 self._log(f"{events[-1].name} names a transcript that lies elsewhere: {path}")
@@ -91,6 +105,16 @@ class _Drain:
                 self._log(f"{path.stem}: a bug: {type(error).__name__}: {error}")
             return _discard(events)
 
+    def _is_off(self, path: Path, event: Event) -> bool:
+        """Whether nothing of the session's project is to be known here, not even that there is one."""
+        if self.privacy.is_everything:
+            return False
+        known = self.index.branch(ids.session_id(path.stem))
+        recorded = known.state.project if known else ""
+        if not recorded and not home.is_transcript(self.folder, path):
+            return not privacy.verdict(self.privacy, event.cwd).recorded
+        return not privacy.of_transcript(self.privacy, path, recorded, event.cwd).recorded
+
     def _record(self, path: Path, events: Sequence[Event]) -> None:
         last = events[-1]
         stops = [event for event in events if event.name in _WAITING]
@@ -98,10 +122,22 @@ class _Drain:
         if stops:
             known = cursors.load(self.store.beside, ids.session_id(path.stem))
             flush.wait(path, known.offset if known else 0, stops[-1].last_assistant_message, stops[-1].received)
+        written = _written(path)
         final = last.name == "SessionEnd"
         prompting = all(event.name in _PROMPTING for event in events)
         source = Source(path, path.stem, self.folder, final=final, live=True, prompting=prompting, head=head)
-        record(self.store, self.index, source, Rules(self.config.record.granularity, self.config.record.redact))
+        done = record(self.store, self.index, source, Rules(self.config.record.granularity, self.config.record.redact))
+        if done.turns:
+            now = time.time()
+            delay = max(0, round((now - written) * 1000)) if stops else None
+            latest.save(self.store.beside, Latest(done.session, done.turns[-1], now, delay))
+
+    def index_words(self) -> None:
+        """Makes what was recorded searchable; what goes wrong is for the next search to put right."""
+        try:
+            search.follow_for(self.index, _INDEXING)
+        except (SessgitError, sqlite3.Error) as error:
+            self._log(f"the text index: {error}")
 
     def _log(self, message: str) -> None:
         log.write(self.store.beside.log, time.time(), message)
@@ -111,3 +147,16 @@ def _discard(events: Sequence[Event]) -> bool:
     """Whether all are gone: one that stays would be worked on for ever."""
     gone = [spool.discard(event) for event in events]
     return all(gone)
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # recording will say so
+        return 0.0
+
+
+def _drop_all(folder: Path) -> None:
+    spool.release_waiting(folder)
+    for event in spool.waiting(folder, time.time()):
+        spool.discard(event)

@@ -54,12 +54,14 @@ class Beside:
         self.store = store
         self.config = store / "config.toml"
         self.index = store / "index.sqlite3"
+        self.text = store / "text.sqlite3"
         self.spool = store / "spool"
         self.state = store / "state"
         self.locks = store / "state" / "locks"
         self.key = store / "key"
         self.hook = store / "hook"
         self.log = store / "log"
+        self.latest = store / "latest.json"
         self.ignore = store / ".gitignore"
 
     def cursor(self, session: str) -> Path:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from sessgit.errors import SessgitError, StoreError, UsageError
-from sessgit.model.config import Config
+from sessgit.model.config import Config, RecordConfig
 from sessgit.store.layout import Beside
 from sessgit.store.store import write_private
 
@@ -40,27 +43,110 @@ def read(beside: Beside) -> dict[str, Any]:
         ) from error
 
 
+def careful(beside: Beside) -> tuple[Config, str]:
+    """The settings, and what is wrong with them, or ``""``: then the defaults stand in, but for which projects are
+    recorded. Raises SessgitError where the file does not tell even that."""
+    try:
+        return load(beside), ""
+    except StoreError:
+        raise
+    except SessgitError as error:
+        document = read(beside)
+        record = document.pop("record", {})
+        if not isinstance(record, dict):
+            raise
+        private = {key: record.pop(key) for key in ("exclude", "include") if key in record}
+        # Only those two are lists. Another one may be one of them, misspelt.
+        if _has_list(document) or _has_list(record):
+            raise
+        from sessgit.model import schema
+
+        return schema.config({"record": private}, str(beside.config)), str(error)
+
+
+def _has_list(value: object) -> bool:
+    return isinstance(value, list) or (isinstance(value, dict) and any(map(_has_list, value.values())))
+
+
 def change(beside: Beside, key: str, value: object | None) -> None:
-    """Sets one dotted key, or takes it out where `value` is None; the rest of the file, comments too, stays."""
+    """Sets one dotted key, or takes it out where `value` is None; the rest of the file, comments too, stays.
+
+    Raises UsageError where no setting has this name and the file has none to take out, or the value does not fit.
+    """
+    with _changing(beside):
+        document = read(beside)
+        if value is None and not _is_there(document, key) and not _is_known(key):
+            raise UsageError(f"there is no setting {key}", "sessgit config shows all of them.")
+        _write(beside, {key: value})
+
+
+def update(beside: Beside, change: Callable[[RecordConfig], Mapping[str, Sequence[str]]]) -> None:
+    """Sets the keys to the lists that follow from what is recorded now; nobody else changes a setting meanwhile."""
+    with _changing(beside):
+        changes = change(load(beside).record)
+        if changes:
+            _write(beside, {key: list(values) or None for key, values in changes.items()})
+
+
+@contextmanager
+def _changing(beside: Beside) -> Iterator[None]:
+    from sessgit.store import locks
+
+    with locks.settings(beside) as held:
+        if not held:
+            raise StoreError("another command has been changing the settings for seconds", "Try again.")
+        yield
+
+
+def _write(beside: Beside, changes: Mapping[str, object | None]) -> None:
     import tomlkit
 
     from sessgit.model import schema
 
     text = beside.config.read_text("utf-8") if beside.config.exists() else ""
     document = tomlkit.parse(text)
-    *above, last = key.split(".")
-    table: Any = document
-    for name in above:
-        table = table.setdefault(name, tomlkit.table())
-    if value is None:
-        table.pop(last, None)
-    else:
-        table[last] = value
+    for key, value in changes.items():
+        *above, last = key.split(".")
+        table: Any = document
+        for name in above:
+            table = table.setdefault(name, tomlkit.table()) if value is not None else table.get(name, {})
+            if not isinstance(table, dict):
+                raise UsageError(f"there is no setting {key}", "sessgit config shows all of them.")
+        if value is None:
+            table.pop(last, None)
+        else:
+            _put(table, last, value)
     try:
         schema.config(document.unwrap(), str(beside.config))
     except SessgitError as error:
         raise UsageError(str(error), "Nothing was changed: sessgit config shows keys and values.") from error
     write_private(beside.config, tomlkit.dumps(document).encode())
+
+
+def _put(table: Any, name: str, value: object) -> None:
+    """Sets a value; of a list only the items that differ, since the others may have comments."""
+    there = table.get(name)
+    if isinstance(there, list) and isinstance(value, list):
+        for item in [item for item in there if item not in value]:
+            there.remove(item)
+        for item in value[len(there) :]:
+            there.append(item)
+        if there == value:
+            return
+    table[name] = value
+
+
+def _is_there(document: Mapping[str, Any], key: str) -> bool:
+    value: Any = document
+    for name in key.split("."):
+        if not isinstance(value, dict) or name not in value:
+            return False
+        value = value[name]
+    return True
+
+
+def _is_known(key: str) -> bool:
+    return any(known.key == key or known.key.startswith(f"{key}.") for known in flat(Config(), {})) or key == "prices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +172,13 @@ def flat(config: Config, document: dict[str, Any]) -> list[Setting]:
         return out
 
     return below(asdict(config), document, "")
+
+
+def toml(value: object) -> str:
+    """A value as TOML has it, on one line that is safe to be shown."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    if isinstance(value, str):
+        plain = json.dumps(value, ensure_ascii=False)
+        return "".join(char if char.isprintable() else f"\\U{ord(char):08X}" for char in plain)
+    return str(value).lower() if isinstance(value, bool) else str(value)

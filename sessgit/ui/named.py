@@ -46,7 +46,12 @@ def _session(here: Context, address: Address, changes: bool) -> Target:
         path = _transcript(here, address)
         if path is None:
             raise
-    caught = catchup.record_file(lambda: here.store, here.index, path, here.config, here.settings.record)
+    caught = catchup.record_file(lambda: here.store, here.index, path, here.config, here.privacy)
+    if caught.off:
+        raise NotFoundError(
+            f"{path.stem[:8]} is not recorded: {caught.why}",
+            "It is recorded when that is gone: sessgit on switches a project on.",
+        )
     if not caught.level:
         render.tell(caught.why)
     here.index.sync()
@@ -65,9 +70,9 @@ def _transcript(here: Context, address: Address) -> Path | None:
 
 
 def _catch_up(here: Context, found: Target) -> None:
-    caught = catchup.catch_up(
-        lambda: here.store, here.index, found.state, here.config, here.settings.record, time.time()
-    )
-    if not caught.level:
+    caught = catchup.catch_up(lambda: here.store, here.index, found.state, here.config, here.privacy, time.time())
+    if caught.off:
+        render.tell(f"{found.branch.name[:8]} has gone on since it was recorded last: {caught.why}")
+    elif not caught.level:
         render.tell(f"{found.branch.name[:8]}: {caught.why}")
     here.index.sync(found.session)

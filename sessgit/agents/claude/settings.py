@@ -32,6 +32,9 @@ _WITHOUT_TIMEOUT = ("SessionEnd",)
 
 PLUGIN = "sessgit"
 
+CLEANUP_DAYS = 30
+"""What the client takes where its settings do not say."""
+
 _COMMAND = re.compile(r"\[ -r (?P<stub>.+) \] && sh (?P=stub); exit 0", re.DOTALL)
 
 Document = dict[str, Any]
@@ -126,6 +129,12 @@ def installed(settings: Mapping[str, Any]) -> Installation:
     enabled = plugins.items() if isinstance(plugins, dict) else ()
     plugin = next((key for key, on in enabled if on and key.partition("@")[0] == PLUGIN), "")
     return Installation(entries, settings.get("disableAllHooks") is True, plugin)
+
+
+def cleanup_days(settings: Mapping[str, Any]) -> float:
+    """After how many days without a change the client deletes a transcript, when it starts."""
+    days = settings.get("cleanupPeriodDays")
+    return days if isinstance(days, int | float) and not isinstance(days, bool) and days >= 0 else CLEANUP_DAYS
 
 
 def _entry(event: str, command: str) -> Document:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sessgit.model import canonical
 from sessgit.ui import context, options, render
 
 
@@ -18,8 +19,8 @@ def run(
 ) -> None:
     """Show the settings, or set one.
 
-    A price is US dollars for a million tokens, as
-    prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}".
+    A list is '["~/private/*", "/work/secret"]': globs of folders, each with all below it. A price is US dollars for
+    a million tokens, as prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}".
     """
     from sessgit.errors import UsageError
     from sessgit.store import settings
@@ -51,7 +52,8 @@ def run(
         wide = max(len(setting.key) for setting in found)
         paint = render.Paint(here.colour)
         notes = {True: paint("dim", "  (default)"), False: ""}
-        render.lines(here, (f"{s.key.ljust(wide)}  {_shown(s.value)}{notes[s.is_default]}" for s in found))
+        rows = ((canonical.printable(s.key.ljust(wide)), _shown(s.value), notes[s.is_default]) for s in found)
+        render.lines(here, (f"{key}  {value}{note}" for key, value, note in rows))
 
 
 def _parsed(text: str) -> object:
@@ -63,4 +65,7 @@ def _parsed(text: str) -> object:
 
 
 def _shown(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """A word as it is, anything else as TOML has it."""
+    from sessgit.store import settings
+
+    return canonical.printable(value) if isinstance(value, str) else settings.toml(value)

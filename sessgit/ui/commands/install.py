@@ -25,7 +25,7 @@ def run(
 
     Hooks in the client's settings return at once; what they tell is recorded in the background. Prompts, answers
     and what tools said are kept in the store, not encrypted, readable by you alone; common secrets are replaced
-    before that.
+    before that. sessgit off leaves a project out, sessgit uninstall takes the hooks out again.
     """
     from sessgit.ops import install
     from sessgit.store import settings
@@ -36,7 +36,9 @@ def run(
     known = [row[1] for row in here.index.names()] if not first else []
     grain = granularity or here.settings.record.granularity
     new_settings = not (here.config / "settings.json").exists()
-    done = install.install(here.store_path, here.config, python=sys.executable, granularity=grain, known=known)
+    done = install.install(
+        here.store_path, here.config, python=sys.executable, granularity=grain, known=known, privacy=here.privacy
+    )
     if grain != here.settings.record.granularity:
         settings.change(Beside(here.store_path), "record.granularity", grain)
     if as_json:
@@ -57,7 +59,7 @@ def _page(here: context.Context, done: Installed, *, first: bool, new_settings: 
         yield f"{text.counted(done.older_conversations, 'older conversation')} can be brought in: sessgit import"
     if first:
         yield f"All that is said is kept in {here.short(done.store)}, readable by you alone,"
-        yield "not encrypted; common secrets are replaced first."
+        yield "not encrypted; common secrets are replaced first. sessgit off skips a project."
     if done.added and new_settings:
         yield "Claude Code that runs already: 2.1 is recorded from its next prompt on, 2.0 after a restart."
     elif done.added:

@@ -1,0 +1,38 @@
+"""Globs of paths: `*` stands for any characters, `/` too, and what fits a folder fits everything below it."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+_MAGIC = re.compile(r"[*?[]")
+_ESCAPED = re.compile(r"\[([*?[])\]")
+
+
+def escape(path: str) -> str:
+    """The glob that fits this path, and no other but those below it."""
+    return _MAGIC.sub(r"[\g<0>]", path)
+
+
+def literal(glob: str) -> str | None:
+    """The one path that a glob was made from, or None where it may fit several."""
+    return None if _MAGIC.search(_ESCAPED.sub("", glob)) else _ESCAPED.sub(r"\1", glob)
+
+
+def is_whole(glob: str) -> bool:
+    """Whether the glob can fit a path at all: every path begins with `/`, which `~` stands for too."""
+    return glob.startswith(("/", "*", "~/")) or glob == "~"
+
+
+def fits(glob: str, path: str) -> bool:
+    """Whether the absolute path, or a folder above it, fits the glob."""
+    fit = _compiled(glob.rstrip("/") or "/")
+    return any(fit(str(above)) for above in (PurePosixPath(path), *PurePosixPath(path).parents))
+
+
+@lru_cache(maxsize=256)
+def _compiled(glob: str) -> Callable[[str], object]:
+    return re.compile(fnmatch.translate(glob)).match

@@ -1,0 +1,48 @@
+"""`sessgit on`: a project that is recorded again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.ui import context, options, render
+
+if TYPE_CHECKING:
+    from sessgit.ops.privacy import Switched
+    from sessgit.ops.status import Recording
+
+
+def run(
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="A folder of the project; this one if left out.", show_default=False)
+    ] = "",
+    as_json: options.Json = False,
+) -> None:
+    """Record a project again that was switched off.
+
+    What was said meanwhile comes in too, with the next turn of a conversation that goes on, or with sessgit import.
+    """
+    from sessgit.ops import privacy, status
+    from sessgit.store.layout import Beside
+
+    here = context.read()
+    here.check_setting()
+    done = privacy.switch_on(Beside(here.store_path), here.folder(folder), str(here.home))
+    recording = status.recording(here.store_path, here.config)
+    if as_json:
+        render.document("on/v1", {"project": done.project, "recorded": recording.on, "changed": done.changed})
+    else:
+        render.lines(here, _told(here, done, recording))
+
+
+def _told(here: context.Context, done: Switched, recording: Recording) -> Iterator[str]:
+    project = here.shown(done.project)
+    if done.changed:
+        yield f"On: {project} is recorded from now on."
+        yield "What was said meanwhile comes in too, where a conversation goes on or with sessgit import."
+    else:
+        yield f"{project} is on already."
+    if not recording.on:
+        yield f"But nothing is recorded at all: {recording.why}"

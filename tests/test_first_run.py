@@ -1,0 +1,130 @@
+"""The first minutes: `sessgit` alone, and what each command says where there is nothing yet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from shell import Shell
+
+from sessgit.ui import cli
+from sessgit.ui.pages import first
+
+SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status")
+"""The commands that have something to say where there is no store; all others say what to do first."""
+
+SPEAKS_WITHOUT_A_SESSION = (*SPEAKS_WITHOUT_A_STORE, "on", "off", "config", "import")
+"""The commands that have work to do in an empty store."""
+
+NEEDED = {
+    "edit": ("--name", "parser"),
+    "export": ("markdown",),
+    "rename": ("parser",),
+    "search": ("parser",),
+    "tag": ("release",),
+}
+"""The arguments that a command cannot do without."""
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(monkeypatch, capsys)
+
+
+def test_alone_in_an_empty_home(sessgit: Shell) -> None:
+    assert (
+        sessgit.out()
+        == """\
+Recording   off · no hooks are installed: sessgit install
+
+  sessgit install  record every conversation with Claude Code from now on
+  sessgit import   bring in the conversations that you had before
+
+sessgit --help shows all commands.
+"""
+    )
+    assert list(sessgit.home.iterdir()) == [sessgit.project]
+
+
+def test_alone_with_conversations_that_nobody_recorded(sessgit: Shell) -> None:
+    sessgit.keep(sessgit.talk().turns("one"))
+    assert "  sessgit import   bring in the conversations that you had before: 1 is here\n" in sessgit.out()
+
+
+def test_alone_with_a_store(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    told = sessgit.out()
+    assert told.startswith(sessgit("status").out)
+    assert (
+        told.split("\n\n", 1)[1]
+        == """\
+  sessgit log           the turns of this conversation; sessgit ls shows all of
+                        this project
+  sessgit search WORDS  find what was said, in every conversation
+  sessgit fork --at N   a new conversation that begins with the first N turns
+  sessgit diff A B      what two conversations have in common, and what each did
+                        on its own
+  sessgit restore ID    the client's file back, byte for byte, even if it has
+                        deleted it
+
+sessgit --help shows all commands.
+"""
+    )
+
+
+def test_the_commands_to_begin_with_are_there() -> None:
+    assert {line.split()[1] for line, _ in first.COMMANDS} <= set(cli.COMMANDS)
+
+
+def complaint(sessgit: Shell, name: str) -> tuple[int, list[str]]:
+    """How the command ends, and its lines on standard error, where it says nothing else."""
+    done = sessgit(name, *NEEDED.get(name, ()))
+    assert done.out == "", done
+    return done.code, done.err.splitlines()
+
+
+@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name not in SPEAKS_WITHOUT_A_STORE])
+def test_without_a_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -> None:
+    code, lines = complaint(sessgit, name)
+    assert (code, [line.partition(" ")[0] for line in lines]) == (4, ["Error:", "Hint:"])
+    assert "sessgit install" in lines[1]
+    assert not sessgit.config.exists()
+
+
+@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name not in SPEAKS_WITHOUT_A_SESSION])
+def test_in_an_empty_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -> None:
+    sessgit.out("install")
+    code, lines = complaint(sessgit, name)
+    assert (code, [line.partition(" ")[0] for line in lines]) == (4, ["Error:", "Hint:"])
+    assert "sessgit " in lines[1]
+
+
+@pytest.mark.parametrize("name", SPEAKS_WITHOUT_A_SESSION)
+def test_what_works_in_an_empty_store(sessgit: Shell, name: str) -> None:
+    sessgit.out("install")
+    done = sessgit(name)
+    assert (done.code, done.err) == (0, "")
+    assert done.out
+
+
+def test_nothing_to_bring_in(sessgit: Shell) -> None:
+    done = sessgit("import")
+    assert (done.code, done.out, done.err) == (
+        4,
+        "",
+        "Error: there is nothing to bring in: the client keeps no conversation in ~/.claude.\n"
+        "Hint: sessgit install records from now on, sessgit import PATH brings in transcripts from elsewhere.\n",
+    )
+
+
+def test_an_installation_points_the_hooks_elsewhere(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sessgit.out("install")
+    monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "other"))
+    assert "The hooks recorded into ~/.claude/session-store before, and do not any more.\n" in sessgit.out("install")
+    monkeypatch.delenv("SESSGIT_STORE")
+    assert sessgit.out("status").splitlines()[0].startswith("Recording   off")
+    document = json.loads((sessgit.config / "settings.json").read_text())
+    assert str(sessgit.store / "hook") not in json.dumps(document)

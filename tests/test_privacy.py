@@ -1,0 +1,335 @@
+"""Projects that are off: the commands that switch them, and that nothing of them is recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from plain import run_git
+from shell import Shell
+from transcripts import OTHER, SESSION
+
+from sessgit.agents.claude import home
+from sessgit.model.config import RecordConfig
+from sessgit.ops import privacy
+from sessgit.ops.privacy import Privacy, Verdict
+from sessgit.store import settings
+from sessgit.store.layout import Beside
+
+THIRD = "0b2d7f10-0000-4000-8000-00000000000b"
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(monkeypatch, capsys)
+
+
+def sessions(sessgit: Shell) -> list[str]:
+    return run_git(sessgit.store, "for-each-ref", "--format=%(refname:lstrip=2)").split()
+
+
+def held(sessgit: Shell) -> bytes:
+    """All that the store holds, but for the settings; git's objects unpacked."""
+    command = ["git", "-C", str(sessgit.store), "cat-file", "--batch-all-objects", "--batch"]
+    objects = subprocess.run(command, capture_output=True, check=True).stdout
+    files = (p for p in sessgit.store.rglob("*") if p.is_file() and "objects" not in p.parts)
+    return objects + b"".join(p.read_bytes() for p in files if p.name != "config.toml")
+
+
+# off and on
+
+
+def test_off_and_on(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    assert (
+        sessgit.out("off")
+        == """\
+Off: nothing of ~/shop is recorded from now on (undo: sessgit on).
+What is recorded already stays: 1 conversation.
+"""
+    )
+    assert sessgit.out("config", "record.exclude") == f'["{sessgit.project}"]\n'
+    assert (
+        sessgit.out("off")
+        == """\
+~/shop is off already (record.exclude has “~/shop”).
+What is recorded already stays: 1 conversation.
+"""
+    )
+    sessgit.out("install")
+    assert (
+        sessgit.out("on")
+        == """\
+On: ~/shop is recorded from now on.
+What was said meanwhile comes in too, where a conversation goes on or with sessgit import.
+"""
+    )
+    assert sessgit.out("on") == "~/shop is on already.\n"
+    assert sessgit.json("config", "record.exclude") == {"record.exclude": {"value": [], "default": True}}
+
+
+def test_for_programs(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    project = str(sessgit.project)
+    assert sessgit.json("off") == {"project": project, "recorded": False, "changed": True, "sessions": 1}
+    assert sessgit.json("off") == {"project": project, "recorded": False, "changed": False, "sessions": 1}
+    assert sessgit.json("on") == {"project": project, "recorded": False, "changed": True}
+    sessgit.out("install")
+    assert sessgit.json("on") == {"project": project, "recorded": True, "changed": False}
+
+
+def test_a_project_by_any_of_its_folders(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = tmp_path / "calc"
+    (repository / "sub" / "folder").mkdir(parents=True)
+    run_git(tmp_path, "init", "-q", str(repository))
+    run_git(tmp_path, "init", "-q", str(repository / "part"))
+    sessgit.out("install")
+    assert sessgit.out("off", str(repository / "sub")) == (
+        f"Off: nothing of {repository} is recorded from now on (undo: sessgit on).\n"
+    )
+    monkeypatch.chdir(repository / "sub" / "folder")
+    done = sessgit("on", "../../part")
+    assert (done.code, done.err) == (
+        3,
+        f"Error: {repository}/part stays off with {repository}.\n"
+        f"Hint: sessgit on {repository} switches that on, with all below it.\n",
+    )
+    assert sessgit.json("on", "..") == {"project": str(repository), "recorded": True, "changed": True}
+
+
+def test_on_where_nothing_is_recorded_at_all(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    assert sessgit.out("on") == (
+        "~/shop is on already.\nBut nothing is recorded at all: no hooks are installed: sessgit install\n"
+    )
+
+
+def test_a_glob_that_others_share_is_not_taken_out(sessgit: Shell) -> None:
+    sessgit.out("install")
+    sessgit.out("config", "record.exclude", '["~/s*", "/x"]')
+    sessgit.out("off")
+    done = sessgit("on")
+    assert (done.code, done.out, done.err) == (
+        3,
+        "",
+        f"Error: {sessgit.project} stays off: record.exclude has “~/s*”.\n"
+        "Hint: sessgit config record.exclude '[\"/x\"]' takes that out, for all that it fits.\n",
+    )
+    assert sessgit.out("config", "record.exclude") == '["~/s*", "/x"]\n'
+
+
+def test_what_a_person_wrote_for_the_project_alone_is_taken_out(sessgit: Shell) -> None:
+    sessgit.out("install")
+    sessgit.out("config", "record.exclude", f'["~/shop/", "{sessgit.project}", "/x"]')
+    assert sessgit.json("on")["changed"]
+    assert sessgit.out("config", "record.exclude") == '["/x"]\n'
+
+
+def test_where_only_some_are_included(sessgit: Shell) -> None:
+    sessgit.out("install")
+    sessgit.out("config", "record.include", '["~/work/*"]')
+    assert sessgit.out("status").splitlines()[0] == (
+        "Recording   off here · ~/shop is off: record.include does not name it"
+    )
+    sessgit.out("off")
+    assert sessgit.json("on")["changed"]
+    assert sessgit.out("config", "record.include") == f'["~/work/*", "{sessgit.project}"]\n'
+    assert sessgit.out("config", "record.exclude") == "[]\n"
+    assert sessgit.out("status").splitlines()[0] == "Recording   on"
+
+
+def test_a_folder_with_the_signs_of_a_glob(sessgit: Shell) -> None:
+    sessgit.out("install")
+    odd = sessgit.home / "a[b]*"
+    odd.mkdir()
+    assert sessgit.json("off", str(odd))["project"] == str(odd)
+    assert sessgit.out("config", "record.exclude") == f'["{sessgit.home}/a[[]b][*]"]\n'
+    assert sessgit.json("off", str(odd))["changed"] is False
+    assert privacy.verdict(Privacy(settings.load(Beside(sessgit.store)).record), f"{sessgit.home}/abc").recorded
+    assert sessgit.json("on", str(odd))["changed"]
+
+
+def test_a_folder_that_is_not_there(sessgit: Shell) -> None:
+    sessgit.out("install")
+    done = sessgit("off", "nowhere")
+    assert (done.code, done.err.splitlines()[0]) == (4, f"Error: there is no folder {sessgit.project}/nowhere.")
+    gone = sessgit.home / "gone"
+    gone.mkdir()
+    sessgit.out("off", str(gone))
+    gone.rmdir()
+    assert sessgit.json("on", str(gone))["changed"]
+
+
+def test_a_name_that_is_no_utf8(sessgit: Shell) -> None:
+    sessgit.out("install")
+    odd = os.fsencode(sessgit.home) + b"/\xff"
+    Path(os.fsdecode(odd)).mkdir()
+    done = sessgit("off", os.fsdecode(odd))
+    assert (done.code, done.err.splitlines()[0]) == (
+        1,
+        "Error: the name of this folder is no UTF-8, which the settings are.",
+    )
+
+
+@pytest.mark.parametrize("command", ["on", "off"])
+def test_without_a_store(sessgit: Shell, command: str) -> None:
+    done = sessgit(command)
+    assert (done.code, done.out, done.err) == (
+        4,
+        "",
+        "Error: nothing is recorded yet, nor is there a store for a setting at ~/.claude/session-store.\n"
+        "Hint: sessgit install makes one and records from the next prompt on: switch a project off right after it.\n",
+    )
+    assert not sessgit.config.exists()
+
+
+# Commands record nothing of it
+
+
+def test_a_command_catches_up_with_no_session_of_a_project_that_is_off(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one")
+    sessgit.recorded(talk)
+    sessgit.out("off")
+    sessgit.keep(talk.turns("zebra"))
+    before = held(sessgit)
+    done = sessgit("log", "5e55", "--oneline")
+    assert (done.code, done.out, done.err) == (
+        0,
+        "5e551011@1 one\n",
+        "5e551011 has gone on since it was recorded last: its project is off "
+        f"(record.exclude has “{sessgit.project}”)\n",
+    )
+    assert held(sessgit) == before
+    sessgit.out("on")
+    assert sessgit.out("log", "5e55", "--oneline") == "5e551011@2 zebra\n5e551011@1 one\n"
+
+
+def test_a_session_that_nobody_recorded_is_not_recorded_by_its_name(sessgit: Shell) -> None:
+    sessgit.out("install")
+    sessgit.out("off")
+    sessgit.keep(sessgit.talk().turns("zebra"))
+    done = sessgit("log", "5e55")
+    assert (done.code, done.out, done.err) == (
+        4,
+        "",
+        f"Error: 5e551011 is not recorded: its project is off (record.exclude has “{sessgit.project}”)\n"
+        "Hint: It is recorded when that is gone: sessgit on switches a project on.\n",
+    )
+    assert sessions(sessgit) == []
+    assert b"zebra" not in held(sessgit)
+
+
+def test_a_command_of_an_agent_that_is_off(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = sessgit.talk().turns("one")
+    sessgit.recorded(talk)
+    sessgit.keep(talk.turns("zebra"))
+    sessgit.keep(sessgit.talk(THIRD).turns("lion"))
+    before = held(sessgit)
+    monkeypatch.setenv("SESSGIT_OFF", "1")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", THIRD)
+    done = sessgit("log")
+    assert (done.code, done.err.splitlines()[0]) == (
+        4,
+        "Error: 0b2d7f10 is not recorded: SESSGIT_OFF=1 is set here.",
+    )
+    done = sessgit("log", "5e55", "--oneline")
+    assert (done.out, done.err) == (
+        "5e551011@1 one\n",
+        "5e551011 has gone on since it was recorded last: SESSGIT_OFF=1 is set here\n",
+    )
+    assert held(sessgit) == before
+    monkeypatch.setenv("SESSGIT_OFF", "0")
+    assert sessgit.out("log", "--oneline") == "0b2d7f10@1 lion\n"
+
+
+def test_import_leaves_them_out(sessgit: Shell, tmp_path: Path) -> None:
+    sessgit.out("install")
+    sessgit.out("off")
+    sessgit.keep(sessgit.talk().turns("zebra"))
+    elsewhere = sessgit.talk(OTHER).turns("zebra").save(tmp_path)
+    sessgit.keep(sessgit.talk(THIRD, cwd="/home/ada/open").turns("lion"))
+    assert sessgit.out("import") == (
+        "1 conversation, 1 turn brought in; 0 were here already\n1 conversation of projects that are off was left out\n"
+    )
+    sessgit.out("import", str(elsewhere.parent))
+    copy = sessgit.talk(SESSION).turns("zebra").save(tmp_path)
+    assert sessgit.out("import", str(elsewhere), str(copy)) == (
+        "0 conversations, 0 turns brought in; 0 were here already\n"
+        "2 conversations of projects that are off were left out\n"
+    )
+    assert sessgit.json("import")["excluded"] == 1
+    assert sessions(sessgit) == [THIRD]
+    assert b"zebra" not in held(sessgit)
+
+
+def test_the_project_stands_behind_a_prompt_of_megabytes(sessgit: Shell) -> None:
+    """The first line that names a folder is longer than what is read at once."""
+    sessgit.out("install")
+    sessgit.out("off")
+    sessgit.keep(sessgit.talk().turns("zebra " + "x" * (3 << 20)))
+    assert sessgit.json("import") == {"sessions": 0, "turns": 0, "unchanged": 0, "excluded": 1, "errors": []}
+
+
+def test_what_an_installation_says_can_be_brought_in_is_what_would_be(sessgit: Shell) -> None:
+    sessgit.out("install")
+    sessgit.keep(sessgit.talk().turns("zebra"))
+    assert sessgit.json("install")["older"] == sessgit.json("status")["older"] == 1
+    sessgit.out("off")
+    assert sessgit.json("install")["older"] == sessgit.json("status")["older"] == 0
+
+
+def test_who_moved_on_to_another_folder_stays_in_the_project(sessgit: Shell) -> None:
+    """The first folder counts, and where the session is recorded the one in its state."""
+    talk = sessgit.talk().turns("one")
+    path = sessgit.recorded(talk)
+    away = Privacy(RecordConfig(exclude=("/elsewhere",)))
+    talk.file.cwd = "/elsewhere"
+    sessgit.keep(talk.turns("two"))
+    assert privacy.of_transcript(away, path, told="/elsewhere").recorded
+    assert privacy.of_transcript(away, path, recorded="/elsewhere") == Verdict(False, "/elsewhere")
+    path.write_text(json.dumps({"type": "mode"}) + "\n")
+    assert privacy.of_transcript(away, path, told="/elsewhere") == Verdict(False, "/elsewhere")
+    assert privacy.of_transcript(away, path.with_name("missing.jsonl")).recorded
+
+
+# What the settings say when they are wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "exclude"),
+    [
+        ("[record]\nexclude = ['/a']\nfsync = 7\n", ("/a",)),
+        ("[record]\nexclude = ['/a']\nredcat = true\n", ("/a",)),
+        ("[record]\nfsync = 'x'\n", ()),
+        ("[prices.x]\ninput = 1\n", ()),
+    ],
+)
+def test_a_mistake_elsewhere_costs_no_privacy(sessgit: Shell, text: str, exclude: tuple[str, ...]) -> None:
+    sessgit.out("install")
+    (sessgit.store / "config.toml").write_text(text)
+    found, mistake = settings.careful(Beside(sessgit.store))
+    assert found.record == RecordConfig(exclude=exclude)
+    assert mistake.startswith(f"{sessgit.store}/config.toml: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[record", "record = 1", "[record]\nexclude = '/a'", "[record]\nexclude = ['a']", "[record]\nexcludes = ['/a']",
+     "[recrod]\nexclude = ['/a']", "exclude = ['/a']"],
+)  # fmt: skip
+def test_a_mistake_that_may_be_about_privacy(sessgit: Shell, text: str) -> None:
+    from sessgit.errors import SessgitError
+
+    sessgit.out("install")
+    (sessgit.store / "config.toml").write_text(text)
+    with pytest.raises(SessgitError):
+        settings.careful(Beside(sessgit.store))
+
+
+def test_the_transcripts_of_the_client_are_where_the_shell_puts_them(sessgit: Shell) -> None:
+    path = sessgit.keep(sessgit.talk().turns("one"))
+    assert list(home.transcripts(sessgit.config)) == [path]
+    assert path.stem == SESSION
