@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from shell import Shell
+
+from sessgit.model import schema
+from sessgit.model.config import plain
 
 
 @pytest.fixture
@@ -147,3 +154,37 @@ def test_a_file_that_is_no_toml(sessgit: Shell) -> None:
             "Hint: Correct the file, or delete it: all settings have defaults.",
         )
     assert (sessgit.store / "config.toml").read_text() == "record = ["
+
+
+_VALUES = st.one_of(
+    st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.sampled_from(["/a", "~/b", "c", 1])),
+    st.sampled_from(["turn", "cell"]), st.none(),
+)  # fmt: skip
+_RECORD = st.dictionaries(
+    st.sampled_from(["granularity", "redact", "fsync", "exclude", "include", "x"]), _VALUES, max_size=3
+)
+_PRICES = st.dictionaries(
+    st.sampled_from(["m", "n"]),
+    st.dictionaries(st.sampled_from(["input", "output", "cache_read", "cache_write", "x"]), _VALUES, min_size=3),
+    max_size=2,
+)
+
+
+@given(st.fixed_dictionaries({}, optional={"record": _RECORD | _VALUES, "prices": _PRICES, "x": _VALUES}))
+def test_what_is_read_without_the_schema_is_what_the_schema_reads(document: dict[str, Any]) -> None:
+    found = plain(document)
+    if found is not None:
+        # NaN is no number that equals itself.
+        assert repr(found) == repr(schema.config(document, "x"))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"record": {"granularity": "cell", "redact": False, "fsync": True, "exclude": ["~/a", "/b/*"], "include": []}},
+        {"prices": {"m": {"input": 1, "output": 2.5, "cache_read": 0, "cache_write": 0}}},
+    ],
+)
+def test_what_is_right_needs_no_schema(document: dict[str, Any]) -> None:
+    assert plain(document) == schema.config(document, "x")

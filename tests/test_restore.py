@@ -23,11 +23,11 @@ def test_a_file_that_the_client_has_deleted(sessgit: Shell) -> None:
     data = path.read_bytes()
     path.unlink()
     shown, size = f"~/{path.relative_to(sessgit.home)}", text.size(len(data))
-    assert sessgit.out("restore", "5e55") == f"{shown} is written: {size}, byte for byte as the client wrote it.\n"
+    assert sessgit.out("restore", "5e55") == f"{shown} is written:\n{size}, byte for byte as the client wrote it.\n"
     assert path.read_bytes() == data
     assert (path.stat().st_mode & 0o777) == 0o600
     assert sessgit.out("restore", "5e55") == (
-        f"{shown} is already there: {size}, byte for byte as the client wrote it.\n"
+        f"{shown} is already there:\n{size}, byte for byte as the client wrote it.\n"
     )
 
 

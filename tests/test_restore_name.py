@@ -27,17 +27,19 @@ def test_the_name_reaches_the_clients_list(sessgit: Shell) -> None:
     path.unlink()
     sessgit.out("rename", "parser rewrite", "5e55")
     shown = f"~/{path.relative_to(sessgit.home)}"
-    quality = f"{text.size(len(data))}, byte for byte as the client wrote it, and one line with its name"
-    assert sessgit.out("restore", "5e55") == f"{shown} is written: {quality} for the client's list.\n"
+    quality = f"{text.size(len(data))}, byte for byte as the client wrote it"
+    assert sessgit.out("restore", "5e55") == (
+        f"{shown} is written:\n{quality},\nand one line with its name for the client's list.\n"
+    )
     assert path.read_bytes() == data + name_line("parser rewrite")
-    # Again at once, while the new line is read but not recorded: nothing is missing, nothing is written.
-    assert sessgit.out("restore", "5e55") == f"{shown} is already there: {quality} for the client's list.\n"
+    again = f"{text.size(path.stat().st_size)}, byte for byte as the client wrote it"
+    # The line is recorded as what it is: again at once, nothing is missing, nothing is written.
+    assert sessgit.out("restore", "5e55") == f"{shown} is already there:\n{again}.\n"
     sessgit.out("rename", "pratt", "5e55")
     assert sessgit.json("restore", "5e55")["already"] is True
     assert sessgit.json("restore", "5e55", "--output", str(sessgit.home / "out"))["named"] is False
 
-    # Recorded as what it is, it comes back with all the rest; the later name follows.
-    os.utime(path, (path.stat().st_mtime - 120,) * 2)
+    # It comes back with all the rest; the later name follows.
     assert sessgit.json("restore", "5e55", "--verify")["same"] is True
     path.unlink()
     assert sessgit.json("restore", "5e55")["named"] is True

@@ -49,7 +49,8 @@ def test_all_that_lay_beside_comes_back(sessgit: Shell) -> None:
     assert (
         sessgit.out("restore", "5e55")
         == f"""\
-~/{path.relative_to(sessgit.home)} is written: {text.size(len(data))}, byte for byte as the client wrote it.
+~/{path.relative_to(sessgit.home)} is written:
+{text.size(len(data))}, byte for byte as the client wrote it.
 With it: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.
 """
     )
@@ -71,7 +72,7 @@ def test_for_programs_every_file_is_told(sessgit: Shell) -> None:
     assert outcomes.pop(str(sessgit.config / "plans" / f"{PLAN}.md")) == "left"
     assert outcomes == {str(sessgit.config / name): "written" for name in beside if "plans/" not in name}
     again = sessgit("restore", "5e55")
-    assert again.out.splitlines()[1:] == [
+    assert again.out.splitlines()[2:] == [
         "With it: a subagent, a large tool result, 2 tasks and 2 todo lists.",
         "Left as it is, since it is there and holds something else: a plan.",
     ]
@@ -104,12 +105,12 @@ def test_whatever_stopped_it_doing_it_again_completes_it(sessgit: Shell, monkeyp
 def test_what_stands_replaced_beside_it_is_said(sessgit: Shell) -> None:
     path, beside = recorded_whole(sessgit, words=SECRET)
     whole = "With it: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan"
-    said = sessgit.out("restore", "5e55").splitlines()[1]
+    said = sessgit.out("restore", "5e55").splitlines()[2]
     assert said == f"{whole}, but for 4 secrets replaced when they were recorded."
     assert side_files(sessgit.config) == beside  # files with the words themselves are the same, and stay
     assert {file["outcome"] for file in sessgit.json("restore", "5e55")["files"]} == {"already"}
     wipe(sessgit.config)
-    assert sessgit.out("restore", "5e55").splitlines()[1] == said
+    assert sessgit.out("restore", "5e55").splitlines()[2] == said
     assert not any(SECRET.encode() in data for data in side_files(sessgit.config).values())
     assert path.exists()
 
@@ -186,7 +187,7 @@ def test_what_is_no_file_is_left(sessgit: Shell, in_its_place: str, tmp_path: Pa
     plan = sessgit.config / "plans" / f"{PLAN}.md"
     plan.parent.mkdir(exist_ok=True)
     plan.symlink_to(tmp_path / "elsewhere") if in_its_place == "link" else plan.mkdir()
-    assert sessgit.out("restore", "5e55").splitlines()[2].endswith("holds something else: a plan.")
+    assert sessgit.out("restore", "5e55").splitlines()[3].endswith("holds something else: a plan.")
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -227,7 +228,7 @@ def test_for_another_folder(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp
     assert (there.parent / SESSION / "subagents" / "agent-a1.jsonl").exists()
     assert sessgit.out("resume", "5e55", "--print") == f"cd {moved} && claude --resume {SESSION}\n"
     assert run_git(sessgit.store, "log", "-1", "--format=%s", SESSION).startswith("edit: project /")
-    assert sessgit.out("restore", "5e55").startswith(f"~/{there.relative_to(sessgit.home)} is already there: ")
+    assert sessgit.out("restore", "5e55").startswith(f"~/{there.relative_to(sessgit.home)} is already there:\n")
 
     # What follows is recorded with it, and comes back to the same place.
     talk.turns("later")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sessgit.errors import SessgitError, StoreError, UsageError
-from sessgit.model.config import Config, RecordConfig
+from sessgit.model.config import Config, RecordConfig, plain
 from sessgit.store.layout import Beside
 from sessgit.store.store import write_private
 
@@ -17,9 +17,9 @@ from sessgit.store.store import write_private
 def load(beside: Beside) -> Config:
     """The settings, or the defaults where there is no file; raises SessgitError where the file says nonsense."""
     document = read(beside)
-    if not document:
-        return Config()
-    # Loaded only where someone changed a setting: it costs as much as the rest of a command.
+    found = plain(document)
+    if found is not None:
+        return found
     from sessgit.model import schema
 
     return schema.config(document, str(beside.config))

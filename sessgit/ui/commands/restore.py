@@ -69,12 +69,17 @@ def run(
     else:
         folder = str(project.resolve()) if project else ""
         done = restores.restore(here.store, found.session, here.config, folder, here.now)
+        if done.named and not done.already:
+            _record_name(here, done)
     if as_json:
         render.document("restore/v1", _json(found.session, done.path, done.restored) | _outcome(done))
         return
     what = "is already there" if done.already else "is written"
-    render.write(f"{here.short(done.path)} {what}: {_quality(done.restored, done.named)}\n")
-    render.write("".join(f"{line}\n" for line in beside.told(done.files)))
+    # The path is never cut: it is there to be copied.
+    head, quality = f"{here.short(done.path)} {what}:", _quality(done.restored, done.named)
+    whole = f"{head} {' '.join(quality)}"
+    fits = text.width(whole) <= here.width
+    render.lines(here, [*([whole] if fits else [head, *text.fold(quality, here.width, " ")]), *beside.told(done.files)])
     if restores.is_gone(done.project):
         render.tell(
             f"The project's folder is gone: {here.short(done.project)}. "
@@ -115,11 +120,22 @@ def _told(done: Brought) -> Iterator[str]:
         yield f"In them {text.counted(secrets, 'secret')} stand{'s' if secrets == 1 else ''} replaced since recording."
 
 
-def _quality(done: Restored, named: bool = False) -> str:
+def _record_name(here: context.Context, done: Outcome) -> None:
+    """Records the line with the name at once: no client has the file open, and its next event may never come."""
+    from sessgit.ops import catchup
+
+    catchup.record_file(
+        lambda: here.store, here.index, done.path, here.config, here.privacy, project=done.project, final=True
+    )
+
+
+def _quality(done: Restored, named: bool = False) -> list[str]:
+    """How good the copy is, in parts between which a line may break."""
     size = text.size(len(done.data))
-    more = ", and one line with its name for the client's list" if named else ""
+    end = "," if named else "."
+    more = ["and one line with its name for the client's list."] if named else []
     if done.exact:
-        return f"{size}, byte for byte as the client wrote it{more}."
+        return [f"{size}, byte for byte as the client wrote it{end}", *more]
     lacks = []
     if done.redacted:
         lacks.append(f"{text.counted(done.redacted, 'secret')} replaced when it was recorded")
@@ -127,7 +143,7 @@ def _quality(done: Restored, named: bool = False) -> str:
         lacks.append(f"{text.size(done.missing)} never recorded")
     if done.rewritten:
         lacks.append("the beginning that it has from another conversation written anew")
-    return f"{size}, but for {', '.join(lacks)}{more}."
+    return [f"{size}, but for {', '.join(lacks)}{end}", *more]
 
 
 def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
@@ -151,7 +167,7 @@ def _proof(here: context.Context, session: str, checked: Verified) -> list[str]:
         f"{session}: {text.counted(checked.turns, 'turn')}, nothing damaged.",
         f"Proved     {text.counted(done.checked, 'hash', 'hashes')} of lines (Lines-SHA256), "
         "taken when they were recorded",
-        f"The file   {_quality(done)}",
+        f"The file   {' '.join(_quality(done))}",
     ]
     if checked.file is None:
         lines.append("The client has deleted its own file: this store is the only place.")
