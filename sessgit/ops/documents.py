@@ -25,7 +25,7 @@ from sessgit.store.store import Store
 
 _MODES = ("complexity", "manual", "always", "never")
 _FILE_TOOLS = ("Read", "NotebookRead", "Write", "Edit", "MultiEdit", "NotebookEdit")
-_SUBAGENT_TOOLS = ("Task", "Agent")
+_SUBAGENT_TOOLS = frozenset({"Task", "Agent"})
 _OUTPUTS = 100
 _PREVIEW = 1000
 _DEEPEST = 100

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sessgit.agents.claude.cells import display_prompt
 from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse, said, tool_results
@@ -24,6 +25,10 @@ from sessgit.model.message import Extent
 _LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob", "api-request-shape", "cost-state")
 """Housekeeping of the client that it writes anew, or that tells of prompts which are not in the fork."""
 
+
+_WORDS = ("text", "image", "document")
+"""The blocks in which something is said."""
+_NAMING = ("custom-title", "ai-title", "summary")
 
 _NOWHERE = Extent(0, 0)
 
@@ -52,6 +57,55 @@ def resumable(turns: Sequence[Sequence[bytes]], agent_id: str, title: str = "") 
     writer.turn(last)
     prompt = next((display_prompt(said(line)) for line in last if is_prompt(line)), "")
     return Written(writer.finish(title, prompt), writer.leaf, dropped)
+
+
+def spoken(lines: Iterable[bytes]) -> list[bytes]:
+    """The lines of a turn in which something was said, with their other blocks left out, each hanging on the one
+    before it that is left; a line with nothing but words stays as it is.
+
+    A compaction stays: without its boundary a client would send what came before it once more.
+    """
+    out, relinked = list[bytes](), dict[str, str]()
+    for line in parsed(lines):
+        kept = _without_tools(line)
+        parent = relinked.get(line.parent, line.parent)
+        if kept is None:
+            if line.uuid:
+                relinked[line.uuid] = parent
+            continue
+        if parent != line.parent:
+            kept = {**kept, "parentUuid": parent or None}
+        out.append(line.raw if kept is line.data else _compact(kept))
+    return out
+
+
+def _without_tools(line: Line) -> dict[str, Any] | None:
+    """What is left of a line; None where nothing is. A prompt is, whatever it holds: it opens its turn."""
+    data = line.data
+    if data is None or data.get("isSidechain"):
+        return None
+    if line.type in _NAMING or line.is_boundary or data.get("isCompactSummary"):
+        return data
+    if line.type == "attachment":
+        return data if _is_queued(data.get("attachment")) else None
+    if line.type not in ("user", "assistant") or (line.type == "user" and not is_prompt(line)):
+        return None
+    every = blocks(line)
+    words = [block for block in every if block.get("type") in _WORDS]
+    if len(words) == len(every) or (line.type == "user" and not words):
+        return data
+    if not words:
+        return None
+    return {**data, "message": {**data["message"], "content": words}}
+
+
+def _is_queued(attached: object) -> bool:
+    """Whether a person said it while the agent was at work."""
+    return (
+        isinstance(attached, dict)
+        and attached.get("type") == "queued_command"
+        and attached.get("commandMode") != "task-notification"
+    )
 
 
 def write(path: Path, data: bytes) -> None:

@@ -1,0 +1,1 @@
+"""Documents: stories in, text out."""

@@ -1,0 +1,53 @@
+"""What is shown of a tool call when it is opened, the same in every document for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sessgit.formats import code, phrases
+from sessgit.formats.texts import one_line
+from sessgit.model.content import Call
+
+_SHORT = 120
+_OF_EDITS = ("old_string", "new_string", "content", "edits", "new_source", "replace_all")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A text, not yet harmless, with a word for what it is and its language, either of them ``""``.
+
+    One that is `short` stands on the line of its name.
+    """
+
+    name: str
+    text: str
+    language: str = ""
+    short: bool = False
+
+
+def blocks(call: Call, about: str) -> Iterator[Block]:
+    """What the call was given, what it changed and what came of it; `about` is told already."""
+    if isinstance(call.input.get("command"), str):
+        yield Block("", call.input["command"], "bash")
+    for key, value in call.input.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        if key == "command" or (call.changes and key in _OF_EDITS) or text in (call.file, about):
+            continue
+        short = len(text) <= _SHORT and "\n" not in text
+        language = "" if isinstance(value, str) else "json"
+        yield Block(one_line(key, 40), text, code.language_of(call.file) if key == "content" else language, short)
+    for change in call.changes:
+        yield Block("", "\n".join(change.diff), "diff")
+    if call.output.strip() and not (call.changes and call.cell.ok):
+        yield Block("result", call.output, _language(call.output))
+    if call.images:
+        yield Block("images", phrases.images(call.images), short=True)
+
+
+def _language(output: str) -> str:
+    """What a tool's output is written in, where its beginning tells."""
+    if output.startswith("diff --git "):
+        return "diff"
+    return "json" if output.lstrip()[:1] == "{" else ""

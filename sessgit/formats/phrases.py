@@ -1,0 +1,160 @@
+"""What the documents for people say in the same words: facts, places, what came of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sessgit.formats.texts import one_line
+from sessgit.model import canonical, words
+from sessgit.model.content import Call
+from sessgit.model.story import Heading, Relative, Story, Told
+
+SHORT = 8
+_PROMPT = 100
+_REMARK = 120
+_MINUTE, _HOUR = 60, 3_600
+
+
+def title(story: Story) -> str:
+    return one_line(story.title, 200) or "(no prompt yet)"
+
+
+def heading(heading: Heading) -> str:
+    """The first line of a turn's prompt."""
+    return one_line(heading.title, _PROMPT) or "(no text)"
+
+
+def facts(story: Story) -> list[tuple[str, str]]:
+    """What is known of the session as a whole, by what it is called; only what there is."""
+    state = story.state
+    models = ", ".join(one_line(model, 60) for model in story.tokens)
+    every = (
+        ("Session", story.branch),
+        ("Project", one_line(state.project, 300)),
+        ("Git branch", one_line(state.git_branch, 100)),
+        ("Held", _held(state.created, state.updated)),
+        ("Model", models),
+        ("Turns", turns(story)),
+        ("Tokens", _tokens(story)),
+        ("Cost", words.money(story.cost) if story.total.total else ""),
+        ("Stage", one_line(state.stage, 40)),
+        ("Labels", ", ".join(one_line(label, 60) for label in state.labels)),
+        ("Left behind", f"{words.counted(story.rewound, 'turn')}, by rewinds" if story.rewound else ""),
+    )
+    return [(name, value) for name, value in every if value]
+
+
+def turns(story: Story) -> str:
+    """`12`, `3–9 of 12`."""
+    if story.whole:
+        return f"{story.state.turns:,}"
+    return f"{_ranges([heading.number for heading in story.contents])} of {story.state.turns:,}"
+
+
+def missing(before: int, number: int) -> str:
+    """What stands between two turns that do not follow each other in the document, or ``""``."""
+    first, last = before + 1, number - 1
+    if first > last:
+        return ""
+    return f"Turn {first} is left out." if first == last else f"Turns {first} to {last} are left out."
+
+
+def about_turn(told: Told) -> list[str]:
+    """What stands beside a turn's number: how long it took, by which model, what it used."""
+    turn = told.turn
+    times = [moment for piece in told.pieces if (moment := canonical.seconds(piece.time)) is not None]
+    new = words.said_and_heard(turn.total)
+    parts = (
+        duration(max(times) - times[0]) if times else "",
+        one_line(turn.model, 60),
+        f"{words.tokens(new)} tokens" if new else "",
+        words.money(told.cost) if turn.total.total else "",
+        "interrupted" if turn.interrupted else "",
+    )
+    return [part for part in parts if part]
+
+
+def tools(calls: Mapping[str, int]) -> str:
+    """`Edit ×3, Bash ×2`."""
+    return ", ".join(tool(name) + (f" ×{number}" if number > 1 else "") for name, number in calls.items())
+
+
+def tool(name: str) -> str:
+    """A tool's name; of one with a long path of names the last, with where it comes from."""
+    *path, own = one_line(name, 80).split("__")
+    server = "/".join(word for word in path if word and word != "mcp")
+    return f"{server}: {own}" if server and own else one_line(name, 80)
+
+
+def is_remark(text: str) -> bool:
+    """Whether a notice says all in one short line, so that there is nothing to fold."""
+    return len(text) <= _REMARK and "\n" not in text.strip()
+
+
+def images(number: int) -> str:
+    return f"{words.counted(number, 'image')}, not shown"
+
+
+def outcome(call: Call) -> tuple[str, bool]:
+    """What came of a call, as far as it is worth a word, and whether it went wrong."""
+    began, ended = canonical.seconds(call.time), canonical.seconds(call.ended)
+    took = duration(ended - began) if began is not None and ended is not None else ""
+    if call.cell.ok is None:
+        return "no result", True
+    wrong = f"exit {call.exit_code}" if call.exit_code else "" if call.cell.ok else "failed"
+    return ", ".join(part for part in (wrong, took) if part), bool(wrong)
+
+
+def place(text: str, project: str) -> str:
+    """A path or a command with the project's own folder left out at its beginning."""
+    folder = project.rstrip("/") + "/"
+    return text.removeprefix(folder) if len(folder) > 1 else text
+
+
+def relative(member: Relative) -> str:
+    """`4 turns`, `6 turns, left at turn 4`."""
+    where = "" if member.left is None else f", left at {f'turn {member.left}' if member.left else 'the start'}"
+    return f"{words.counted(member.turns, 'turn')}{where}"
+
+
+def moment(text: str) -> str:
+    """An RFC 3339 time as `2026-03-01 10:00`, in UTC."""
+    return text[:16].replace("T", " ")
+
+
+def duration(seconds: float) -> str:
+    """`12 s`, `4 min`, `2 h 5 min`; nothing for less than a second."""
+    if seconds < 1:
+        return ""
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    hours, rest = divmod(round(seconds / _MINUTE), 60)
+    return f"{hours:,} h {rest} min" if rest else f"{hours:,} h"
+
+
+def _held(created: str, updated: str) -> str:
+    first, last = moment(created), moment(updated)
+    if not last or first == last:
+        return f"{first} UTC" if first else ""
+    same_day = first[:10] == last[:10]
+    return f"{first} to {last[11:] if same_day else last} UTC"
+
+
+def _tokens(story: Story) -> str:
+    total = story.total
+    if not total.total:
+        return ""
+    new = words.tokens(words.said_and_heard(total))
+    return f"{new} new, {words.tokens(total.cache_read)} from the cache" if total.cache_read else new
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(f"{first}–{last}" if last > first else str(first) for first, last in runs)

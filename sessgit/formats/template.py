@@ -1,0 +1,52 @@
+"""The templates of the documents, filled in piece by piece. The only importer of Jinja.
+
+Whatever a template writes has been made harmless, and in an HTML template also escaped: neither can be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from sessgit.formats.texts import clean
+
+_FOLDER = Path(__file__).parent / "templates"
+_PIECES = 200
+"""A template gives its text in shreds; so many at a time are worth a write."""
+
+
+def render(name: str, filters: dict[str, Callable[..., object]], **values: Any) -> Iterator[str]:
+    """The text of a template, piece by piece, so that what is long need not be held as a whole."""
+    environment = _environment().overlay()
+    environment.filters = {**environment.filters, **filters}
+    stream = environment.get_template(name).stream(**values)
+    stream.enable_buffering(_PIECES)
+    yield from stream
+
+
+@cache
+def text(name: str) -> str:
+    """A file beside the templates as it is."""
+    return (_FOLDER / name).read_text("utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=lambda name: bool(name and name.endswith(".html.j2")),
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _harmless(value: Any) -> Any:
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value

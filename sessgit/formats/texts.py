@@ -1,0 +1,79 @@
+"""Texts out of a transcript, made fit for a document: harmless, and not longer than anybody reads."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sessgit.model import canonical, words
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
+_LINE_END = re.compile(r"\r+\n|\r|\u2028|\u2029")
+
+LONGEST_LINE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much of one text is shown: so many lines and so many characters; 0 stands for all."""
+
+    lines: int = 0
+    chars: int = 0
+
+
+WORDS = Bound(1_000, 50_000)
+"""Of what was said."""
+OUTPUT = Bound(240, 16_000)
+"""Of what tools took and gave."""
+ALL = Bound()
+
+
+def clean(text: str) -> str:
+    """The text without what steers a terminal or turns the direction of reading; what has no meaning is `\\ufffd`."""
+    if text.isascii() and text.isprintable():
+        return text
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+    return canonical.printable(_LINE_END.sub("\n", text))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A text of which the middle may be left out: `note` says how much, and is empty where nothing is."""
+
+    head: str
+    note: str = ""
+    tail: str = ""
+
+
+def cut(text: str, bound: Bound) -> Cut:
+    """The text, harmless; beyond the bound its first two thirds and its last one."""
+    text = clean(text).strip("\n")
+    lines = text.split("\n")
+    if (not bound.lines or len(lines) <= bound.lines) and (not bound.chars or len(text) <= bound.chars):
+        return Cut(text)
+    first, last = bound.lines * 2 // 3, bound.lines // 3
+    if len(lines) > bound.lines:
+        head, tail = "\n".join(lines[:first]), "\n".join(lines[-last:])
+    else:
+        head, tail = text, ""
+    if len(head) + len(tail) > bound.chars:
+        tail = (tail or head)[-(bound.chars // 3) :]
+        head = head[: bound.chars * 2 // 3]
+    return Cut(head, _left_out(text, head, tail), tail)
+
+
+def _left_out(text: str, head: str, tail: str) -> str:
+    lines = text.count("\n") - head.count("\n") - tail.count("\n") - 1
+    size = words.size(len(text.encode("utf-8", "replace")) - len((head + tail).encode("utf-8", "replace")))
+    return f"{words.counted(lines, 'line')} left out ({size})" if lines > 0 else f"{size} left out"
+
+
+def one_line(text: str, width: int) -> str:
+    """The first line that is not empty, harmless, `width` characters at most."""
+    return canonical.one_line(_ESCAPES.sub("", text) if "\x1b" in text else text, width)
+
+
+def longest_run(text: str, char: str) -> int:
+    """How often the character stands in a row at most."""
+    return max((len(run) for run in re.findall(re.escape(char) + "+", text)), default=0)

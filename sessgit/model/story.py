@@ -1,0 +1,92 @@
+"""A story: a session as it is told from beginning to end, to be read and to be shared. What all exports are made of.
+
+The story itself is bounded by a few words a turn. The turns in full are given beside it, one after another, so that
+a long conversation need not be held as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sessgit.model.content import Piece
+from sessgit.model.session import Session
+from sessgit.model.turn import Tokens, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A session of the family: all that come from the same first one.
+
+    `left` is the turn of its parent after which it left, None for the first; `depth` says how many came before it.
+    """
+
+    id: str
+    title: str
+    turns: int
+    depth: int = 0
+    left: int | None = None
+    own: bool = False
+    """Whether it is the session of the story."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A turn's number and the first line of its prompt."""
+
+    number: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is told of a session as a whole.
+
+    `state` is that of the session's tip, `contents` are the turns that are told, in order, with `tokens` by model,
+    `cost` in US dollars or None, and `redacted`, the secrets that stand replaced in them. `family` has parents before
+    their forks, each fork behind its parent; `rewound` counts the turns that rewinds left behind. `tools` says
+    whether more than what person and model said is told, `commit` is the branch's tip.
+    """
+
+    branch: str
+    commit: str
+    title: str
+    state: Session
+    contents: tuple[Heading, ...]
+    family: tuple[Relative, ...] = ()
+    relatives: int = 0
+    """So many members of the family more than `family` names."""
+    tokens: Mapping[str, Tokens] = field(default_factory=dict)
+    cost: float | None = None
+    redacted: int = 0
+    rewound: int = 0
+    tools: bool = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether every turn of the branch is told."""
+        return len(self.contents) == self.state.turns
+
+    @property
+    def total(self) -> Tokens:
+        return sum(self.tokens.values(), Tokens())
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A turn of a story in full.
+
+    `about` has for each call, by its ordinal, the argument that tells best what it is about, on one line. `compacted`
+    says that the conversation so far was made a summary before this turn's prompt, `summary` is that one. `forks` are
+    the sessions that left after this turn, `left` the turns that rewinds left behind after it, by branch.
+    """
+
+    number: int
+    turn: Turn
+    pieces: tuple[Piece, ...]
+    about: Mapping[int, str] = field(default_factory=dict)
+    cost: float | None = None
+    compacted: bool = False
+    summary: str = ""
+    forks: tuple[Relative, ...] = ()
+    left: Mapping[str, int] = field(default_factory=dict)

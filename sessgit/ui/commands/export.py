@@ -1,0 +1,183 @@
+"""`sessgit export`: a conversation as a document to read and to share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sessgit.model import canonical
+from sessgit.ui import complete, context, named, render, text
+
+if TYPE_CHECKING:
+    from sessgit.ops.export import Choice
+    from sessgit.ops.resolve import Target
+    from sessgit.ops.views import Report
+    from sessgit.store.index import Row
+    from sessgit.ui.context import Context
+
+Format = Literal["markdown", "html", "json", "jsonl", "claude"]
+
+_STDOUT = ("", "-")
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    format_: Annotated[
+        Format,
+        typer.Argument(metavar="FORMAT", help="markdown, html, json, jsonl or claude.", show_default=False),
+    ],
+    addresses: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ADDRESS...",
+            help="SESSION[@TURN]; the current session if left out.",
+            show_default=False,
+            autocompletion=complete.addresses,
+        ),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="Write it there, or into that folder.", show_default=False),
+    ] = "",
+    turns: Annotated[
+        str, typer.Option("--turns", metavar="TURNS", help="Only these: 3-9, 3-, -9, 2,4-6.", show_default=False)
+    ] = "",
+    no_tools: Annotated[bool, typer.Option("--no-tools", help="Only what person and model said.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Cut no long texts (markdown, html).")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON, for programs.")] = False,
+) -> None:
+    """Write a conversation as a document.
+
+    markdown and html are for reading: html is one page that opens without a network and runs no script. json is the
+    conversation as show --json gives it, with its turns. jsonl is the client's own form, which it resumes and trace
+    viewers read. claude writes a folder as the client keeps it, of several conversations if wanted. ADDRESS@N
+    exports turns up to N.
+    """
+    from sessgit.errors import UsageError
+
+    here = context.read()
+    if format_ == "claude":
+        if turns or no_tools or full or force:
+            raise UsageError("claude exports whole conversations.", "--turns and --no-tools go with the other formats.")
+        _folder(here, addresses or [""], output, as_json=as_json)
+        return
+    if len(addresses or ()) > 1:
+        raise UsageError(f"{format_} exports one conversation at a time.", "claude takes several, into one folder.")
+    if full and format_ not in ("markdown", "html"):
+        raise UsageError(f"{format_} is never cut.", "--full goes with markdown and html.")
+    to_stdout = output in _STDOUT
+    if to_stdout and here.terminal and format_ in ("html", "jsonl"):
+        raise UsageError(f"{format_} is not for a terminal.", "--output FILE writes it to a file, a pipe takes it too.")
+    if to_stdout and as_json and format_ != "json":
+        raise UsageError("--json tells what was written to a file.", "--output FILE names it.")
+    found = _target(here, (addresses or [""])[0])
+    from sessgit.ops import export
+
+    choice = export.Choice(found.branch, found.turn, turns, not no_tools)
+    job = _Job(format_, choice, export.chosen(here.index, choice), full)
+    if to_stdout:
+        _print(here, job)
+    else:
+        _write(here, job, output, force=force, as_json=as_json)
+
+
+def _target(here: Context, address: str) -> Target:
+    from sessgit.errors import UsageError
+
+    found = named.target(here, address)
+    if found.cell:
+        raise UsageError(
+            "an export ends with a whole turn.", f"sessgit export … {found.branch.name[:8]}@{found.turn} ends with it."
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is to be written: a format, and the turns that it is given."""
+
+    format: str
+    choice: Choice
+    rows: list[Row]
+    full: bool
+
+
+def _print(here: Context, job: _Job) -> None:
+    with render.progress(here, "Exporting", unit="turns") as report:
+        data = _data(here, job, report)
+        if not here.terminal:
+            render.data(data)
+            return
+        shown = b"".join(data).decode("utf-8", "replace")
+    render.lines(here, canonical.printable(shown).removesuffix("\n").split("\n"))
+
+
+def _write(here: Context, job: _Job, output: str, *, force: bool, as_json: bool) -> None:
+    from sessgit.ops import export
+
+    name = export.file_name(job.choice, job.rows, job.format)
+    path = export.place(Path(output).absolute(), name, is_folder=output.endswith("/"))
+    with render.progress(here, "Exporting", unit="turns") as report:
+        size = export.write(path, _data(here, job, report), replacing=force)
+    redacted = export.redacted(here.store, job.rows)
+    if as_json:
+        told = {
+            "format": job.format, "path": str(path), "bytes": size, "id": job.choice.branch.name,
+            "turns": [row.turn for row in job.rows], "tools": job.choice.tools, "redacted": redacted,
+        }  # fmt: skip
+        render.document("exported/v1", told)
+        return
+    lines = [f"written: {here.short(path)}, {text.counted(len(job.rows), 'turn')}, {text.size(size)}"]
+    if job.choice.tools:
+        lines.append("It holds what tools read and printed: look through it before you share it.")
+    if redacted:
+        stand = "stands" if redacted == 1 else "stand"
+        lines.append(f"{text.counted(redacted, 'secret')} {stand} replaced in it.")
+    render.lines(here, lines)
+
+
+def _data(here: Context, job: _Job, report: Report) -> Iterable[bytes]:
+    """The document, piece by piece."""
+    from sessgit.ops import export
+
+    if job.format == "jsonl":
+        return [export.lines(here.store, job.choice, job.rows).data]
+    common, prices = (here.store, here.index, job.choice, job.rows), here.settings.prices
+    if job.format == "json":
+        from sessgit.formats import document
+
+        parts = document.render(*export.document(*common, prices, report))
+    else:
+        from sessgit.formats import html, markdown
+
+        write = html.render if job.format == "html" else markdown.render
+        parts = write(export.story(*common, prices), export.told(*common, prices, report), full=job.full)
+    return (part.encode("utf-8", "replace") for part in parts)
+
+
+def _folder(here: Context, addresses: list[str], output: str, *, as_json: bool) -> None:
+    """Whole conversations as a folder of the client."""
+    from sessgit.errors import UsageError
+
+    if output in _STDOUT:
+        raise UsageError("claude writes a folder.", "--output DIR names it.")
+    from sessgit.ops import statedir
+
+    found = [_target(here, address) for address in addresses]
+    part = next((one for one in found if one.turn is not None), None)
+    if part is not None:
+        name = part.branch.name[:8]
+        raise UsageError("claude exports whole conversations.", f"sessgit export claude {name} exports all of it.")
+    folder = Path(output).absolute()
+    done = statedir.export(here.store, here.index, [one.branch for one in found], folder)
+    if as_json:
+        told = {"format": "claude", "path": str(folder), "conversations": done.sessions, "files": len(done.files)}
+        render.document("exported/v1", told)
+        return
+    counts = f"{text.counted(done.sessions, 'conversation')}, {text.counted(len(done.files), 'file')}"
+    holds = "It holds what tools read and printed: look through it before you share it."
+    render.lines(here, [f"written: {here.short(folder)}, {counts}", holds])
