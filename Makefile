@@ -40,6 +40,7 @@ check: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python bench/run.py
+	@$(BIN)/python bench/many.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,242 @@
+"""A store of many sessions, and how fast it is listed and searched: part of `make bench`, or alone with a size.
+
+    python bench/many.py [SESSIONS]
+
+The store is written by `git fast-import`, since recording so many sessions one by one would take minutes. Its
+words are made up: 60,000 of them, the n-th about n times rarer than the first, as words of people and programs are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+
+from conversation import Call, Conversation
+
+from sessgit.agents.claude import cells, folder
+from sessgit.agents.claude.lines import Line, parse
+from sessgit.model import canonical
+from sessgit.model import message as messages
+from sessgit.model import session as states
+from sessgit.model.message import Extent, Message
+from sessgit.model.session import Session
+from sessgit.ops import search
+from sessgit.store import layout
+from sessgit.store import store as stores
+from sessgit.store.index import Index
+from sessgit.store.layout import Beside
+from sessgit.store.store import Store
+
+SESSIONS = 10_000
+ROUNDS = 9
+_VOCABULARY = 60_000
+_SPACE = uuid.UUID("6a2f7c11-1f0e-4d2c-8b3a-9f8e7d6c5b4a")
+_SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u", "ai", "or", "en")]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A store that was made: the bytes of its transcripts, and words of it by how often they occur."""
+
+    raw: int
+    frequent: str
+    middling: str
+    rare: str
+
+
+class _Texts:
+    """Made-up prose and code, joined from passages so that gigabytes of it cost little."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.words = self._vocabulary()
+        weights = list(itertools.accumulate(1 / (n + 3) for n in range(len(self.words))))
+        choose = self.chance.choices
+        self.passages = [
+            " ".join(choose(self.words, cum_weights=weights, k=self.chance.randint(8, 60))) for _ in range(20_000)
+        ]
+
+    def _vocabulary(self) -> list[str]:
+        found: dict[str, None] = {}
+        while len(found) < _VOCABULARY:
+            word = "".join(self.chance.choices(_SYLLABLES, k=self.chance.choice((1, 2, 2, 3, 3, 4))))
+            shape = self.chance.random()
+            if shape < 0.1:
+                word += f"_{self.chance.choice(_SYLLABLES)}{self.chance.randint(0, 99)}"
+            elif shape < 0.15:
+                word += self.chance.choice((".py", ".rs", ".md"))
+            found[word] = None
+        return list(found)
+
+    def text(self, passages: int) -> str:
+        return ".\n".join(self.chance.choices(self.passages, k=passages))
+
+    def sentence(self) -> str:
+        return " ".join(self.chance.choice(self.passages).split()[:12])
+
+
+def make(path: Path, sessions: int, *, seed: int = 1) -> Made:
+    """Makes a store of so many sessions at `path`, of 35 KB each on the average."""
+    stores.create(path)
+    words = _Texts(seed)
+    process = subprocess.Popen(
+        ["git", "-C", str(path), "fast-import", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    raw = 0
+    for number in range(sessions):
+        for data, size in _session(words, number, path):
+            process.stdin.write(data)
+            raw += size
+    process.stdin.close()
+    if process.wait():
+        raise SystemExit("git fast-import failed")
+    subprocess.run(["git", "-C", str(path), "pack-refs", "--all"], check=True)
+    return Made(raw, words.words[0], words.words[400], words.words[40_000])
+
+
+def _session(words: _Texts, number: int, path: Path) -> Iterator[tuple[bytes, int]]:
+    """The commands that make one session, turn by turn, and the bytes of its transcript."""
+    chance = words.chance
+    ident = str(uuid.uuid5(_SPACE, str(number)))
+    project = Path(f"/home/ada/project-{number % 40}")
+    talk = Conversation(ident, project, path, clock=Conversation.clock.replace(day=1 + number % 28))
+    state = Session(ident, ident, project=str(project), title=words.sentence(), rules={"cut": 1, "redact": 1})
+    for turn in range(1, min(40, 1 + int(chance.expovariate(0.45))) + 1):
+        raws = [json.dumps(line, separators=(",", ":")).encode() for line in talk.lines(*_turn(words))]
+        body = [Line(data, Extent(0, 0), parse(data)) for data in raws]
+        told = cells.describe(body)
+        state = states.after_turn(state, told, turn)
+        files = {f"{layout.turn(turn)}/{name}": data for name, data in folder.files([], body, told).items()}
+        files[layout.STATE], files[layout.FORMAT_FILE] = states.dumps(state), b"1\n"
+        trailers = (("Session", ident), ("Turn", str(turn)), ("Event", "turn"), ("Prompt", told.prompt_uuid))
+        message = messages.dumps(Message(f"turn {turn}: {canonical.one_line(told.prompt, 200)}", trailers))
+        when = int(canonical.seconds(told.time) or 0)
+        yield _commit(ident, message, when, files), sum(len(data) + 1 for data in raws)
+
+
+def _turn(words: _Texts) -> tuple[str, list[Call], str]:
+    chance = words.chance
+    calls: list[Call] = []
+    for _ in range(chance.randint(1, 5)):
+        file, old, new = f"src/{chance.choice(words.words)}.py", words.text(2), words.text(2)
+        kinds: list[Call] = [
+            ("Read", {"file_path": file}, words.text(chance.randint(4, 30))),
+            ("Bash", {"command": f"pytest {words.sentence()}"}, words.text(chance.randint(1, 20))),
+            ("Edit", {"file_path": file, "old_string": old, "new_string": new}, "The file was updated"),
+        ]
+        calls.append(chance.choice(kinds))
+    return words.sentence(), calls, words.text(2)
+
+
+def _commit(ident: str, message: str, when: int, files: Mapping[str, bytes]) -> bytes:
+    text = message.encode()
+    parts = [b"commit refs/heads/%s\ncommitter sessgit <sessgit@localhost> %d +0000\n" % (ident.encode(), when)]
+    parts.append(b"data %d\n%s\n" % (len(text), text))
+    for name, data in files.items():
+        parts.append(b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(data), data))
+    return b"".join(parts)
+
+
+def main() -> None:
+    sessions = int(sys.argv[1]) if len(sys.argv) > 1 else SESSIONS
+    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as name:
+        path, home = Path(name) / "store", Path(name) / "home"
+        home.mkdir()
+        made = make(path, sessions)
+        print(f"\n{sessions:,} sessions, {made.raw / 1e6:.0f} MB of transcripts")
+        _build(path, made)
+        _questions(path, made)
+        _commands(path, home, made)
+
+
+def _build(path: Path, made: Made) -> None:
+    """The index and the text index from nothing."""
+    started = time.perf_counter()
+    with _opened(path) as index:
+        index.sync()
+        synced = time.perf_counter()
+        search.follow(index)
+    done = time.perf_counter()
+    size = Beside(path).text.stat().st_size
+    print(f"  the index, from nothing          {synced - started:8.1f} s")
+    print(f"  the text index, from nothing     {done - synced:8.1f} s    {made.raw / 1e6 / (done - synced):.0f} MB/s")
+    print(f"  its size                         {size / 1e6:8.0f} MB   {size / made.raw:6.2f} x the transcripts")
+
+
+def _questions(path: Path, made: Made) -> None:
+    """A search as `sessgit search` asks it, with its snippets, in a process that asked before."""
+    print("searches in one process, with 20 snippets (goal 50 ms)")
+    queries = {
+        "a rare word": made.rare,
+        "a word in a quarter of the turns": made.middling,
+        "a word in all turns": made.frequent,
+        "both of these": f"{made.middling} {made.frequent}",
+        "as a phrase": f'"{made.middling} {made.frequent}"',
+        "a beginning": f"{made.middling[:4]}*",
+        "a rare word or another": f"{made.rare} OR {made.middling}",
+        "a frequent word, without another": f"{made.frequent} -{made.middling}",
+    }
+    with _opened(path) as index:
+        index.sync()
+        for name, query in queries.items():
+            times = []
+            for _ in range(ROUNDS):
+                started = time.perf_counter()
+                found = search.search(index, query, search.Where(), 20, 160, lambda done, all_: None)
+                times.append(time.perf_counter() - started)
+            turns = f"{found.total:,} turns" if found.exact else f"more than {found.total:,} turns"
+            print(f"  {name:<32} {statistics.median(times) * 1e3:8.1f} ms   {turns}")
+
+
+def _commands(path: Path, home: Path, made: Made) -> None:
+    """Whole commands, Python's start included, each in turn with `python3 -c pass`."""
+    program = [sys.executable, "-m", "sessgit"]
+    rows = {
+        "python3 -c pass": [sys.executable, "-c", "pass"],
+        "sessgit --version": [*program, "--version"],
+        "ls --all -n 20 (goal 250 ms)": [*program, "ls", "--all", "-n", "20"],
+        "search, rare (goal 250 ms)": [*program, "search", made.rare],
+        "search, frequent (goal 250 ms)": [*program, "search", made.frequent],
+        "search, two words (goal 250 ms)": [*program, "search", made.middling, made.frequent],
+    }
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "SESSGIT_STORE": str(path)}
+    times: dict[str, list[float]] = {name: [] for name in rows}
+    for _ in range(ROUNDS):
+        for name, command in rows.items():
+            started = time.perf_counter()
+            subprocess.run(command, env=env, cwd=home, stdout=subprocess.DEVNULL, check=True)
+            times[name].append(time.perf_counter() - started)
+    base = statistics.median(times["python3 -c pass"])
+    print("whole commands")
+    for name, measured in times.items():
+        median = statistics.median(measured)
+        print(f"  {name:<32} {median * 1e3:8.1f} ms   {median / base:6.2f} x   best {min(measured) * 1e3:.0f} ms")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Index]:
+    store = Store(path)
+    index = Index(path, lambda: store)
+    try:
+        yield index
+    finally:
+        index.close()
+
+
+if __name__ == "__main__":
+    main()

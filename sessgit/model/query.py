@@ -1,0 +1,182 @@
+"""What a person searches for: words, phrases and beginnings of words; and where a text holds them.
+
+A word is a run of letters and digits, whatever its case and accents. Scripts that put no spaces between words
+(Chinese, Japanese; also Korean) count each character as a word, and a run of them as a phrase.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sessgit.errors import UsageError
+from sessgit.model import canonical
+
+MOST_TERMS = 32
+_ALONE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+"""The characters that are words of their own."""
+_EACH_ALONE = re.compile(f"[{_ALONE}]")
+_TERM = re.compile(r'(-?)(?:"([^"]*)(?:"|$)(\*?)|([^\s"]+))')
+_WORD = re.compile(r"[^\W_]+")
+_BEFORE, _AFTER = f"(?<![^\\W_{_ALONE}])", f"(?![^\\W_{_ALONE}])"
+_HINT = 'Words are all to be found; "a phrase", beginn*, -without and this OR that work too.'
+
+Span = tuple[int, int]
+"""A part of a text, from its first character to behind its last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word or several that follow each other; of the last one only the beginning is given if `prefix`."""
+
+    text: str
+    prefix: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """Of each group one term must be there, and none of `without`."""
+
+    groups: tuple[tuple[Term, ...], ...]
+    without: tuple[Term, ...] = ()
+
+    @property
+    def terms(self) -> list[Term]:
+        """All terms that may be there."""
+        return [term for group in self.groups for term in group]
+
+    @cached_property
+    def patterns(self) -> list[re.Pattern[str]]:
+        """For each of the terms what finds it in a folded text."""
+        return [re.compile(pattern) for pattern in map(_pattern, self.terms) if pattern]
+
+    def found(self, text: str) -> list[Span]:
+        """Where the text holds the terms, from left to right; of those that overlap the first one."""
+        spans = sorted(match.span() for pattern in self.patterns for match in pattern.finditer(fold(text)))
+        out: list[Span] = []
+        for span in spans:
+            if not out or span[0] >= out[-1][1]:
+                out.append(span)
+        return out
+
+    def held(self, text: str) -> int:
+        """How many of the terms the text holds."""
+        folded = fold(text)
+        return sum(pattern.search(folded) is not None for pattern in self.patterns)
+
+
+def parse(text: str) -> Query:
+    """The query that a person typed. Raises UsageError where it has no word to look for, or too many."""
+    groups: list[list[Term]] = []
+    without: list[Term] = []
+    either = False
+    for position, (minus, phrase, star, word) in enumerate(_TERM.findall(text)):
+        if word in ("OR", "AND") and not minus and position and groups:
+            either = word == "OR"
+            continue
+        term = Term(phrase, bool(star)) if phrase else Term(word.rstrip("*"), word.endswith("*"))
+        if not any(char.isalnum() for char in term.text):
+            continue
+        if minus:
+            without.append(term)
+        elif either:
+            groups[-1].append(term)
+        else:
+            groups.append([term])
+        either = False
+    if not groups:
+        wrong = "words that must not be there are all that is asked for" if without else f"“{text}” has no word in it"
+        raise UsageError(wrong, _HINT)
+    if len(without) + sum(map(len, groups)) > MOST_TERMS:
+        raise UsageError(f"that are more than {MOST_TERMS} words to look for", "Leave the frequent ones out.")
+    return Query(tuple(map(tuple, groups)), tuple(without))
+
+
+def spaced(text: str) -> str:
+    """The text with spaces around each character that is a word of its own."""
+    return text if text.isascii() else _EACH_ALONE.sub(r" \g<0> ", text)
+
+
+def fold(text: str) -> str:
+    """The text in small letters without accents, character by character: places in it are those in the text."""
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_folded, text))
+
+
+def _folded(char: str) -> str:
+    if char < "\x80":
+        return char.lower()
+    parts = unicodedata.normalize("NFD", char)
+    accented = len(parts) > 1 and all(map(unicodedata.combining, parts[1:]))
+    small = (parts[0] if accented else char).lower()
+    return small if len(small) == 1 else char
+
+
+def _pattern(term: Term) -> str:
+    words = _WORD.findall(spaced(fold(term.text)))
+    if not words:
+        return ""
+    alone = [bool(_EACH_ALONE.fullmatch(word)) for word in words]
+    out = "" if alone[0] else _BEFORE
+    for place, word in enumerate(words):
+        if place:
+            out += r"[\W_]*" if alone[place] or alone[place - 1] else r"[\W_]+"
+        out += re.escape(word)
+    if term.prefix and not alone[-1]:
+        return out + f"[^\\W_{_ALONE}]*"
+    return out if alone[-1] else out + _AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A part of a text on one line, with an ellipsis where something was left out; `matches` are places in it."""
+
+    text: str
+    matches: tuple[Span, ...] = ()
+
+
+def snippet(text: str, query: Query, length: int) -> Snippet:
+    """About `length` characters of a text around the place that holds most of the query; where nothing is found,
+    its beginning. Control characters are made harmless."""
+    spans = query.found(text)
+    start = _start(text, spans, length)
+    end = min(len(text), start + length)
+    shown = [(max(a, start), min(b, end)) for a, b in spans if a < end and b > start]
+    parts = ["…"] if text[:start].strip() else []
+    size, matches = len("".join(parts)), list[Span]()
+    for piece, is_match in _pieces(text, shown, start, end):
+        clean = canonical.printable(" ".join(f"|{piece}|".split()))[1:-1]
+        if not size or (parts[-1].endswith((" ", "…")) and not is_match):
+            clean = clean.lstrip()
+        if is_match:
+            matches.append((size, size + len(clean)))
+        parts.append(clean)
+        size += len(clean)
+    out = "".join(parts).rstrip()
+    return Snippet(out + "…" if text[end:].strip() else out, tuple(matches))
+
+
+def _start(text: str, spans: Sequence[Span], length: int) -> int:
+    """Where to begin: a little before the match from which on most matches fit, at the start of a word."""
+    if not spans or len(text) <= length:
+        return 0
+    best = max(spans[:500], key=lambda span: sum(span[0] <= a and b <= span[0] + length * 3 // 4 for a, b in spans))
+    start = max(0, best[0] - length // 4)
+    if start:
+        space = re.compile(r"\s+").search(text, start, best[0])
+        start = space.end() if space else start
+    return start
+
+
+def _pieces(text: str, spans: Iterable[Span], start: int, end: int) -> Iterator[tuple[str, bool]]:
+    for a, b in spans:
+        if a > start:
+            yield text[start:a], False
+        yield text[a:b], True
+        start = b
+    if end > start:
+        yield text[start:end], False

@@ -1,0 +1,197 @@
+"""Search over what was said and done in all conversations."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sessgit.errors import SessgitError, StoreError
+from sessgit.model import ids
+from sessgit.model.query import Snippet, parse, snippet
+from sessgit.model.turn import Cell
+from sessgit.ops import following, project
+from sessgit.ops.following import Progress, TurnTexts
+from sessgit.store import derived, layout
+from sessgit.store.index import Branch, Index, Row
+from sessgit.store.words import find
+from sessgit.store.words.find import Hit, Wanted
+from sessgit.store.words.index import TextIndex
+
+IN = {"prompts": ("asked",), "answers": ("answered",), "tools": ("did",)}
+"""The columns in which each place where one can search stands."""
+_KINDS = {"asked": ("prompt",), "answered": ("answer", "thinking"), "did": ("tool", "notice")}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A turn in which something was found: its best line, told by `kind` (prompt, answer, thinking, tool or notice),
+    the tool's name, and the ordinal of the cell that it belongs to, or 0."""
+
+    branch: Branch
+    row: Row
+    line: int
+    kind: str
+    tool: str
+    cell: int
+    snippet: Snippet
+    left_behind: bool
+
+    @property
+    def place(self) -> str:
+        """The turn, and the cell if it is in one: `7`, `7.3`."""
+        return f"{self.row.turn}.{self.cell}" if self.cell else str(self.row.turn)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The best turns; `total` is how many there are, or at least so many if not `exact`. `behind` says why turns that
+    were recorded lately are left out, if they are."""
+
+    found: list[Result]
+    total: int
+    exact: bool
+    behind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where to search: in one branch or all branches of a session, in the project at a folder, in sessions with a
+    label, in `prompts`, `answers` or `tools`, in calls of a tool, and since when."""
+
+    session: str = ""
+    folder: str = ""
+    label: str = ""
+    place: str = ""
+    tool: str = ""
+    since: float | None = None
+
+
+def search(index: Index, text: str, where: Where, limit: int, length: int, progress: Progress) -> Results:
+    """What is found, the best first, with snippets of about `length` characters. The index is level with the refs."""
+    query = parse(text)
+    columns = IN.get(where.place, ("did",) if where.tool else find.COLUMNS)
+    wanted = Wanted(query, columns, where.tool, _branches(index, where), where.since)
+    found, behind = _asked(index, lambda words: find.find(words, wanted, limit), progress)
+    results = (_result(index, hit, wanted, length) for hit in found.hits)
+    return Results([result for result in results if result], found.total, found.exact, behind)
+
+
+def sessions_with(index: Index, text: str, progress: Progress = lambda done, all_: None) -> list[str]:
+    """The sessions that have a turn, left behind or not, in which the text is found; of the newest turn first."""
+    wanted = Wanted(parse(text))
+    found, _ = _asked(index, lambda words: find.branches(words, wanted), progress)
+    return list(dict.fromkeys(map(layout.session_of, found)))
+
+
+def follow(index: Index, progress: Progress = lambda done, all_: None) -> str:
+    """Brings the text index level with the store; why that could not be done, or ``""``."""
+    try:
+        return _asked(index, lambda _: None, progress)[1]
+    except StoreError as error:
+        return str(error)
+
+
+def follow_for(index: Index, seconds: float) -> None:
+    """Does so for about so long, in the background: where another process is at it, that one is left to it. Raises
+    SessgitError or `sqlite3.Error` where the text index cannot be written."""
+    words = TextIndex(index.path, wait=0)
+    try:
+        if not following.is_level(index, words):
+            following.follow(index, words, seconds=seconds)
+    except sqlite3.Error as error:
+        if derived.is_damage(error):
+            words.remove()
+        elif getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+            raise
+    finally:
+        words.close()
+
+
+def _asked(index: Index, question: Callable[[TextIndex], T], progress: Progress) -> tuple[T, str]:
+    """The answer of the text index, level with the refs, and why it may not be; a damaged one is made anew."""
+    for attempt in (0, 1):
+        words = _opened(index)
+        try:
+            behind = _followed(index, words, progress)
+            return question(words), behind
+        except sqlite3.Error as error:
+            if attempt or not derived.is_damage(error):
+                raise StoreError(f"the text index cannot be used: {error}", "Try again in a while.") from error
+            words.remove()
+        finally:
+            words.close()
+    raise AssertionError
+
+
+def _opened(index: Index) -> TextIndex:
+    try:
+        return TextIndex(index.path)
+    except sqlite3.Error as error:
+        raise StoreError(f"the text index cannot be made: {error}", "It needs an SQLite with FTS5.") from error
+
+
+def _followed(index: Index, words: TextIndex, progress: Progress) -> str:
+    if following.is_level(index, words):
+        return ""
+    if words.read_only:
+        return "the text index cannot be written here: what was recorded last is not searched"
+    try:
+        following.follow(index, words, progress)
+    except sqlite3.OperationalError as error:
+        if derived.is_damage(error):
+            raise
+        return f"the text index is behind: {error}"
+    return ""
+
+
+def _branches(index: Index, where: Where) -> list[str] | None:
+    """The branches to search in, or None for all."""
+    chosen: list[Collection[str]] = []
+    names = [] if not (where.session or where.folder or where.label) else index.names()
+    if where.session:
+        own = layout.session_of(where.session)
+        chosen.append(
+            [name for name, *_ in names if name == where.session or (own == where.session == layout.session_of(name))]
+        )
+    if where.folder:
+        here = project.key(where.folder)
+        keys = {folder: project.key(folder) for folder in {row[4] for row in names} if folder}
+        chosen.append([row[0] for row in names if keys.get(row[4]) == here])
+    if where.label:
+        labelled = {outline.name for outline in index.outlines() if where.label in json.loads(outline.labels)}
+        chosen.append([name for name, *_ in names if layout.session_of(name) in labelled])
+    return sorted(set.intersection(*map(set, chosen))) if chosen else None
+
+
+def _result(index: Index, hit: Hit, wanted: Wanted, length: int) -> Result | None:
+    branch, row = index.branch(hit.branch), index.turn(hit.branch, hit.number)
+    if branch is None or row is None:
+        return None
+    try:
+        store = index.open_store()
+        parts = TurnTexts(store, row.commit, row.turn).line(hit.line)
+        cells = store.cells(row.commit, row.turn)
+    except (SessgitError, ValueError):
+        return None
+    kinds = {kind for column in wanted.columns for kind in _KINDS[column]}
+    parts = [part for part in parts if part.kind in kinds]
+    if not parts:
+        return None
+    part = max(parts, key=lambda part: wanted.query.held(part.text))
+    ordinal = _ordinal(cells, ids.cell_id(row.prompt, part.call) if part.call else "", hit.line)
+    tool = cells[ordinal - 1].operation if part.call and ordinal else part.tool
+    shown = snippet(part.text, wanted.query, length)
+    return Result(branch, row, hit.line, part.kind, tool, ordinal, shown, hit.left_behind)
+
+
+def _ordinal(cells: Sequence[Cell], call: str, line: int) -> int:
+    """The ordinal of the cell of a tool's call, or of the model's message on a line, else 0."""
+    for ordinal, cell in enumerate(cells, start=1):
+        if cell.id == call if call else cell.type != "tool" and line in cell.lines:
+            return ordinal
+    return 0

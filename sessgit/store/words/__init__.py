@@ -1,0 +1,1 @@
+"""Where which words stand: the text index and the questions to it."""

@@ -1,0 +1,87 @@
+"""`sessgit search`: what was said and done, in all conversations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from sessgit.ui import choices, complete, context, options, render
+
+_MOST = 20
+_LENGTH = 160
+"""Characters of a snippet in JSON."""
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    words: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)],
+    project: Annotated[
+        Path | None,
+        typer.Option("--project", metavar="DIR", help="Only in the project at DIR.", show_default=False),
+    ] = None,
+    session: Annotated[
+        str,
+        typer.Option(
+            "--session", metavar="ADDRESS", help="Only in one conversation.", show_default=False,
+            autocompletion=complete.addresses,
+        ),
+    ] = "",
+    label: Annotated[
+        str, typer.Option("--label", metavar="LABEL", help="Only in conversations with it.", show_default=False)
+    ] = "",
+    place: Annotated[
+        Literal["prompts", "answers", "tools"] | None,
+        typer.Option("--in", help="Only in what was asked, answered, or done.", show_default=False),
+    ] = None,
+    tool: Annotated[
+        str, typer.Option("--tool", metavar="NAME", help="Only in calls of this tool.", show_default=False)
+    ] = "",
+    since: options.Since = "",
+    limit: options.Limit = None,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
+    """Find the turns in which something was said or done.
+
+    All words must be in the turn, whole, in whatever case: beginn* finds words that begin so, '"a phrase"' what
+    stands together, this OR that one of the two, and 'words -without' leaves out turns with that word. The best
+    20 turns, or N, are shown with their best line; sessgit show ADDRESS opens one. Exits with 1 where nothing is
+    found.
+    """
+    from sessgit.errors import UsageError
+    from sessgit.ops import search
+    from sessgit.ui.pages import search as page
+
+    here = context.read()
+    if not as_json:
+        here.check_recorded()
+    if tool and place not in (None, "tools"):
+        raise UsageError("--tool looks into what tools did", f"Leave out --tool or --in {place}.")
+    where = search.Where(
+        session=_branch(here, session) if session else "",
+        folder=str(project.absolute()) if project else "",
+        label=label,
+        place=place or "",
+        tool=tool,
+        since=choices.since(here, since),
+    )
+    most = _MOST if limit is None else limit
+    length = _LENGTH if as_json else page.room(here)
+    with render.progress(here, "Indexing", unit="conversations") as progress:
+        results = search.search(here.index, " ".join(words), where, most, length, progress)
+    if results.behind:
+        render.tell(f"({results.behind})")
+    if as_json:
+        render.document("search/v1", page.as_json(" ".join(words), results))
+    elif results.total:
+        render.lines(here, page.full(here, results))
+    else:
+        render.tell("Nothing found.")
+    if not results.total:
+        raise typer.Exit(1)
+
+
+def _branch(here: context.Context, address: str) -> str:
+    from sessgit.ui import named
+
+    return named.target(here, address).branch.name
