@@ -59,6 +59,39 @@ OTHER_WAY: list[tuple[str, list[Call], str]] = [
     ),
 ]
 
+UPLOAD: list[tuple[str, list[Call], str]] = [
+    (
+        "the upload test fails one time in ten, find out why",
+        [
+            ("Grep", {"pattern": "timeout", "path": "tests"}, "tests/test_upload.py:12: timeout=0.1"),
+            (
+                "Read",
+                {"file_path": "tests/test_upload.py"},
+                "def test_upload(server):\n    server.put(FILE, timeout=0.1)",
+            ),
+            ("Bash", {"command": "pytest -q --count 20 tests/test_upload.py"}, "Exit code 1\n2 failed, 18 passed"),
+        ],
+        "The test gives the server 100 ms. Under load that is too little:\n\n"
+        "| run | took |\n| --- | --- |\n| quiet | 40 ms |\n| loaded | 130 ms |",
+    ),
+    (
+        "let it wait for the server's answer instead",
+        [
+            (
+                "Edit",
+                {
+                    "file_path": "tests/test_upload.py",
+                    "old_string": "    server.put(FILE, timeout=0.1)",
+                    "new_string": "    server.put(FILE)\n    server.wait_until_idle()",
+                },
+                "The file was updated",
+            ),
+            ("Bash", {"command": "pytest -q --count 20 tests/test_upload.py"}, "20 passed"),
+        ],
+        "It waits for the answer now: 20 of 20 runs pass.",
+    ),
+]
+
 
 @dataclass
 class Conversation:
@@ -83,11 +116,16 @@ class Conversation:
         yield self._line("user", {"role": "user", "content": prompt}, permissionMode="default")
         for name, arguments, result in calls:
             call = f"toolu_{self._id('call')[:24]}"
-            use = {"type": "tool_use", "id": call, "name": name, "input": arguments}
+            use = {"type": "tool_use", "id": call, "name": name, "input": self._placed(arguments)}
             yield self._line("assistant", self._message([use]))
             back = {"type": "tool_result", "tool_use_id": call, "content": result}
             yield self._line("user", {"role": "user", "content": [back]})
         yield self._line("assistant", self._message([{"type": "text", "text": answer}]))
+
+    def _placed(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments with the file's whole path, as the client gives it."""
+        file = arguments.get("file_path")
+        return {**arguments, "file_path": str(self.cwd / file)} if file else arguments
 
     def _message(self, content: list[dict[str, Any]]) -> dict[str, Any]:
         usage = {"input_tokens": 900, "output_tokens": 320, "cache_read_input_tokens": 5200}
