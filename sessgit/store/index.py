@@ -258,6 +258,11 @@ class Index:
         """Of each branch its name, the agent's id, the authored name, the title and the project."""
         return self._ask("SELECT name, agent_id, authored_name, title, project FROM branches")
 
+    def sessions_beginning(self, start: str) -> list[str]:
+        """The sessions whose id begins so."""
+        query = "SELECT name FROM branches WHERE name BETWEEN ? AND ? AND name = session"
+        return [row[0] for row in self._ask(query, (start, start + "~"))]
+
     def turns(self, branch: str, first: int = 1, last: int | None = None) -> list[Row]:
         """The turns of a branch from the first to the last."""
         query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn BETWEEN ? AND ? ORDER BY turn"

@@ -93,23 +93,9 @@ class Context:
         from sessgit.store.layout import session_of
 
         session = session_of(branch)
-        return session[: self._lengths.get(session, SHORT)] + branch[len(session) :]
-
-    @cached_property
-    def _lengths(self) -> dict[str, int]:
-        """How much must be shown of those ids whose beginning another one has too."""
-        from sessgit.store.layout import is_rewound
-
-        alike: dict[str, list[str]] = {}
-        for name, *_ in self.index.names():
-            if not is_rewound(name):
-                alike.setdefault(name[:SHORT], []).append(name)
-        return {
-            name: max(_alike(name, other) for other in names if other != name) + 1
-            for names in alike.values()
-            if len(names) > 1
-            for name in names
-        }
+        others = [name for name in self.index.sessions_beginning(session[:SHORT]) if name != session]
+        length = max((_alike(session, name) + 1 for name in others), default=SHORT)
+        return session[: max(SHORT, length)] + branch[len(session) :]
 
     @property
     def has_store(self) -> bool:
