@@ -18,7 +18,7 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
     sessgit.keep(sessgit.talk().turns("one", "two"))
     sessgit.keep(sessgit.talk(OTHER).turns("three"))
-    assert sessgit.out("import") == "2 conversations, 3 turns brought in; 0 were here already\n"
+    assert sessgit.out("import") == "2 conversations, 3 turns brought in\n"
     refs = run_git(sessgit.store, "for-each-ref")
     assert sessgit.out("import") == "0 conversations, 0 turns brought in; 2 were here already\n"
     assert run_git(sessgit.store, "for-each-ref") == refs
@@ -28,8 +28,8 @@ def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
 def test_files_and_folders(sessgit: Shell, tmp_path: Path) -> None:
     one = sessgit.talk().turns("one").save(tmp_path / "a")
     sessgit.talk(OTHER).turns("two").save(tmp_path / "b" / "c")
-    assert sessgit.out("import", str(one)) == "1 conversation, 1 turn brought in; 0 were here already\n"
-    assert sessgit.out("import", str(tmp_path)) == "1 conversation, 1 turn brought in; 1 were here already\n"
+    assert sessgit.out("import", str(one)) == "1 conversation, 1 turn brought in\n"
+    assert sessgit.out("import", str(tmp_path)) == "1 conversation, 1 turn brought in; 1 was here already\n"
 
 
 def test_a_fork_finds_its_parent_whatever_the_order(sessgit: Shell, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_what_cannot_be_read_is_named_and_the_others_go_on(sessgit: Shell, tmp_p
     done = sessgit("import", str(missing), str(good))
     assert (done.code, done.out, done.err) == (
         1,
-        "1 conversation, 1 turn brought in; 0 were here already; 1 file could not be read\n",
+        "1 conversation, 1 turn brought in; 1 file could not be read\n",
         f"{missing}: there is no file {missing}\n",
     )
 
@@ -57,7 +57,7 @@ def test_without_git_the_store_is_whole(sessgit: Shell, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", "/nowhere")
     sessgit.keep(sessgit.talk().turns("one"))
     done = sessgit("import")
-    assert (done.code, done.out) == (0, "1 conversation, 1 turn brought in; 0 were here already\n")
+    assert (done.code, done.out) == (0, "1 conversation, 1 turn brought in\n")
     assert done.err == (
         "The store could not be packed: git is missing. Install git 2.30 or later: the store is packed with it.\n"
     )

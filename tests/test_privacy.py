@@ -252,12 +252,12 @@ def test_import_leaves_them_out(sessgit: Shell, tmp_path: Path) -> None:
     elsewhere = sessgit.talk(OTHER).turns("zebra").save(tmp_path)
     sessgit.keep(sessgit.talk(THIRD, cwd="/home/ada/open").turns("lion"))
     assert sessgit.out("import") == (
-        "1 conversation, 1 turn brought in; 0 were here already\n1 conversation of projects that are off was left out\n"
+        "1 conversation, 1 turn brought in\n1 conversation of projects that are off was left out\n"
     )
     sessgit.out("import", str(elsewhere.parent))
     copy = sessgit.talk(SESSION).turns("zebra").save(tmp_path)
     assert sessgit.out("import", str(elsewhere), str(copy)) == (
-        "0 conversations, 0 turns brought in; 0 were here already\n"
+        "0 conversations, 0 turns brought in\n"
         "2 conversations of projects that are off were left out\n"
     )
     assert sessgit.json("import")["excluded"] == 1

@@ -74,7 +74,8 @@ def _told(here: context.Context, done: Imported) -> Iterator[str]:
         render.tell(f"{here.short(failure.path)}: {failure.reason}")
     brought = f"{text.counted(done.sessions, 'conversation')}, {text.counted(done.turns, 'turn')} brought in"
     unread = f"; {text.counted(len(done.errors), 'file')} could not be read" if done.errors else ""
-    yield f"{brought}; {done.unchanged:,} were here already{unread}"
+    there = f"; {done.unchanged:,} {'was' if done.unchanged == 1 else 'were'} here already" if done.unchanged else ""
+    yield f"{brought}{there}{unread}"
     if done.excluded:
         left = "was" if done.excluded == 1 else "were"
         yield f"{text.counted(done.excluded, 'conversation')} of projects that are off {left} left out"
