@@ -58,7 +58,7 @@ With it: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.
     assert {(sessgit.config / name).stat().st_mode & 0o777 for name in beside} == {0o600}
     assert run_git(sessgit.store, "log", "--format=%s", SESSION).splitlines()[0].startswith("end: ")
     refs = run_git(sessgit.store, "for-each-ref")
-    assert sessgit.out("import") == "0 conversations, 0 turns brought in; 1 were here already\n"
+    assert sessgit.out("import") == "0 conversations, 0 turns brought in; 1 was here already\n"
     assert run_git(sessgit.store, "for-each-ref") == refs
 
 

@@ -196,12 +196,12 @@ def test_there_and_back(whole: Talk, store: Store, export: Export, tmp_path: Pat
     data = (tmp_path / "out" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl").read_bytes()
     assert data == whole.data
     assert sessgit.out("import", "--from", "claude", str(tmp_path / "out")) == (
-        "1 conversation, 3 turns brought in; 0 were here already\n"
+        "1 conversation, 3 turns brought in\n"
     )
     assert everything(sessgit.store, SESSION) == own
     refs = run_git(sessgit.store, "for-each-ref")
     assert sessgit.out("import", "--from", "claude", str(tmp_path / "out")) == (
-        "0 conversations, 0 turns brought in; 1 were here already\n"
+        "0 conversations, 0 turns brought in; 1 was here already\n"
     )
     assert run_git(sessgit.store, "for-each-ref") == refs
     sessgit("restore", SESSION)
