@@ -1,0 +1,173 @@
+"""What a merge will do, decided before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sessgit.errors import ConflictError, NotFoundError, UsageError
+from sessgit.model import ids, merge, words
+from sessgit.model.merge import Choice, Decision, Mode
+from sessgit.model.session import Session
+from sessgit.ops.edit import MOST_LABELS
+from sessgit.ops.merging import pads
+from sessgit.ops.merging import sides as parted
+from sessgit.ops.merging.pads import United
+from sessgit.ops.merging.sides import Sides
+from sessgit.ops.views import gists
+from sessgit.store.index import Branch, Index, Row
+from sessgit.store.store import Store
+
+Standing = Literal["open", "merged", "nothing", "unfinished"]
+"""Whether there is something to do: `merged` and `nothing` say no, `unfinished` that an interrupted merge brought the
+turns already and lacks its commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person asks for: no mode means a summary, or forward where ours has not gone on; `turns` are those of
+    theirs to pick, by number; `retell` makes another text of the summary."""
+
+    mode: Mode | None = None
+    turns: tuple[int, ...] = ()
+    choice: Choice = field(default_factory=Choice)
+    retell: Callable[[str], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decisions of a merge, and the turns of theirs that it brings back."""
+
+    sides: Sides
+    standing: Standing
+    mode: Mode
+    rows: tuple[Row, ...]
+    decisions: tuple[Decision, ...]
+    pad: United
+
+    @property
+    def conflicts(self) -> list[Decision]:
+        return [decision for decision in self.decisions if decision.conflict]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to do."""
+        return self.standing in ("open", "unfinished")
+
+    @property
+    def authored(self) -> Session:
+        """Our state with what was decided."""
+        return merge.resolved(self.sides.ours.state, [d for d in self.decisions if not d.conflict])
+
+    def key(self, what: str) -> str:
+        """The uuid of something that this merge brings."""
+        return ids.merged_id(self.mode, self.sides.ours.tip, self.sides.tip, what)
+
+    def as_json(self) -> dict[str, Any]:
+        found = self.sides
+        return {
+            "base": found.base or None,
+            "ours": found.ours.tip,
+            "theirs": found.tip,
+            "decisions": [decision.as_json() for decision in self.decisions],
+        }
+
+
+def plan(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None, wish: Wish) -> Plan:
+    """Decides a merge of theirs, up to a turn if one is given, into ours.
+
+    Raises UsageError where turns that are to be picked cannot be, ConflictError where there would be too many labels.
+    """
+    found = parted.sides(store, index, ours, theirs, turn)
+    mode: Mode = wish.mode or ("forward" if found.forward else "summary")
+    rows: tuple[Row, ...] = (
+        () if found.merged else _picked(found, wish.turns) if mode == "pick" else _brought(found, mode)
+    )
+    standing = _standing(store, found, mode, rows)
+    if standing in ("merged", "nothing"):
+        return Plan(found, standing, mode, (), (), United({}, {}, []))
+    pad = pads.unite(store, found, wish.choice)
+    said = merge.decide(parted.began(store, found), ours.state, theirs.state, wish.choice)
+    _check_labels(said)
+    brought = Decision("turns", "bring", len(found.own), len(found.new), [f"{theirs.name}@{row.turn}" for row in rows])
+    files = _files(store, index, found, rows)
+    return Plan(found, standing, mode, rows, (brought, *files, *said, *pad.decisions), pad)
+
+
+def check_conflicts(found: Plan) -> None:
+    """Raises ConflictError, with what to say, where both sides changed the same."""
+    if not found.conflicts:
+        return
+    lines = [f"{d.path}: ours {shown(d.ours)}, theirs {shown(d.theirs)}" for d in found.conflicts]
+    settable = next((d.path for d in found.conflicts if d.path in merge.SCALARS), "")
+    hint = "--ours or --theirs decides all of them" + (f", --set {settable}=VALUE one." if settable else ".")
+    raise ConflictError("both sides changed the same:\n  " + "\n  ".join(lines), f"{hint} Nothing was changed.")
+
+
+def shown(value: object) -> str:
+    """One side's value as a message has it."""
+    return "none" if value in (None, "") else f"“{value}”" if isinstance(value, str) else str(value)
+
+
+def _brought(found: Sides, mode: Mode) -> tuple[Row, ...]:
+    """All turns that ours lacks; a summary also tells of one that both have and theirs has more of."""
+    return (*([found.grown] if mode == "summary" and found.grown else ()), *found.new)
+
+
+def _picked(found: Sides, wanted: Sequence[int]) -> tuple[Row, ...]:
+    by_number = {row.turn: row for row in found.new}
+    if set(wanted) <= set(found.brought):
+        return ()
+    name, last = found.theirs.name[:8], found.theirs.state.turns
+    for number in wanted:
+        if not 1 <= number <= last:
+            raise NotFoundError(
+                f"{name} has {words.counted(last, 'turn')}, there is no turn {number}",
+                f"sessgit log {name} shows them.",
+            )
+        if number not in by_number:
+            raise UsageError(
+                f"turn {number} of {name} is in {found.ours.name[:8]} already",
+                f"sessgit diff {name} shows what is not.",
+            )
+    return tuple(by_number[number] for number in sorted(set(wanted)))
+
+
+def _standing(store: Store, found: Sides, mode: Mode, rows: Sequence[Row]) -> Standing:
+    if found.merged:
+        return "merged"
+    if mode == "summary" and rows and _is_told(store, found):
+        return "unfinished"
+    if rows:
+        return "open"
+    return "unfinished" if found.brought and (mode == "pick" or not found.new) else "nothing"
+
+
+def _is_told(store: Store, found: Sides) -> bool:
+    """Whether a summary of this very merge is a turn of ours: its prompt is named after the commits it was made for."""
+    after = ""
+    for commit in store.repo.first_parents(found.ours.tip):
+        if after and after == ids.merged_id("summary", commit.id, found.tip, "prompt"):
+            return True
+        after = store.message(commit.id).get("Prompt") or after
+    return False
+
+
+def _files(store: Store, index: Index, found: Sides, rows: Sequence[Row]) -> list[Decision]:
+    """The files that each side worked on since they parted, and those of both."""
+    mine, theirs = (
+        list(dict.fromkeys(path for gist in gists(store, index, branch, chosen) for path in gist.files))
+        for branch, chosen in ((found.ours, found.own), (found.theirs, rows))
+    )
+    if not mine and not theirs:
+        return []
+    return [Decision("files", "unite", mine, theirs, list(dict.fromkeys([*mine, *theirs])))]
+
+
+def _check_labels(decisions: Sequence[Decision]) -> None:
+    count = max((len(d.value) for d in decisions if d.path == "labels"), default=0)
+    if count > MOST_LABELS:
+        raise ConflictError(
+            f"there would be {count} labels, {MOST_LABELS} are the most", "sessgit edit --label -LABEL takes one away."
+        )

@@ -1,0 +1,144 @@
+"""The two sides of a merge: where they parted, and which turns of theirs ours lacks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from sessgit.agents.claude import transcript
+from sessgit.errors import ConflictError, UsageError
+from sessgit.model.merge import Base
+from sessgit.model.session import Session
+from sessgit.ops.merging import grafting
+from sessgit.ops.resolve import Target
+from sessgit.store import layout
+from sessgit.store.index import Branch, Index, Row
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """`base` is the commit where the sides parted, ``""`` where they have no common ancestor, and `shared` so many
+    turns of theirs lie before it.
+
+    `new` are theirs' turns since then that ours lacks, `own` those of ours that theirs lacks; `grown` is a turn that
+    both have and of which theirs has more. `merged` says that theirs is part of ours' history already; `brought` are
+    the numbers of theirs' turns since they parted that stand in ours.
+    """
+
+    ours: Branch
+    theirs: Branch
+    tip: str
+    base: str
+    shared: int
+    new: tuple[Row, ...]
+    own: tuple[Row, ...]
+    grown: Row | None
+    merged: bool
+    brought: tuple[int, ...]
+
+    @property
+    def forward(self) -> bool:
+        """Whether ours has not gone on since the sides parted."""
+        return bool(self.base) and not self.own and self.grown is None
+
+
+def check(ours: Target, theirs: Target) -> None:
+    """Raises UsageError or ConflictError where the two cannot be the sides of a merge."""
+    if ours.branch.name == theirs.branch.name:
+        raise UsageError(
+            f"both addresses name {ours.branch.name[:8]}", "sessgit merge THEIRS --into OURS takes two conversations."
+        )
+    if theirs.cell:
+        raise UsageError(
+            "a merge takes whole turns, no cells", f"Leave the cell out: {theirs.branch.name[:8]}@{theirs.turn}."
+        )
+    check_ours(ours)
+    if not theirs.state.turns or theirs.turn == 0:
+        raise UsageError(f"{theirs.branch.name[:8]} has no turn that could be brought back", "sessgit log shows turns.")
+
+
+def check_ours(ours: Target) -> None:
+    """Raises UsageError or ConflictError where nothing can be merged into the branch."""
+    name = ours.branch.name
+    if ours.turn is not None:
+        raise UsageError(
+            f"a merge goes on behind the last turn of {name[:8]}, not behind turn {ours.turn}",
+            f"sessgit fork {name[:8]} --at {ours.turn} makes a conversation that ends there.",
+        )
+    if layout.is_rewound(name):
+        raise UsageError(
+            f"{name} is what a rewind left behind: nothing is merged into it",
+            f"sessgit fork {name} makes a conversation of it.",
+        )
+    if ours.branch.archived:
+        raise ConflictError(f"{name[:8]} is archived", "Name another conversation, or fork it: sessgit fork.")
+    if not ours.state.turns:
+        raise UsageError(f"{name[:8]} has no turn yet that anything could go on from")
+
+
+def sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None = None) -> Sides:
+    """The sides, theirs up to a turn if one is given."""
+    mine, rows = index.turns(ours.name), index.turns(theirs.name, last=turn)
+    tip = theirs.tip if turn is None else rows[-1].commit
+    keys = {row.prompt: row for row in mine}
+    base = base_of(store, ours.tip, tip)
+    known = _reached(store, rows, ours.tip)
+    new = [row for row in rows[known:] if _brought_from(row) != ours.name]
+    lacking = [row for row in new if row.prompt not in keys]
+    their_keys = {row.prompt for row in rows}
+    own = [row for row in mine[_reached(store, mine, tip) :] if row.prompt not in their_keys]
+    grown = next((row for row in new if row.prompt in keys and _is_more(store, tip, row, ours.tip, keys)), None)
+    shared = known
+    while (
+        shared < min(len(rows), len(mine)) and rows[shared].prompt == mine[shared].prompt and rows[shared] is not grown
+    ):
+        shared += 1
+    return Sides(
+        ours, theirs, tip, base or (mine[shared - 1].commit if shared else ""), shared, tuple(lacking), tuple(own),
+        grown, store.repo.is_ancestor(tip, ours.tip), tuple(row.turn for row in new if base and row.prompt in keys),
+    )  # fmt: skip
+
+
+def base_of(store: Store, ours: str, theirs: str) -> str:
+    """The merge base of two commits, ``""`` for none; of several the one with the most turns."""
+    found = store.repo.merge_bases(ours, theirs)
+    return max(found, key=lambda commit: (store.state(commit).turns, commit), default="")
+
+
+def began(store: Store, found: Sides) -> Base:
+    """The states that the sides began with when they parted."""
+    return Base(_began(store, found.ours.tip, found.base), _began(store, found.tip, found.base))
+
+
+def _began(store: Store, tip: str, base: str) -> Session:
+    """The state as of the base; of a session that left another one there, its own first one."""
+    first, session = "", store.state(tip).id
+    for commit in store.repo.first_parents(tip):
+        if commit.id == base or store.message(commit.id).get("Session") != session:
+            break
+        first = commit.id
+    if first and store.message(first).get("Event") == "fork" and (not base or store.repo.is_ancestor(base, first)):
+        return store.state(first)
+    return store.state(base) if base else Session(session, "")
+
+
+def _reached(store: Store, rows: list[Row], tip: str) -> int:
+    """So many of the turns, from the first, are part of the history of a commit."""
+    return bisect_right(rows, 0, key=lambda row: 0 if store.repo.is_ancestor(row.commit, tip) else 1)
+
+
+def _brought_from(row: Row) -> str:
+    """The branch from which a merge brought the turn, or ``""``."""
+    return row.message.get("Origin").partition("@")[0]
+
+
+def _is_more(store: Store, tip: str, row: Row, ours: str, keys: dict[str, Row]) -> bool:
+    """Whether theirs has more of a turn that both have: a fork may have been made in the middle of it."""
+    mine = keys[row.prompt]
+    if store.folder(tip, row.turn).get(layout.BODY) == store.folder(ours, mine.turn).get(layout.BODY):
+        return False
+    theirs, own = (
+        grafting.complete(transcript.parsed(store.lines(*at).body)) for at in ((tip, row.turn), (ours, mine.turn))
+    )
+    return len(theirs) > len(own)

@@ -1,0 +1,98 @@
+"""`sessgit pick`: single turns of other conversations."""
+
+from __future__ import annotations
+
+import pytest
+from merging import NEW, THEIRS, THIRD, assert_whole, git, prompts, tip, transcript
+from shell import Shell
+from transcripts import SESSION
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Two conversations that parted after a turn, and one that has nothing to do with them."""
+    shell = Shell(monkeypatch, capsys)
+    ours = shell.talk().turns("one")
+    theirs = ours.fork_session(THEIRS)
+    theirs.prompt("two").tool("Bash", {"command": "ls"}, "a.py").answer("Two.").stop_lines()
+    shell.recorded(ours.turns("ours"), theirs.turns("three"), shell.talk(THIRD).turns("far", "away"))
+    return shell
+
+
+def test_turns_of_two_conversations_in_their_order(sessgit: Shell) -> None:
+    assert (
+        sessgit.out("pick", f"{THIRD}@2", "e90c@2", "--into", "5e55")
+        == f"""\
+5e551011  turns 3 to 4 brought back from 77be01d3, e90c55aa
+Continue it:  claude --resume {SESSION}
+"""
+    )
+    assert prompts(sessgit) == ["one", "ours", "away", "two"]
+    made = "--format=%(trailers:key=Event,valueonly)%(trailers:key=Origin,valueonly)"
+    told = git(sessgit, "log", "--first-parent", "-2", made, SESSION, "--").split()
+    assert told == ["graft", f"{THEIRS}@2", "graft", f"{THIRD}@2"]
+    assert_whole(sessgit)
+
+
+def test_a_later_merge_brings_the_rest(sessgit: Shell) -> None:
+    sessgit.out("pick", "e90c@3", "--into", "5e55")
+    assert git(sessgit, "show", "-s", "--format=%P", SESSION).count(" ") == 0
+    sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
+    assert prompts(sessgit) == ["one", "ours", "three", "two"]
+    assert_whole(sessgit)
+
+
+def test_for_programs(sessgit: Shell) -> None:
+    made = sessgit.json("pick", "e90c@-1", "--into", "5e55")
+    assert made == {
+        "session": SESSION, "commit": tip(sessgit), "turns": [3], "picked": [{"session": THEIRS, "turn": 3}],
+    }  # fmt: skip
+
+
+def test_into_a_new_conversation(sessgit: Shell) -> None:
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    assert sessgit.out("pick", "e90c@3", "--into", "5e55", "--new", "both").startswith("f0000001  turn 3 brought back")
+    assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
+    assert prompts(sessgit, NEW) == ["one", "ours", "three"]
+    assert_whole(sessgit, NEW)
+
+
+def test_what_was_picked_was_used_once(sessgit: Shell) -> None:
+    before = sessgit.json("stats")["total"]
+    sessgit.out("pick", "e90c@2", "--into", "5e55")
+    assert sessgit.json("stats")["total"] == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (("e90c", "--into", "5e55"), 2, "e90c55aa names no whole turn."),
+        (("e90c@2.1", "--into", "5e55"), 2, "e90c55aa names no whole turn."),
+        (("e90c@7", "--into", "5e55"), 4, "e90c55aa has 3 turns, there is no turn 7."),
+        (("e90c@2", "e90c@-2", "--into", "5e55"), 2, "turn 2 of e90c55aa is named twice."),
+        (("e90c@1", "--into", "5e55"), 2, "turn 1 of e90c55aa is in 5e551011 already."),
+        (("5e55@1", "--into", "5e55"), 2, "turn 1 of 5e551011 is in 5e551011 already."),
+        (("beef@1", "--into", "5e55"), 4, "no conversation starts with “beef”."),
+        (("e90c@2", "--into", "5e55@1"), 2, "a merge goes on behind the last turn of 5e551011, not behind turn 1."),
+    ],
+)
+def test_what_is_refused(sessgit: Shell, arguments: tuple[str, ...], code: int, error: str) -> None:
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    done = sessgit("pick", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert done.err.startswith(f"Error: {error}"), done.err
+    assert "\nHint: " in done.err
+    assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
+
+
+def test_twice_is_refused(sessgit: Shell) -> None:
+    sessgit.out("pick", "e90c@3", "--into", "5e55")
+    done = sessgit("pick", "e90c@3", "--into", "5e55")
+    assert (done.code, done.err) == (
+        2,
+        "Error: turn 3 of e90c55aa is in 5e551011 already.\nHint: sessgit diff 5e551011 e90c55aa shows what is not.\n",
+    )
+
+
+def test_gits_word_for_it(sessgit: Shell) -> None:
+    assert "sessgit pick ID@N" in sessgit("cherry-pick").err
