@@ -1,0 +1,131 @@
+"""The journal of operations: what people's commands did to the refs, written before it was done.
+
+One JSON object a line, appended; a line that cannot be read counts as none. The format is in `docs/format.md`,
+"Operations".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sessgit.errors import StoreError
+from sessgit.model import canonical
+from sessgit.store import layout
+from sessgit.store.layout import Beside
+from sessgit.store.transaction import Move
+
+_WORDLESS = ("archive", "unarchive", "delete", "import", "background")
+"""The commands whose summaries hold no words of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A command's effect on the refs: `time` is RFC 3339, `summary` a line for a person.
+
+    `files` are those that it wrote, by path, with the SHA-256 of their bytes; `undoes` is the id of the operation that
+    it takes back, or empty.
+    """
+
+    time: str
+    command: str
+    summary: str
+    moves: tuple[Move, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    undoes: str = ""
+    id: str = ""
+
+
+def append(beside: Beside, operation: Operation) -> Operation:
+    """Writes the operation to the disk and returns it with its id, eight hexadecimal digits."""
+    document: dict[str, Any] = {
+        "time": operation.time,
+        "command": operation.command,
+        "summary": canonical.one_line(operation.summary, 200),
+        "refs": {move.ref: [move.old, move.new] for move in operation.moves},
+        "files": dict(operation.files),
+        "undoes": operation.undoes,
+    }
+    size = beside.journal.stat().st_size if beside.journal.exists() else 0
+    document["id"] = hashlib.sha256(json.dumps([size, document]).encode()).hexdigest()[:8]
+    # A line that was torn by a full disk must not swallow this one.
+    line = (b"\n" if _is_torn(beside, size) else b"") + json.dumps(document).encode() + b"\n"
+    try:
+        handle = os.open(beside.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb", buffering=0) as file:
+            file.write(line)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreError(f"the operation cannot be written down: {error}", "Nothing was changed.") from error
+    return replace(operation, id=str(document["id"]), summary=str(document["summary"]))
+
+
+def read(beside: Beside) -> list[Operation]:
+    """The operations, oldest first."""
+    try:
+        lines = beside.journal.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"cannot read {beside.journal}: {error}") from error
+    found = (_operation(line) for line in lines if line)
+    return [operation for operation in found if operation is not None]
+
+
+def forget(beside: Beside, sessions: Collection[str]) -> None:
+    """Takes the words out of what was written down of sessions: a name, a description, a tag.
+
+    Each is overwritten in its place, so that whoever appends meanwhile is not disturbed.
+    """
+    if not sessions or not beside.journal.exists():
+        return
+    try:
+        with beside.journal.open("r+b", buffering=0) as file:
+            place = 0
+            for line in file.read().split(b"\n"):
+                found = _operation(line)
+                speaks = found is not None and found.command not in _WORDLESS
+                if found is not None and speaks and any(_session(move.ref) in sessions for move in found.moves):
+                    file.seek(place)
+                    file.write(_without_words(line, found))
+                place += len(line) + 1
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreError(f"cannot write {beside.journal}: {error}") from error
+
+
+def _session(ref: str) -> str:
+    return layout.session_of(ref.split("/", 2)[-1])
+
+
+def _without_words(line: bytes, operation: Operation) -> bytes:
+    """The line, as long as it was, with a summary that says only which session it was about."""
+    said = json.dumps(operation.summary).encode()
+    kept = json.dumps(operation.summary.partition(":")[0]).encode() if ":" in operation.summary else b'""'
+    return line.replace(b'"summary": ' + said, b'"summary": ' + kept.ljust(len(said)), 1)
+
+
+def _operation(line: bytes) -> Operation | None:
+    try:
+        document = json.loads(line)
+        texts = [document[key] for key in ("time", "command", "summary", "undoes", "id")]
+        moves = tuple(Move(ref, *values) for ref, values in document["refs"].items())
+        files = document["files"]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    values = [value for move in moves for value in (move.old, move.new) if value is not None]
+    if not all(isinstance(text, str) for text in [*texts, *values, *files, *files.values()]):
+        return None
+    return Operation(texts[0], texts[1], texts[2], moves, files, texts[3], texts[4])
+
+
+def _is_torn(beside: Beside, size: int) -> bool:
+    if not size:
+        return False
+    with beside.journal.open("rb") as file:
+        file.seek(size - 1)
+        return file.read(1) != b"\n"

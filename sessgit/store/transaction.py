@@ -1,0 +1,67 @@
+"""Several refs moved at once: all of them or none.
+
+libgit2's binding moves one ref at a time, so this is git's own transaction (git-update-ref(1), `--stdin`): it locks
+every ref, checks every old value, and only then writes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sessgit.errors import ROOM, MovedError, StoreError
+from sessgit.store import refs
+from sessgit.store.maintenance import git_env
+
+_TRIES = 50
+_WAIT = 0.02
+
+
+class Move(NamedTuple):
+    """A ref and the commits that it holds before and after; None is no ref."""
+
+    ref: str
+    old: str | None
+    new: str | None
+
+
+def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None) -> None:
+    """Moves the refs in one transaction; raises MovedError, with nothing moved, where one does not hold its old value.
+
+    Who else is just moving one of them, or packing them, holds a lock file for a moment: that is waited for.
+    """
+    if not moves:
+        return
+    git = git or shutil.which("git")
+    if git is None:
+        raise StoreError("git is missing", "Install git 2.30 or later.")
+    command = [git, "--git-dir", str(store), "update-ref", "--no-deref", "--stdin"]
+    script = "".join(("start\n", *map(_line, moves), "prepare\n", "commit\n")).encode()
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            done = subprocess.run(command, input=script, env=git_env(), capture_output=True, cwd="/", check=False)
+        except OSError as error:
+            raise StoreError(f"git could not be run: {error}") from error
+        if done.returncode == 0:
+            return
+        now = refs.read_all(store)
+        moved = next((move for move in moves if now.get(move.ref) != move.old), None)
+        if moved is not None:
+            raise MovedError(f"{moved.ref} was moved by someone else")
+        said = done.stderr.decode("utf-8", "replace").strip()
+        if ".lock" not in said or not tries_left:
+            raise StoreError(f"the refs could not be moved: {said}", ROOM)
+        refs.take_stale_locks(store, [move.ref for move in moves])
+        time.sleep(_WAIT)
+
+
+def _line(move: Move) -> str:
+    if move.old is None:
+        return f"create {move.ref} {move.new}\n"
+    if move.new is None:
+        return f"delete {move.ref} {move.old}\n"
+    return f"update {move.ref} {move.new} {move.old}\n"

@@ -1,0 +1,60 @@
+"""`sessgit ops`: what commands did to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sessgit.ui import context, options, render, text
+
+if TYPE_CHECKING:
+    from sessgit.ops.operations import Listed
+
+
+def run(limit: options.Limit = None, as_json: options.Json = False) -> None:
+    """List what commands did, the last one first.
+
+    Forks, edits, tags, archives and merges, each with the id by which sessgit undo takes it back. What was recorded
+    is none of them.
+    """
+    from sessgit.ops import operations
+
+    here = context.read()
+    here.check_recorded()
+    found = operations.listed(here.store)[:limit]
+    if as_json:
+        render.document("ops/v1", [_json(one) for one in found])
+    else:
+        render.lines(here, _page(here, found))
+
+
+def _page(here: context.Context, found: list[Listed]) -> Iterator[str]:
+    from sessgit.model import canonical
+
+    paint = render.Paint(here.colour)
+    if not found:
+        return
+    rows = [(one, text.ago(canonical.seconds(one.operation.time), here.now)) for one in found]
+    wide, command = (max(map(len, column)) for column in (
+        [ago for _, ago in rows], [text.clean(one.operation.command, 20) for one in found]
+    ))  # fmt: skip
+    for one, ago in rows:
+        note = "" if one.standing == "done" else f"  ({one.standing})"
+        room = here.width - 8 - wide - command - 6 - len(note)
+        summary = text.cut(text.clean(one.operation.summary), room)
+        head = f"{paint('yellow', one.operation.id)}  {paint('dim', ago.rjust(wide))}"
+        yield f"{head}  {text.clean(one.operation.command, 20).ljust(command)}  {summary}{paint('dim', note)}"
+
+
+def _json(one: Listed) -> dict[str, object]:
+    operation = one.operation
+    return {
+        "id": operation.id,
+        "time": operation.time,
+        "command": operation.command,
+        "summary": operation.summary,
+        "standing": one.standing,
+        "undoes": operation.undoes or None,
+        "refs": [{"ref": move.ref, "before": move.old, "after": move.new} for move in operation.moves],
+        "files": list(operation.files),
+    }

@@ -1,0 +1,57 @@
+"""`sessgit undo`: what a command did, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.ui import context, options, render, text
+
+if TYPE_CHECKING:
+    from sessgit.ops.operations import Undone
+
+
+def run(
+    operation: Annotated[
+        str, typer.Argument(metavar="[OP]", help="An id that sessgit ops shows; the last one if left out.")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Take back what a command did: the last one, or OP.
+
+    Never what was recorded, and only while nothing came after it. The transcript that a fork wrote goes too where it
+    is unchanged. An undo can be undone: name its id. What would be lost otherwise stays under refs/keep/ in the store.
+    """
+    from sessgit.ops import operations
+
+    here = context.read()
+    here.check_store()
+    done = operations.undo(here.store, operation, here.config, here.now, dry_run=dry_run)
+    if as_json:
+        render.document("undo/v1", _json(done))
+    else:
+        render.lines(here, _page(here, done))
+
+
+def _page(here: context.Context, done: Undone) -> Iterator[str]:
+    verb = "Undone" if done.undo else "Would be undone"
+    yield f"{verb}: {text.clean(done.operation.summary)}"
+    for path in done.removed:
+        yield f"{'Deleted' if done.undo else 'Would be deleted'}: {here.shown(str(path))}"
+    for path in done.left:
+        yield f"Left, since it has changed: {here.shown(str(path))}"
+    if done.undo:
+        yield f"Back again: sessgit undo {done.undo.id}"
+
+
+def _json(done: Undone) -> dict[str, object]:
+    return {
+        "undone": done.operation.id,
+        "operation": done.undo.id if done.undo else None,
+        "refs": [{"ref": move.ref, "before": move.old, "after": move.new} for move in done.moves],
+        "removed": [str(path) for path in done.removed],
+        "left": [str(path) for path in done.left],
+    }

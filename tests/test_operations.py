@@ -1,0 +1,187 @@
+"""`sessgit ops` and `sessgit undo`: what commands did, written down and taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain import run_git
+from shell import NOW, Shell
+from transcripts import OTHER, SESSION
+
+from sessgit.errors import MovedError, StoreError
+from sessgit.ops import operations
+from sessgit.store import journal, refs, transaction
+from sessgit.store.layout import Beside
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    shell = Shell(monkeypatch, capsys)
+    shell.recorded(shell.talk().turns("one", "two"))
+    return shell
+
+
+def last(sessgit: Shell) -> str:
+    return str(sessgit.json("ops")[0]["id"])
+
+
+def test_what_commands_did(sessgit: Shell) -> None:
+    assert sessgit.out("ops") == ""
+    sessgit("fork", "5e55", "--at", "1")
+    sessgit("rename", "parser", SESSION)
+    sessgit("tag", "works", f"{SESSION}@1")
+    ids = [one["id"] for one in sessgit.json("ops")]
+    assert sessgit.out("ops") == (
+        f"{ids[0]}  just now  tag   tag works at 5e551011@1\n"
+        f"{ids[1]}  just now  edit  5e551011: name “parser”\n"
+        f"{ids[2]}  just now  fork  f0000001: fork of 5e551011@1\n"
+    )
+    assert len(sessgit.out("ops", "-n", "1").splitlines()) == 1
+
+
+def test_a_fork_is_undone_with_its_transcript_and_done_again(sessgit: Shell) -> None:
+    before = refs.read_all(sessgit.store)
+    fork = sessgit.json("fork", "5e55", "--at", "1")
+    path = Path(fork["transcript"])
+    data, tip = path.read_bytes(), refs.read_all(sessgit.store)[f"refs/heads/{fork['id']}"]
+    assert sessgit.out("undo", "--dry-run").splitlines()[0] == "Would be undone: f0000001: fork of 5e551011@1"
+    assert path.exists()
+    done = sessgit.json("undo")
+    assert not path.exists()
+    assert refs.read_all(sessgit.store) == {**before, f"refs/keep/{done['operation']}-1": tip}
+    assert [one["standing"] for one in sessgit.json("ops")] == ["done", "undone"]
+    assert sessgit("undo").err.startswith("Error: there is nothing to undo.")
+    # The undo is undone: the branch is back, and restore writes the file.
+    assert sessgit("undo", done["operation"]).code == 0
+    assert refs.read_all(sessgit.store)[f"refs/heads/{fork['id']}"] == tip
+    assert [one["standing"] for one in sessgit.json("ops")] == ["done", "undone", "done"]
+    assert sessgit("restore", fork["id"]).code == 0
+    assert path.read_bytes() == data
+    assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_a_transcript_that_has_gone_on_stays_and_so_does_the_fork(sessgit: Shell) -> None:
+    fork = sessgit.json("fork", "5e55", "--at", "1")
+    path = Path(fork["transcript"])
+    talk = sessgit.talk(fork["id"]).turns("mine")
+    with path.open("ab") as file:
+        file.write(talk.data)
+    done = sessgit("undo")
+    assert done.out.splitlines()[1] == f"Left, since it has changed: ~/{path.relative_to(sessgit.home)}"
+    assert path.exists()
+    sessgit("undo", last(sessgit))
+    assert sessgit("log", fork["id"]).code == 0  # records what was said in the fork
+    refused = sessgit("undo")
+    assert (refused.code, refused.err.splitlines()[0]) == (
+        3,
+        "Error: f0000001 has gone on since “f0000001: fork of 5e551011@1”.",
+    )
+
+
+def test_that_the_agent_has_let_go_is_no_change(sessgit: Shell) -> None:
+    fork = sessgit.json("fork", "5e55", "--at", "1")
+    path = Path(fork["transcript"])
+    os.utime(path, (NOW - 3600,) * 2)
+    assert sessgit("import").code == 0
+    assert run_git(sessgit.store, "log", "-1", "--format=%s", fork["id"]) == "end: 1 turn\n"
+    assert sessgit("undo").code == 0
+    assert f"refs/heads/{fork['id']}" not in refs.read_all(sessgit.store)
+
+
+def test_edits_and_tags_are_taken_back_one_after_the_other(sessgit: Shell) -> None:
+    before = refs.read_all(sessgit.store)
+    sessgit("rename", "parser", SESSION)
+    sessgit("edit", SESSION, "--label", "x")
+    sessgit("tag", "works", f"{SESSION}@1")
+    sessgit("tag", "works", f"{SESSION}@2", "--force")
+    sessgit("tag", "-d", "works")
+    for _ in range(5):
+        assert sessgit("undo").code == 0
+    kept = {ref: tip for ref, tip in refs.read_all(sessgit.store).items() if not ref.startswith("refs/keep/")}
+    assert kept == before
+    assert sessgit("undo").code == 4
+
+
+def test_what_is_no_operation(sessgit: Shell) -> None:
+    sessgit("rename", "parser", SESSION)
+    sessgit("undo")
+    (undo, edit) = sessgit.json("ops")
+    assert sessgit("undo", edit["id"]).err == (
+        "Error: “5e551011: name “parser”” was undone already.\nHint: sessgit ops lists all.\n"
+    )
+    assert sessgit("undo", "zzzz").code == 4
+    assert undo["undoes"] == edit["id"]
+
+
+def test_a_command_that_was_killed_before_the_ref_moved(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(sessgit.store)
+    tip = store.repo.ref(f"refs/heads/{SESSION}")
+    parent = store.commit(str(tip)).parents[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store.repo), "move", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            operations.perform(store, "edit", "x", [Move(f"refs/heads/{SESSION}", tip, tip)], NOW)
+    operations.perform(store, "edit", "y", [Move("refs/tags/y", None, parent)], NOW)
+    with pytest.raises(MovedError):
+        operations.perform(store, "edit", "z", [Move("refs/tags/z", parent, tip)], NOW)
+    assert [(one.operation.summary, one.standing) for one in operations.listed(store)] == [
+        ("z", "not done"),
+        ("y", "done"),
+        ("x", "done"),
+    ]
+
+
+def test_a_file_elsewhere_is_never_deleted(sessgit: Shell, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_bytes(b"mine")
+    store = Store(sessgit.store)
+    tip = str(store.repo.ref(f"refs/heads/{SESSION}"))
+    operations.perform(store, "tag", "x", [Move("refs/tags/x", None, tip)], NOW, {str(mine): b"mine"})
+    assert sessgit("undo").code == 0
+    assert mine.exists()
+
+
+def test_all_refs_or_none(sessgit: Shell) -> None:
+    store = Store(sessgit.store)
+    tip = str(store.repo.ref(f"refs/heads/{SESSION}"))
+    before = refs.read_all(sessgit.store)
+    with pytest.raises(MovedError, match="refs/tags/b"):
+        transaction.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", tip, None)])
+    assert refs.read_all(sessgit.store) == before
+    (sessgit.store / "refs" / "tags" / "a.lock").touch()
+    transaction._TRIES, tries = 2, transaction._TRIES
+    try:
+        with pytest.raises(StoreError, match="could not be moved"):
+            transaction.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move("refs/tags/b", None, tip)])
+    finally:
+        transaction._TRIES = tries
+    assert refs.read_all(sessgit.store) == before
+    (sessgit.store / "refs" / "tags" / "a.lock").unlink()
+    transaction.move_all(sessgit.store, [Move("refs/tags/a", None, tip), Move(f"refs/heads/{SESSION}", tip, None)])
+    assert refs.read_all(sessgit.store) == {"refs/tags/a": tip}
+
+
+@given(st.lists(st.binary(max_size=40) | st.sampled_from([b"{}", b'{"refs":{}}', b"[]", b"\n", b"null"]), max_size=5))
+def test_a_journal_of_anything_is_read(tmp_path_factory: pytest.TempPathFactory, garbage: list[bytes]) -> None:
+    beside = Beside(tmp_path_factory.mktemp("store"))
+    one = journal.Operation("2026-03-01T00:00:00.000Z", "tag", "x", (Move("refs/tags/x", None, "0" * 40),))
+    beside.journal.write_bytes(b"\n".join(garbage))
+    written = journal.append(beside, one)
+    assert [found for found in journal.read(beside) if found.id == written.id] == [written]
+    assert json.loads(beside.journal.read_bytes().splitlines()[-1])["id"] == written.id
+
+
+def test_two_conversations_and_their_operations(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk(OTHER).turns("else"))
+    sessgit("rename", "a", SESSION)
+    sessgit("rename", "b", OTHER)
+    first = sessgit.json("ops")[1]["id"]
+    assert sessgit("undo", first).code == 0
+    assert [session["name"] for session in sessgit.json("ls")] == ["", "b"]
