@@ -1,20 +1,38 @@
-"""Packing the store with git itself.
+"""Packing the store with git itself, and pruning it.
 
-libgit2's own packing takes fifteen times as long and leaves the loose objects behind. Nothing unreachable is ever
-deleted here: a recorder may be about to move a ref to it.
+libgit2's own packing takes fifteen times as long and leaves the loose objects behind. Only `prune` deletes what no
+ref reaches: elsewhere a recorder may be about to move a ref to it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import StoreError
+from sessgit.store.layout import Beside
 
 LOOSE_LIMIT = 2_000
 """So many loose objects are worth a packing; each takes a block of the disk, whatever its size."""
+STALE = 600.0
+"""Seconds after which nobody writes a file any more that was made for a moment."""
+
+_UNFINISHED = ("tmp_", ".tmp-")
+_COUNTED = re.compile(r"^(count|in-pack): ([0-9]+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many objects a store holds, and the bytes of all files that hold them, unfinished ones too."""
+
+    objects: int
+    size: int
 
 
 def git_env() -> dict[str, str]:
@@ -30,27 +48,112 @@ def loose_estimate(store: Path) -> int:
         return 0
 
 
-def pack(store: Path, *, full: bool = False, git: str | None = None) -> bool:
+def pack(store: Path, lock: int = 0, *, full: bool = False, git: str | None = None) -> bool:
     """Packs loose objects if there are many, or everything where `full`; returns whether it did.
 
-    Raises StoreError where git is missing or fails; the store is whole all the same.
+    `lock` is the descriptor of the maintenance lock. Raises StoreError where git is missing or fails; the store is
+    whole all the same.
     """
     if not full and loose_estimate(store) < LOOSE_LIMIT:
         return False
-    git = git or shutil.which("git")
-    if git is None:
-        raise StoreError("git is missing", "Install git 2.30 or later: the store is packed with it.")
     scope = ["-a", "-d", "-f", "-F", "--keep-unreachable"] if full else ["-d"]
-    for command in (["repack", "--quiet", *scope], ["pack-refs", "--all"]):
-        _run([git, "--git-dir", str(store), *command])
+    _repack(store, scope, [lock], git)
+    pack_refs(store, lock, git=git)
     return True
 
 
-def _run(command: list[str]) -> None:
+def pack_refs(store: Path, lock: int = 0, *, git: str | None = None) -> None:
+    """Puts all refs into one file, which is read faster than many."""
+    _run(store, ["pack-refs", "--all"], [lock], git)
+
+
+def prune(store: Path, locks: Sequence[int], *, git: str | None = None) -> None:
+    """Deletes every object that no ref leads to. The descriptors are those of the maintenance lock and of the lock
+    under which nobody writes objects."""
+    _repack(store, ["-a", "-d"], locks, git)
+    _run(store, ["prune", "--expire=now"], locks, git)
+
+
+def sweep(store: Path, now: float) -> int:
+    """Deletes what interrupted work has left, and returns how many files: objects and packs that were never finished,
+    and locks of refs. The caller holds the maintenance lock.
+
+    What a packing left that was killed goes at once, all else only once nobody writes it any more.
+    """
+    killed = _changed(Beside(store).packing)
+    count = 0
+    for path in [*_unfinished(store), *_ref_locks(store)]:
+        changed = _changed(path)
+        if changed is None:
+            continue
+        packed = killed is not None and changed >= killed and path.parent.name == "pack"
+        if packed or changed < now - STALE:
+            with suppress(OSError):
+                path.unlink()
+                count += 1
+    Beside(store).packing.unlink(missing_ok=True)
+    return count
+
+
+def extent(store: Path, *, git: str | None = None) -> Extent:
+    """What there is to pack, or was packed."""
+    counted = _COUNTED.findall(_run(store, ["count-objects", "-v"], [], git))
+    folders = os.walk(store / "objects")
+    sizes = (_size(Path(folder) / name) for folder, _, names in folders for name in names)
+    return Extent(sum(int(number) for _, number in counted), sum(sizes))
+
+
+def _repack(store: Path, scope: Sequence[str], locks: Sequence[int], git: str | None) -> None:
+    """Packs, and leaves a mark if it is killed."""
+    mark = Beside(store).packing
     try:
-        subprocess.run(command, env=git_env(), check=True, capture_output=True, stdin=subprocess.DEVNULL, cwd="/")
+        mark.touch(0o600)
+    except OSError as error:
+        raise StoreError(f"the store cannot be packed: {error}") from error
+    _run(store, ["repack", "--quiet", *scope], locks, git)
+    mark.unlink(missing_ok=True)
+
+
+def _unfinished(store: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(store / "objects"):
+        yield from (Path(folder) / name for name in names if name.startswith(_UNFINISHED))
+
+
+def _ref_locks(store: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(store / "refs"):
+        yield from (Path(folder) / name for name in names if name.endswith(".lock"))
+    yield store / "packed-refs.lock"
+    yield store / "packed-refs.new"
+
+
+def _changed(path: Path) -> float | None:
+    """When a file was written last, or None where there is none."""
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:  # it was packed meanwhile
+        return 0
+
+
+def _run(store: Path, arguments: Sequence[str], locks: Sequence[int], git: str | None) -> str:
+    """What git prints; it holds the locks on where this process is killed."""
+    git = git or shutil.which("git")
+    if git is None:
+        raise StoreError("git is missing", "Install git 2.30 or later: the store is packed with it.")
+    try:
+        done = subprocess.run(
+            [git, "--git-dir", str(store), *arguments], env=git_env(), check=True, capture_output=True,
+            stdin=subprocess.DEVNULL, cwd="/", pass_fds=[lock for lock in locks if lock],
+        )  # fmt: skip
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode("utf-8", "replace").strip()
         raise StoreError(f"git could not pack the store: {said}") from error
     except OSError as error:
         raise StoreError(f"git could not be run: {error}") from error
+    return done.stdout.decode("utf-8", "replace")

@@ -8,9 +8,10 @@ when someone asks, and once half of the index is like that, it is made anew.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +141,12 @@ class TextIndex:
         return bool(
             self.db.execute("SELECT (SELECT count(*) FROM gone) * 2 > (SELECT count(*) FROM turns)").fetchone()[0]
         )
+
+    def holds_left(self, sessions: Collection[str]) -> bool:
+        """Whether words are held of these sessions, which are no more, that no other branch has."""
+        branches = any(layout.session_of(branch) in sessions for branch in self.tips())
+        query = "SELECT 1 FROM gone JOIN turns ON id = turn WHERE home IN (SELECT value FROM json_each(?)) LIMIT 1"
+        return branches or self.db.execute(query, (json.dumps(list(sessions)),)).fetchone() is not None
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -1,0 +1,141 @@
+"""Sessions that a person wants to be rid of.
+
+Their refs go, and a tombstone says that nothing of them is to be recorded again. Until `sessgit gc --prune` an undo
+brings them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
+from sessgit.model import message as messages
+from sessgit.model.message import Message
+from sessgit.model.words import counted
+from sessgit.ops import operations, places, tag
+from sessgit.store import kin, layout, locks, refs, transaction
+from sessgit.store.index import Branch, Index
+from sessgit.store.journal import Operation
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+_TRIES = 5
+_LOCK_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A session that shall go: its head, how many branches rewinds left, the tags that go with it, the sessions that
+    left it and keep what they share, and the client's own file, which stays, or None where only the store has it."""
+
+    branch: Branch
+    rewound: int
+    tags: tuple[str, ...]
+    forks: tuple[str, ...]
+    transcript: Path | None
+
+    @property
+    def session(self) -> str:
+        return self.branch.name
+
+
+def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
+    """What would go; raises ConflictError where one is open in a client."""
+    live = {client.agent_id for client in home.live_clients(config)}
+    found = list[Doomed]()
+    every = tag.tags(index)
+    for session in dict.fromkeys(sessions):
+        branch = index.branch(session)
+        if branch is None:
+            raise NotFoundError(f"{session} has no branch any more", "sessgit ls --all shows all conversations.")
+        if branch.state.agent_id in live:
+            raise ConflictError(
+                f"{session[:8]} is open in a client", "Nothing was deleted. End it there, and try again."
+            )
+        own = [one for one in every if layout.session_of(one.branch) == session]
+        shared = [one for one in own if index.sessions_holding([one.commit]) - set(sessions)]
+        own_file = places.place_of(config, branch.state), branch.state.transcript
+        found.append(
+            Doomed(
+                branch,
+                len(kin.rewound(index, session)),
+                tuple(one.name for one in own if one not in shared),
+                tuple(fork.name for fork in index.forks_of(session) if fork.name not in sessions),
+                next((Path(place) for place in own_file if place and home.is_there(place)), None),
+            )
+        )
+    return found
+
+
+def delete(store: Store, index: Index, going: Sequence[Doomed], now: float) -> Operation:
+    """Deletes the sessions, all or none."""
+    names = [one.session for one in going]
+    summary = f"{names[0][:8]}: deleted" if len(names) == 1 else f"{counted(len(names), 'conversation')} deleted"
+    for _ in range(_TRIES):
+        moves = _moves(store, going, now)
+        try:
+            operation = operations.perform(store, "delete", summary, moves, now)
+        except MovedError:
+            continue
+        _wait_for_recorders(store, names)
+        index.sync()
+        return operation
+    raise StoreError("the branches kept moving while they were deleted", "Try again.")
+
+
+def deleted(store: Path) -> set[str]:
+    """The sessions that were deleted here."""
+    return {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)}
+
+
+def recorded_again(store: Store, session: str, now: float) -> None:
+    """Takes a tombstone away, if there is one."""
+    ref = layout.tombstone(session)
+    with suppress(MovedError):
+        stone = refs.read(store.path, ref)
+        if stone is not None:
+            operations.perform(store, "import", f"{session[:8]}: recorded again", [Move(ref, stone, None)], now)
+
+
+def strays(store: Path, sessions: set[str]) -> list[Move]:
+    """The moves that take away what a recorder, which was just at work, may have left of deleted sessions."""
+    held = refs.read_all(store)
+    spaces = (layout.HEADS, layout.ARCHIVE)
+    names = {ref: ref.removeprefix(space) for space in spaces for ref in held if ref.startswith(space)}
+    left = {layout.session_of(name) for name in names.values()} & sessions
+    back = {session for session in left if layout.head(session) in held or layout.archived(session) in held}
+    return [Move(ref, held[ref], None) for ref, name in names.items() if layout.session_of(name) in left - back]
+
+
+def _moves(store: Store, going: Sequence[Doomed], now: float) -> list[Move]:
+    """The tombstones come with the moves that take the branches: at no moment is neither there."""
+    held = refs.read_all(store.path)
+    own: dict[str, list[str]] = {one.session: [] for one in going}
+    for space in (layout.HEADS, layout.ARCHIVE):
+        for ref in held:
+            session = layout.session_of(ref.removeprefix(space)) if ref.startswith(space) else ""
+            if session in own:
+                own[session].append(ref)
+    tree = store.repo.edit_tree(None, {})
+    moves = list[Move]()
+    for one in going:
+        message = messages.dumps(Message("deleted", (("Session", one.session),)))
+        stone = layout.tombstone(one.session)
+        moves.append(Move(stone, held.get(stone), store.repo.write_commit(tree, [], message, int(now))))
+        moves += [Move(ref, held[ref], None) for ref in own[one.session]]
+        moves += [Move(ref, held[ref], None) for name in one.tags if (ref := layout.TAGS + name) in held]
+    return moves
+
+
+def _wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:
+    """A recorder that was at work finds the head gone and leaves, but may have made a rewound branch before."""
+    for session in sessions:
+        if store.beside.lock(f"session-{session}").exists():
+            with locks.session(store.beside, session, _LOCK_WAIT):
+                pass
+    with suppress(MovedError):  # then gc takes them away
+        transaction.move_all(store.path, strays(store.path, set(sessions)))

@@ -1,0 +1,102 @@
+"""The store made small, and what was deleted made final."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sessgit.errors import ConflictError, MovedError, SessgitError
+from sessgit.model import canonical
+from sessgit.ops import delete
+from sessgit.store import journal, layout, locks, maintenance, refs, transaction
+from sessgit.store.index import Index
+from sessgit.store.maintenance import Extent
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+from sessgit.store.words import forget
+
+_LOCK_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What the store held before and after; how many files of interrupted work went, how many tips that operations
+    had kept expired, and which deleted sessions are now gone for good."""
+
+    before: Extent
+    after: Extent
+    leftovers: int
+    expired: int
+    final: tuple[str, ...] = ()
+
+
+def collect(store: Store, index: Index, now: float, *, keep: float, prune: bool = False) -> Collected:
+    """Packs the store and lets go of what operations took away more than `keep` seconds ago.
+
+    With `prune`, what was deleted is final: its objects, its words, all that no ref leads to. Raises ConflictError
+    where another process packs the store, or writes to it when it is to be pruned.
+    """
+    store.repo.release()
+    with locks.maintenance(store.beside, _LOCK_WAIT) as lock:
+        if not lock:
+            raise ConflictError("another process is packing the store", "Nothing was done. Try again in a while.")
+        before = maintenance.extent(store.path)
+        leftovers = maintenance.sweep(store.path, now)
+        expired = _expire(store, now - keep)
+        maintenance.pack(store.path, lock, full=True)
+        final = _prune(store, index, lock) if prune else ()
+        return Collected(before, maintenance.extent(store.path), leftovers, expired, final)
+
+
+def _expire(store: Store, moment: float) -> int:
+    """Deletes the refs that keep what operations took away before a moment."""
+    limit = canonical.rfc3339(max(0.0, moment))
+    old = {operation.id for operation in journal.read(store.beside) if operation.time < limit}
+    kept = refs.read_all(store.path, layout.KEEP)
+    return _drop(store, {r: tip for r, tip in kept.items() if r.removeprefix(layout.KEEP).partition("-")[0] in old})
+
+
+def _prune(store: Store, index: Index, lock: int) -> tuple[str, ...]:
+    """Whatever interrupts this, the next one finishes it: each part looks for itself what is left to be done."""
+    with locks.pruning(store.beside, _LOCK_WAIT) as alone:
+        if not alone:
+            raise ConflictError(
+                "a recorder or a command is just writing", "The store was packed, but not pruned. Try again in a while."
+            )
+        gone = delete.deleted(store.path)
+        kept, final = _keeping(store, gone)
+        _drop(store, kept)
+        transaction.move_all(store.path, delete.strays(store.path, gone))
+        index.sync()
+        forget.words(store.path, gone)
+        forget.rows(index)
+        journal.forget(store.beside, gone)
+        maintenance.prune(store.path, (lock, alone))
+    for session in gone:
+        store.beside.lock(f"session-{session}").unlink(missing_ok=True)
+        cursors.forget(store.beside, session)
+        store.beside.appending(session).unlink(missing_ok=True)
+    return tuple(sorted(final))
+
+
+def _keeping(store: Store, sessions: set[str]) -> tuple[dict[str, str], set[str]]:
+    """The refs that keep a commit of one of the sessions, in whatever history, and those sessions."""
+    found, met = dict[str, str](), set[str]()
+    for ref, tip in refs.read_all(store.path, layout.KEEP).items():
+        try:
+            commits = store.repo.first_parents(store.repo.peel(tip) or tip)
+            own = {store.message(commit.id).get("Session") for commit in commits} & sessions
+        except SessgitError:
+            continue  # what cannot be read is nobody's
+        if own:
+            found[ref] = tip
+            met |= own
+    return found, met
+
+
+def _drop(store: Store, kept: dict[str, str]) -> int:
+    try:
+        transaction.move_all(store.path, [Move(ref, tip, None) for ref, tip in kept.items()])
+    except MovedError as error:
+        raise ConflictError("a ref was moved just now", "Try again.") from error
+    return len(kept)

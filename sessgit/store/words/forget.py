@@ -1,0 +1,45 @@
+"""Words and rows that no branch holds any more, taken out of the indexes so that nothing of them stays in a file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection
+from pathlib import Path
+
+from sessgit.errors import StoreError
+from sessgit.store.index import Index
+from sessgit.store.layout import Beside
+from sessgit.store.words.index import TextIndex
+
+_UNHELD = "WHERE commit_id NOT IN (SELECT substr(commits, -40) FROM turns)"
+
+
+def words(store: Path, sessions: Collection[str]) -> None:
+    """Removes the text index if it holds words of one of these sessions that no other one has: it is made anew."""
+    if not Beside(store).text.exists():
+        return
+    try:
+        text = TextIndex(store)
+        try:
+            found = text.holds_left(sessions)
+        finally:
+            text.close()
+        if found:
+            text.remove()
+    except sqlite3.Error as error:
+        raise StoreError(f"the text index cannot be used: {error}", "Try again in a while.") from error
+
+
+def rows(index: Index) -> None:
+    """Takes out of the index, which is level with the refs, what is remembered of turns that no branch has.
+
+    The file is written anew: SQLite leaves what was deleted where it stood.
+    """
+    try:
+        with index._db as db:
+            for table in ("gists", "touched"):
+                db.execute(f"DELETE FROM {table} {_UNHELD}")
+        index._db.execute("VACUUM")
+        index._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.Error as error:
+        raise StoreError(f"the index cannot be written: {error}", "Try again in a while.") from error

@@ -1,0 +1,107 @@
+"""`sessgit delete`: conversations that a person wants to be rid of."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.ui import complete, context, options, render, text
+
+if TYPE_CHECKING:
+    from sessgit.ops.delete import Doomed
+    from sessgit.store.journal import Operation
+
+
+def run(
+    addresses: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ADDRESS...", help="The conversations.", autocompletion=complete.addresses),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Delete conversations.
+
+    What their rewinds left and their tags go too. Forks keep what they share with them, and the client's own files
+    stay; nothing of them is recorded again, but by sessgit import --id. sessgit undo brings them back, until
+    sessgit gc --prune makes it final.
+    """
+    from sessgit.errors import UsageError
+    from sessgit.ops import delete as deletes
+    from sessgit.ops import edit
+    from sessgit.ui import named
+
+    if not addresses:
+        raise UsageError("it is not said which conversations to delete.", "sessgit delete ADDRESS names them.")
+    asked = sys.stdin is not None and sys.stdin.isatty() and not as_json
+    if not yes and not asked:
+        raise UsageError("nobody can be asked here.", "--yes deletes without asking.")
+    here = context.read()
+    here.check_recorded()
+    sessions = [edit.session(named.recorded(here, each)) for each in addresses]
+    going = deletes.doomed(here.index, sessions, here.config)
+    if not yes:
+        for line in _question(here, going):
+            render.tell(line)
+        if not render.ask("Delete?" if len(going) == 1 else f"Delete all {len(going)}?"):
+            render.tell("Nothing was deleted.")
+            raise typer.Exit(1)
+    done = deletes.delete(here.store, here.index, going, here.now)
+    if as_json:
+        render.document("delete/v1", _json(going, done))
+    else:
+        render.lines(here, _told(here, going))
+
+
+def _question(here: context.Context, going: Sequence[Doomed]) -> Iterator[str]:
+    """What goes, and what stays."""
+    from sessgit.ui.pages import moved
+
+    for one in going:
+        yield from moved.lines(here, [one.branch], {})
+        for part in _of(here, one):
+            yield from (f"  {line}" for line in text.wrapped(part, here.width - 2))
+        if one.transcript is not None:  # a path is never broken
+            yield "  the client's transcript stays:"
+            yield f"  {here.shown(str(one.transcript))}"
+
+
+def _of(here: context.Context, one: Doomed) -> Iterator[str]:
+    if one.rewound:
+        branches = text.counted(one.rewound, "branch") if one.rewound == 1 else f"{one.rewound:,} branches"
+        yield f"{branches} that rewinds left behind"
+    if one.tags:
+        yield f"tags: {', '.join(text.clean(name) for name in one.tags)}"
+    if one.transcript is None:
+        yield "its transcript is gone: only here is it kept"
+    if one.forks:
+        yield f"forks that keep what they share: {', '.join(map(here.ident, one.forks))}"
+
+
+def _told(here: context.Context, going: Sequence[Doomed]) -> Iterator[str]:
+    for one in going:
+        yield f"{render.Paint(here.colour)('yellow', one.session[:8])}  deleted"
+        if one.transcript is not None:
+            yield "The client's transcript stays, and is not recorded again:"
+            yield f"  {here.shown(str(one.transcript))}"
+    yield "Back: sessgit undo, until sessgit gc --prune makes it final"
+
+
+def _json(going: Sequence[Doomed], done: Operation) -> dict[str, object]:
+    return {
+        "deleted": [
+            {
+                "id": one.session,
+                "turns": one.branch.state.turns,
+                "rewound": one.rewound,
+                "tags": list(one.tags),
+                "forks": list(one.forks),
+                "transcript": str(one.transcript) if one.transcript else None,
+            }
+            for one in going
+        ],
+        "operation": done.id,
+    }

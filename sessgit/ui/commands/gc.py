@@ -1,0 +1,67 @@
+"""`sessgit gc`: the store made small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.ui import context, options, render, text
+
+if TYPE_CHECKING:
+    from sessgit.ops.gc import Collected
+    from sessgit.store.maintenance import Extent
+
+
+def run(
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Make final what was deleted, and delete what nothing leads to.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Pack the store.
+
+    Recording does so by itself when enough has gathered. What commands took away is kept for undo.keep, 90 days by
+    default. With --prune deleted conversations are gone for good.
+    """
+    from sessgit.model.config import seconds
+    from sessgit.ops import gc
+
+    here = context.read()
+    here.check_store()  # all that was recorded may be deleted
+    keep = seconds(here.settings.undo.keep)
+    done = gc.collect(here.store, here.index, here.now, keep=keep, prune=prune)
+    if as_json:
+        render.document("gc/v1", _json(done, prune=prune))
+    else:
+        render.lines(here, _page(done))
+
+
+def _page(done: Collected) -> Iterator[str]:
+    before, after = done.before, done.after
+    objects = text.counted(after.objects, "object")
+    if before.objects != after.objects:
+        objects = f"{before.objects:,} → {objects}"
+    yield f"{objects}, {text.size(before.size)} → {text.size(after.size)}"
+    if done.leftovers:
+        yield f"{text.counted(done.leftovers, 'file')} of interrupted work removed"
+    if done.expired:
+        yield f"{text.counted(done.expired, 'tip')} let go that old commands took away"
+    if done.final:
+        yield f"{text.counted(len(done.final), 'deleted conversation')} gone for good"
+
+
+def _json(done: Collected, *, prune: bool) -> dict[str, object]:
+    return {
+        "before": _extent(done.before),
+        "after": _extent(done.after),
+        "leftovers": done.leftovers,
+        "expired": done.expired,
+        "pruned": prune,
+        "final": list(done.final),
+    }
+
+
+def _extent(extent: Extent) -> dict[str, int]:
+    return {"objects": extent.objects, "bytes": extent.size}

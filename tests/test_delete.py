@@ -1,0 +1,331 @@
+"""`sessgit delete`: gone, and back until it is final."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from plain import Keep, run_git
+from shell import NOW, Shell
+from transcripts import OTHER, SESSION, Talk
+
+from sessgit.ops import delete
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
+from sessgit.recorder import drain
+from sessgit.store import layout, locks, refs
+from sessgit.store.backend import Repository
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+THIRD = "5e551011-0000-4000-8000-000000000003"
+SECRET = "turquoise walrus"
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    shell = Shell(monkeypatch, capsys)
+    doomed = shell.talk().turns("one", SECRET).rewind(1).turns("three")
+    shell.recorded(doomed, shell.talk(OTHER).turns("else"))
+    return shell
+
+
+def transcript(sessgit: Shell, session: str = SESSION) -> Path:
+    return next(sessgit.config.glob(f"projects/*/{session}.jsonl"))
+
+
+def tombstones(path: Path) -> list[str]:
+    return sorted(ref.removeprefix(layout.DELETED) for ref in refs.read_all(path, layout.DELETED))
+
+
+def sessions(path: Path) -> set[str]:
+    spaces = (layout.HEADS, layout.ARCHIVE)
+    return {layout.session_of(ref.removeprefix(s)) for s in spaces for ref in refs.read_all(path, s)}
+
+
+class Terminal(io.StringIO):
+    """Standard input at which somebody sits."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(f"{word}\n"))
+
+
+def test_it_asks_and_shows_what_goes(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit("tag", "works", f"{SESSION}@1")
+    fork = sessgit.json("fork", SESSION, "--at", "2")
+    before = refs.read_all(sessgit.store)
+    question = (
+        "5e551011-0000-4000-8000-000000000001  one  2 turns  2h ago\n"
+        "  1 branch that rewinds left behind\n"
+        f"  forks that keep what they share: {fork['id'][:8]}\n"
+        "  the client's transcript stays:\n"
+        f"  ~/{transcript(sessgit).relative_to(sessgit.home)}\n"
+    )
+    answering(monkeypatch, "n")
+    done = sessgit("delete", SESSION)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"{question}Delete? [y/N] Nothing was deleted.\n"
+    assert refs.read_all(sessgit.store) == before
+    answering(monkeypatch, "y")
+    done = sessgit("delete", SESSION)
+    assert (done.code, done.err) == (0, f"{question}Delete? [y/N] ")
+    assert done.out == (
+        "5e551011  deleted\n"
+        "The client's transcript stays, and is not recorded again:\n"
+        f"  ~/{transcript(sessgit).relative_to(sessgit.home)}\n"
+        "Back: sessgit undo, until sessgit gc --prune makes it final\n"
+    )
+    assert sessions(sessgit.store) == {OTHER, fork["id"]}
+    assert tombstones(sessgit.store) == [SESSION]
+    assert transcript(sessgit).exists()
+
+
+def test_without_a_terminal_it_needs_to_be_told(sessgit: Shell) -> None:
+    done = sessgit("delete", SESSION)
+    assert (done.code, done.err) == (2, "Error: nobody can be asked here.\nHint: --yes deletes without asking.\n")
+    assert tombstones(sessgit.store) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "it is not said which conversations to delete."),
+        (("--yes", f"{SESSION}@1"), 2, "this belongs to a whole conversation, not to turn 1."),
+        (("--yes", OTHER, "zzzz"), 4, "no conversation starts with “zzzz”."),
+    ],
+)
+def test_what_cannot_be_deleted(sessgit: Shell, arguments: tuple[str, ...], code: int, message: str) -> None:
+    done = sessgit("delete", *arguments)
+    assert (done.code, done.err.splitlines()[0]) == (code, f"Error: {message}")
+    assert done.err.splitlines()[1].startswith("Hint: ")
+    assert sessions(sessgit.store) == {SESSION, OTHER}
+
+
+def test_one_that_is_open_is_not_deleted(sessgit: Shell) -> None:
+    (sessgit.config / "sessions").mkdir()
+    client = {"pid": os.getpid(), "sessionId": OTHER, "cwd": "/"}
+    (sessgit.config / "sessions" / "1.json").write_text(json.dumps(client))
+    done = sessgit("delete", "--yes", SESSION, OTHER)
+    assert (done.code, done.err) == (
+        3,
+        "Error: 5e551011 is open in a client.\nHint: Nothing was deleted. End it there, and try again.\n",
+    )
+    assert sessions(sessgit.store) == {SESSION, OTHER}
+
+
+def test_undo_brings_all_of_it_back(sessgit: Shell) -> None:
+    sessgit("tag", "works", f"{SESSION}@1")
+    sessgit("tag", "start", f"{SESSION}@0")
+    sessgit("archive", OTHER)
+    before, page = refs.read_all(sessgit.store), sessgit.out("show", SESSION)
+    gone = sessgit.json("delete", "--yes", SESSION, OTHER)
+    assert [(one["id"], one["turns"], one["rewound"], one["tags"]) for one in gone["deleted"]] == [
+        (SESSION, 2, 1, ["start", "works"]),
+        (OTHER, 1, 0, []),
+    ]
+    assert sessions(sessgit.store) == set()
+    assert not refs.read_all(sessgit.store, layout.TAGS)
+    assert sessgit("show", SESSION).code == 4
+    undone = sessgit.json("undo")
+    assert undone["undone"] == gone["operation"]
+    after = refs.read_all(sessgit.store)
+    assert {ref: tip for ref, tip in after.items() if not ref.startswith(layout.KEEP)} == before
+    assert sessgit.out("show", SESSION) == page
+    assert sessgit.out("import").startswith("0 conversations, 0 turns brought in; 2 were here already")
+    assert sessgit("undo", undone["operation"]).code == 0  # and deleted again
+    assert tombstones(sessgit.store) == [SESSION, OTHER]
+    assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_a_tombstone_holds_no_words(sessgit: Shell) -> None:
+    sessgit("rename", "parser", SESSION)
+    sessgit.json("delete", "--yes", SESSION)
+    ref = layout.tombstone(SESSION)
+    assert run_git(sessgit.store, "ls-tree", "-r", ref) == ""
+    assert run_git(sessgit.store, "log", "--format=%B", ref).strip() == f"deleted\n\nSession: {SESSION}"
+
+
+def test_nothing_of_it_is_recorded_again(sessgit: Shell) -> None:
+    sessgit.json("delete", "--yes", SESSION)
+    path = sessgit.keep(sessgit.talk().turns("one", SECRET, "more"))
+    objects = run_git(sessgit.store, "count-objects", "-v")
+    assert sessgit.out("import") == (
+        "0 conversations, 0 turns brought in; 1 was here already\n"
+        "1 conversation left out, deleted here: sessgit import --id ID\n"
+    )
+    assert sessgit.json("import")["deleted"] == 1
+    shown = sessgit("log", SESSION)
+    assert (shown.code, shown.err) == (
+        4,
+        "Error: 5e551011 is not recorded: it was deleted here.\n"
+        f"Hint: sessgit import --id {SESSION} records it again.\n",
+    )
+    payload = {"session_id": SESSION, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
+    (sessgit.store / "spool" / "1-1.json").write_text(json.dumps(payload))
+    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    assert not list((sessgit.store / "spool").iterdir())
+    assert sessions(sessgit.store) == {OTHER}
+    assert run_git(sessgit.store, "count-objects", "-v") == objects
+    assert not (sessgit.store / "log").exists()
+    assert "older" not in sessgit.out("status")
+
+
+def test_an_import_by_its_id_records_it_again(sessgit: Shell) -> None:
+    sessgit.json("delete", "--yes", SESSION)
+    for ident, code, message in (
+        ("5e5", 2, "“5e5” is too short for an id."),
+        ("5e55", 4, f"“5e55” fits {SESSION}, {OTHER}."),
+        ("7777", 4, "there is no transcript of a conversation “7777”."),
+    ):
+        done = sessgit("import", "--id", ident)
+        assert (done.code, done.err.splitlines()[0]) == (code, f"Error: {message}")
+    assert sessgit("import", "--id", SESSION, "--from", "claude").code == 2
+    assert tombstones(sessgit.store) == [SESSION]
+    assert sessgit.out("import", "--id", SESSION) == "1 conversation, 3 turns brought in\n"
+    assert tombstones(sessgit.store) == []
+    assert [one["standing"] for one in sessgit.json("ops")] == ["done", "done"]
+    # What an undo would say of it is not so any more.
+    assert sessgit("undo").code == 3
+    assert sessgit("undo", sessgit.json("ops")[1]["id"]).code == 3
+    assert sessions(sessgit.store) == {SESSION, OTHER}
+
+
+def test_forks_go_on_without_the_session_that_they_left(sessgit: Shell) -> None:
+    ours = sessgit.json("fork", SESSION, "--at", "1")["id"]
+    (theirs,) = [sessgit.talk().turns("one").fork_session(THIRD).turns("mine")]
+    sessgit.recorded(theirs)
+    pages = {one: sessgit.out("export", "jsonl", one) for one in (ours, THIRD)}
+    data = {one: transcript(sessgit, one).read_bytes() for one in (ours, THIRD)}
+    sessgit("tag", "shared", f"{THIRD}@1")
+    sessgit.json("delete", "--yes", SESSION)
+    assert sessgit("gc", "--prune").code == 0
+    assert list(refs.tags(sessgit.store)) == ["shared"]
+    for one in (ours, THIRD):
+        assert sessgit.out("export", "jsonl", one) == pages[one]
+        assert sessgit("export", "markdown", one).code == 0
+        assert "5e551011-0000-4000-8000-000000000001@1" in sessgit.out("log", one)
+        for command in ("show", "tree", "stats"):
+            assert sessgit(command, *([one] if command != "stats" else [])).code == 0
+        transcript(sessgit, one).unlink()
+        assert sessgit("restore", one).code == 0
+        assert transcript(sessgit, one).read_bytes() == data[one]
+        assert sessgit("fork", one, "--at", "1").code == 0
+    assert sessgit("diff", ours, THIRD).code == 0
+    assert sessgit("diff", ours).code == 4  # what it left is gone
+    assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_one_that_was_linked_to_it_later_goes_on(sessgit: Shell) -> None:
+    """Its origin is named by an edit: the fork point is in no history of its own, and goes with the parent."""
+    talk = sessgit.talk(THIRD).turns("first")
+    sessgit.recorded(talk.fork_session("77777777-0000-4000-8000-000000000000").turns("theirs"))
+    sessgit.recorded(talk)
+    sessgit.json("delete", "--yes", THIRD)
+    assert sessgit("gc", "--prune").code == 0
+    for arguments in (("log",), ("show",), ("export", "json"), ("export", "html"), ("restore",), ("tree",), ("fork",)):
+        done = sessgit(*arguments, "77777777")
+        assert done.code == 0, done
+
+
+# Final
+
+
+def test_prune_makes_it_final(sessgit: Shell) -> None:
+    sessgit("rename", SECRET, SESSION)
+    sessgit("undo")
+    sessgit("search", "walrus")
+    sessgit("show", f"{SESSION}.r-a0000002@2")
+    tip = refs.read_all(sessgit.store)[layout.head(f"{SESSION}.r-a0000002")]
+    sessgit.json("delete", "--yes", SESSION)
+    assert sessgit("gc").code == 0
+    run_git(sessgit.store, "cat-file", "-e", tip)
+    done = sessgit("gc", "--prune")
+    assert done.out.splitlines()[1] == "1 deleted conversation gone for good"
+    with pytest.raises(AssertionError):
+        run_git(sessgit.store, "cat-file", "-e", tip)
+    assert set(refs.read_all(sessgit.store)) == {layout.head(OTHER), layout.tombstone(SESSION)}
+    for path in sessgit.store.rglob("*"):
+        assert not path.is_file() or not any(w in path.read_bytes() for w in (b"walrus", b"turquoise")), path
+        assert SESSION not in path.name or path.parent.name == "deleted"
+    everything = run_git(sessgit.store, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split()
+    assert all("walrus" not in run_git(sessgit.store, "cat-file", "-p", oid) for oid in everything)
+    assert sessgit("undo").err == (
+        "Error: what it needs is gone for good: sessgit gc --prune made that final.\nHint: Nothing was changed.\n"
+    )
+    assert sessgit.json("gc", "--prune")["final"] == []
+    assert "left out, deleted here" in sessgit.out("import")
+    assert sessgit("search", "walrus").err == "Nothing found.\n"
+    assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_all_that_there_is(sessgit: Shell) -> None:
+    sessgit.json("delete", "--yes", SESSION, OTHER)
+    assert sessgit("ls").code == 4
+    assert sessgit("undo").code == 0
+    sessgit.json("delete", "--yes", SESSION, OTHER)
+    assert sessgit.json("gc", "--prune")["final"] == [SESSION, OTHER]
+    assert set(refs.read_all(sessgit.store)) == {layout.tombstone(SESSION), layout.tombstone(OTHER)}
+
+
+def test_an_undone_fork_of_it_does_not_keep_it(sessgit: Shell) -> None:
+    sessgit.json("fork", SESSION, "--at", "2")
+    sessgit.json("undo")
+    sessgit.json("delete", "--yes", SESSION)
+    assert sessgit.json("gc", "--prune")["final"] == [SESSION]
+    assert not refs.read_all(sessgit.store, layout.KEEP)
+
+
+# Races
+
+
+def test_deleting_while_a_recorder_records(keep: Keep, store: Store, index: Index, claude: Path) -> None:
+    """Its rewound branch is made already when the head turns out to be gone; the lock is waited for, and it goes."""
+    talk = Talk().turns("one", "two")
+    keep(talk)
+    rival = Store(store.path)
+    started = threading.Event()
+
+    def act() -> None:
+        other = Index(store.path, lambda: rival)
+        other.sync()
+        started.set()
+        delete.delete(rival, other, delete.doomed(other, [SESSION], claude.parents[1]), NOW)
+        other.close()
+
+    class Rivalled(Repository):
+        """Someone deletes the session between the two moves."""
+
+        thread: threading.Thread | None = None
+
+        def move(self, name: str, old: str | None, new: str | None) -> None:
+            super().move(name, old, new)
+            if self.thread is None:
+                self.thread = threading.Thread(target=act)
+                self.thread.start()
+                while refs.read(store.path, layout.head(SESSION)):
+                    started.wait(0.01)
+
+    store.repo = Rivalled(store.path)
+    path = talk.rewind(1).turns("three").save(claude)
+    with locks.session(store.beside, SESSION) as held:
+        assert held
+        done = record(store, index, Source(path, SESSION, claude.parents[1], live=True), Rules())
+    store.repo.thread.join()
+    assert (done.aside, done.turns) == ("deleted", ())
+    assert sessions(store.path) == set()
+
+
+def test_what_a_recorder_left_goes_with_the_next_prune(sessgit: Shell) -> None:
+    tip = refs.read_all(sessgit.store)[layout.head(SESSION)]
+    sessgit.json("delete", "--yes", SESSION)
+    run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}.r-deadbeef", tip)
+    assert sessgit("gc", "--prune").code == 0
+    assert sessions(sessgit.store) == {OTHER}
