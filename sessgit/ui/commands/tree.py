@@ -1,0 +1,81 @@
+"""`sessgit tree`: families of conversations as a drawing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sessgit.ui import complete, context, options, render
+
+_FOLD = 40
+"""So many families a person is shown where no number is given."""
+
+
+def run(
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="The family of this session; those of this project if left out.",
+            show_default=False,
+            autocompletion=complete.addresses,
+        ),
+    ] = "",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Those of every project, also headless ones and those without a turn.")
+    ] = False,
+    project: Annotated[
+        Path | None, typer.Option("--project", metavar="DIR", help="Those of the project at DIR.", show_default=False)
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--limit",
+            metavar="N",
+            help="Draw N families at most.",
+            show_default=False,
+            callback=options.not_negative,
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Draw conversations and what came of them: forks, forks of forks, what rewinds left behind, merges.
+
+    Behind the id stands where a conversation left the one above it: @4 after turn 4, @7.3 at the third cell of turn 7.
+    “2 of 6 turns” are its own and all, the cost is that of its own turns, and in quotes stand its own first words.
+    Forks that nobody named and that went nowhere far are counted where there are many; --json has all.
+    """
+    from sessgit.agents.claude import home
+    from sessgit.errors import UsageError
+    from sessgit.ops import tree
+    from sessgit.ui.pages import tree as page
+
+    if address and (everything or project):
+        raise UsageError("an address names one family.", "Leave out the address, or --all and --project.")
+    here = context.read()
+    if not as_json:
+        here.check_recorded()
+    session = ""
+    if address:
+        from sessgit.ui import named  # what catches up with a transcript is not needed else
+
+        session = named.target(here, address).session
+    live = frozenset(client.agent_id for client in home.live_clients(here.config))
+    wanted = tree.Wanted(
+        session=session,
+        folder=None if everything else str(project.absolute()) if project else here.cwd,
+        everything=everything,
+        limit=limit if limit is not None or as_json else _FOLD,
+        live=live,
+        fold=not as_json,
+    )
+    with render.progress(here, "Counting", unit="turns") as report:
+        forest = tree.forest(here.index, wanted, here.settings.prices, report)
+    if as_json:
+        render.document("tree/v1", page.as_json(here, forest, live))
+    else:
+        chosen = page.Chosen(bool(address), everything, str(project or ""), limit is not None, live)
+        render.lines(here, page.full(here, forest, chosen))
