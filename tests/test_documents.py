@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from shell import Shell
 from shown import document, parser_rewrite
 from transcripts import SESSION
-
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -182,16 +178,3 @@ def test_what_is_nested_too_deeply_or_no_number(sessgit: Shell) -> None:
     assert cell["input"]["args"]["n"] is None
     assert "…" in json.dumps(cell["input"], ensure_ascii=False)
     assert "…" in sessgit.out("show", "5e55@1.2")
-
-
-def test_every_key_is_documented(parser: Shell) -> None:
-    page = (ROOT / "docs" / "json.md").read_text("utf-8")
-    for name, address in (("session", "5e55"), ("turn", "5e55@2"), ("cell", "5e55@2.4")):
-        section = page.split(f"\n## `sessgit.{name}/v1`\n")[1].split("\n## ")[0]
-        found = document(parser, address)
-        keys = {f"{top}.{key}" for top in ("metadata", "cells", "budget") if name == "session" for key in found[top]}
-        known = set(re.findall(r"`([^`]+)`", section))
-        tops = {key.split(".")[0] for key in known}
-        assert (keys - known, found.keys() - tops) == (set(), set())
-        for one in found.get("pieces", []):
-            assert one.keys() - known == set()

@@ -1,0 +1,388 @@
+"""`docs/json.md` is true: what every command prints with --json has the keys of its table, no more and no fewer."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from beside import helped, lay_beside, wipe
+from plain import run_git
+from shell import NOW, Shell
+from shown import parser_rewrite
+from strategies import SECRET
+from transcripts import MODEL, OTHER, SESSION
+
+from sessgit.store import log
+from sessgit.store.layout import Beside
+from sessgit.store.recorder import latest
+from sessgit.store.recorder.latest import Latest
+from sessgit.ui import cli
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
+DAMAGED = "5e551011-0000-4000-8000-000000000003"
+PRICE = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
+WITHOUT_JSON = {"resume"}
+"""The commands that print nothing for programs."""
+NEVER_PRINTED = {f"sessgittreev1: families[].nodes[].merged_into[].{key}" for key in ("session", "turn")}
+"""The keys that this world has nothing for: no command makes a merge."""
+
+
+# What the page says
+
+
+@dataclass
+class Key:
+    """What is known of a key: its row, if it has one, the keys below it, and the tables whose keys it has as well."""
+
+    name: str
+    meaning: str = ""
+    inner: dict[str, Key] = field(default_factory=dict)
+    as_in: tuple[str, ...] = ()
+
+    @property
+    def may_be_missing(self) -> bool:
+        return "if known" in self.meaning or "only in" in self.meaning
+
+    def shapes(self) -> list[dict[str, Key]]:
+        """The keys that an object here can have: one shape, or several where the table names several others."""
+        return [table(name).shapes()[0] | self.inner for name in self.as_in] or [self.inner]
+
+
+@cache
+def tables() -> dict[str, list[tuple[str, str]]]:
+    """The rows of the first table below each heading, by the heading as a link names it."""
+    out: dict[str, list[tuple[str, str]]] = {}
+    for part in re.split(r"\n##+ ", PAGE)[1:]:
+        heading, _, body = part.partition("\n")
+        rows = re.findall(r"^\| (.*?) \| (.*?) ?\|$", body, re.MULTILINE)
+        assert heading not in out
+        out[re.sub(r"[^a-z0-9_ -]", "", heading.lower()).replace(" ", "-")] = rows[2:]
+    return out
+
+
+@cache
+def table(name: str) -> Key:
+    """The keys of a table as a tree."""
+    top = Key(name)
+    for keys, meaning in tables()[name]:
+        paths = re.findall(r"`([^`]+)`", keys)
+        links = tuple(re.findall(r"as in \[[^]]+\]\(#([^)]+)\)|or \[[^]]+\]\(#([^)]+)\)", keys + meaning))
+        as_in = tuple(a or b for a, b in links)
+        if keys.startswith("as in"):
+            top.as_in = as_in
+            continue
+        assert paths, (name, keys)
+        for path in paths:
+            at = top
+            for step in re.finditer(r"\[\]|[^.\[\]]+", path):
+                at = at.inner.setdefault(step[0], Key(f"{name}: {path[: step.end()]}"))
+            at.meaning, at.as_in = meaning, as_in
+    return top
+
+
+def documented(key: Key) -> Iterator[str]:
+    """The names of all keys of a table that have a row."""
+    for below in key.inner.values():
+        if below.meaning:
+            yield below.name
+        yield from documented(below)
+
+
+# What is printed
+
+
+def wrong(value: Any, key: Key, seen: set[str]) -> list[str]:
+    """What is not as the page says; `seen` is told which of its keys are there."""
+    seen.add(key.name)
+    if value is None:
+        return [] if "null" in key.meaning else [f"{key.name} is null"]
+    if "any JSON" in key.meaning:
+        return []
+    if isinstance(value, dict):
+        tried = []
+        for shape in key.shapes():
+            met: set[str] = set()
+            tried.append((_wrong_keys(value, shape, key, met), met))
+        least, met = min(tried, key=lambda one: len(one[0]))
+        seen |= met
+        return least
+    if isinstance(value, list):
+        item = key.inner.get("[]", Key(key.name))
+        return [problem for one in value for problem in wrong(one, item, seen)]
+    return [f"{key.name} is {value!r}"] if key.inner or key.as_in else []
+
+
+def _wrong_keys(value: dict[str, Any], shape: dict[str, Key], key: Key, seen: set[str]) -> list[str]:
+    if not shape and value:
+        return [f"{key.name} has keys: {', '.join(value)}"]
+    whole = shape.keys() - {"*", "[]"}
+    missing = [shape[name].name for name in sorted(whole - value.keys()) if not shape[name].may_be_missing]
+    problems = [f"{name} is missing" for name in missing]
+    for name, below in value.items():
+        known = shape.get(name) or shape.get("*")
+        problems += wrong(below, known, seen) if known else [f"{key.name} has {name}"]
+    return problems
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a command printed, and the table that it must fit."""
+
+    command: str
+    text: str
+    table: str
+
+    @property
+    def value(self) -> Any:
+        ((_, value),) = json.loads(self.text).items()
+        return value
+
+
+class Printer:
+    """Runs commands and keeps what they print; `name` is that of the document, `form` a table of its own for it."""
+
+    def __init__(self, sessgit: Shell) -> None:
+        self.sessgit = sessgit
+        self.printed: list[Printed] = []
+
+    def __call__(self, name: str, *arguments: str, form: str = "", code: int = 0) -> Any:
+        is_export = name == "export"
+        done = self.sessgit(*arguments, *([] if is_export else ["--json"]))
+        assert done.code == code, (arguments, done)
+        assert list(json.loads(done.out)) == [f"sessgit.{name}/v1"]
+        self.printed.append(Printed(arguments[0], done.out, form or f"sessgit{name}v1"))
+        return self.printed[-1].value
+
+
+PRINTED: list[Printed] = []
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> list[Printed]:
+    """What all commands print in one world, which is made once."""
+    if not PRINTED:
+        world = Printer(Shell(monkeypatch, capsys))
+        try:
+            with monkeypatch.context() as elsewhere:
+                elsewhere.setenv("TZ", "Asia/Kathmandu")
+                time.tzset()
+                record(world)
+                look(world)
+                say(world)
+                go_on(world, tmp_path)
+                world("uninstall", "uninstall")
+        finally:
+            time.tzset()
+        PRINTED.extend(world.printed)
+    return PRINTED
+
+
+def record(world: Printer) -> None:
+    """Three conversations: one with all that a turn can hold and a rewind, one with all that can lie beside it, and
+    one that will not come back."""
+    sessgit = world.sessgit
+    world("status", "status")
+    world("install", "install")
+    sessgit.keep(parser_rewrite(sessgit))
+    talk = helped(sessgit.talk(OTHER).turns("Zählung ☃ LONE", f"the key is {SECRET}"))
+    talk.lines[:] = [
+        line.replace(b"LONE", rb"\ud83d").replace(b"2026-03-01T10:00:01.000Z", b"2026-03-01T15:45:01+05:45")
+        for line in talk.lines
+    ]
+    lay_beside(sessgit.keep(talk).parent, talk, words=SECRET)
+    bad = sessgit.home / "bad.jsonl"
+    bad.write_text("{}\n")
+    world("import", "import", "--from", "claude", str(sessgit.config))
+    world("import", "import", str(bad), code=1)
+    old = sessgit.recorded(sessgit.talk(DAMAGED).turns("two"))
+    os.utime(old, (sessgit.now - 29 * 86_400,) * 2)
+    sessgit.out("config", f"prices.{MODEL}", PRICE)
+    sessgit.out("config", "record.exclude", '["/nowhere"]')
+    world("config", "config")
+    world("off", "off")
+    world("on", "on")
+
+
+def look(world: Printer) -> None:
+    sessgit = world.sessgit
+    by_turn = world("fork", "fork", SESSION, "--at", "2", "--name", "by hand ☃")["id"]
+    by_cell = world("fork", "fork", SESSION, "--at", "2.3", "--no-restore")["id"]
+    world("fork", "fork", OTHER)
+    beside = Beside(sessgit.store)
+    log.write(beside.log, sessgit.now, "something went wrong")
+    with beside.log.open("a") as file:
+        file.write("yesterday 0.1 it went wrong as well\n")
+    latest.save(beside, Latest(SESSION, 4, sessgit.now, 84))
+    sessgit.out("tag", "here", f"{OTHER}@1")
+    sessgit.out("tag", "start", f"{OTHER}@0")
+    run_git(sessgit.store, "tag", "nowhere", f"{SESSION}^{{tree}}")
+    world("ls", "ls", "--all")
+    world("tree", "tree")
+    world("log", "log", SESSION, "--rewound")
+    world("diff", "diff", SESSION, by_turn)
+    world("diff", "diff", SESSION, by_cell)
+    world("diff", "diff", SESSION, OTHER)
+    for address in (SESSION, OTHER, by_cell, f"{SESSION}.r-a000"):
+        world("session", "show", address)
+    for address in (f"{SESSION}@1", f"{SESSION}@2", f"{SESSION}@4", f"{by_cell}@2", f"{OTHER}@3"):
+        world("turn", "show", address)
+    for address in (SESSION, by_cell):
+        world("turn", "show", f"{address}@0", form="turn-0")
+    for cell in ("1.1", "1.2", "2.3", "2.7", "2.8", "4.4"):
+        world("cell", "show", f"{SESSION}@{cell}")
+    for words in (["tokenizer OR generator OR pytest"], ["ambiguous"]):
+        world("search", "search", *words)
+    world("search", "search", "nothing-like-this", code=1)
+    world("stats", "stats")
+    for by in ("day", "project", "model", "session", "tool"):
+        world("stats", "stats", "--by", by, "--since", "2026-03-01")
+    world("status", "status", OTHER)
+    world("id", "id", OTHER)
+    world("tags", "tag")
+
+
+def say(world: Printer) -> None:
+    world("rename", "rename", "Zähler", OTHER)
+    world("rename", "rename", "Zähler", OTHER)
+    world("edit", "edit", OTHER)
+    world("edit", "edit", OTHER, "--confidence", "0.5", "--label", "good", "--stage", "shaping")
+    world("tag", "tag", "there", f"{OTHER}@2")
+    world("tag", "tag", "-d", "there")
+    world("tag", "tag", "-d", "nowhere")
+    world("undo", "undo", "--dry-run")
+    world("undo", "undo")
+    put_away(world)
+    world("ops", "ops")
+    bring(world)
+
+
+def put_away(world: Printer) -> None:
+    """A fork that has a tag is archived, brought back and deleted; what it left is passed over."""
+    sessgit = world.sessgit
+    fork = sessgit.json("fork", OTHER, "--at", "1", "--no-restore")["id"]
+    further = sessgit.json("fork", fork, "--no-restore")["id"]
+    sessgit.out("edit", OTHER, "--label", "keep")
+    world("archive", "archive", fork)
+    world("archive", "archive", fork)
+    world("archive", "archive", "--older-than", "1h", "--dry-run")
+    world("unarchive", "unarchive", fork)
+    sessgit.out("tag", "gone", f"{fork}@0")
+    world("delete", "delete", "--yes", fork, further)
+    world("gc", "gc")
+    world("gc", "gc", "--prune")
+    world("import", "import")
+
+
+def bring(world: Printer) -> None:
+    """What merges say of two conversations that people said something of; the result is a third one."""
+    world("merge", "merge", OTHER, "--into", SESSION, "--dry-run")
+    world("merge", "merge", OTHER, "--into", SESSION, "--set", "description=both", "--new")
+    world("pick", "pick", f"{OTHER}@1", "--into", SESSION, "--new")
+
+
+def go_on(world: Printer, folder: Path) -> None:
+    """What writes files, and at last what brings the client's back when it has deleted all of them."""
+    sessgit = world.sessgit
+    world("export", "export", "json", SESSION)
+    world("export", "export", "json", SESSION, "--turns", "1-2", "--no-tools")
+    world("exported", "export", "markdown", OTHER, "--output", str(folder / "page.md"))
+    world("exported", "export", "claude", OTHER, "--output", str(folder / "along"), form="a-folder")
+    world("restore", "restore", SESSION)
+    world("restore", "restore", OTHER, "--verify")
+    world("restore", "restore", OTHER, "--output", str(folder / "out.jsonl"))
+    wipe(sessgit.config)
+    world("restore", "restore", OTHER, "--verify")
+    world("restore", "restore", OTHER)
+    tree = run_git(sessgit.store, "rev-parse", f"{DAMAGED}^{{tree}}").strip()
+    message = run_git(sessgit.store, "log", "-1", "--format=%B", DAMAGED).strip().replace("SHA256: ", "SHA256: 00")
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    commit = run_git(sessgit.store, *identity, "commit-tree", tree, "-p", f"{DAMAGED}^", "-m", message).strip()
+    run_git(sessgit.store, "update-ref", f"refs/heads/{DAMAGED}", commit)
+    world("restore", "restore", "--all-lost", form="all-that-is-lost", code=1)
+
+
+# The tests
+
+
+def test_every_document_has_a_section() -> None:
+    named: set[str] = set()
+    for path in (ROOT / "sessgit").rglob("*.py"):
+        source = path.read_text("utf-8")
+        calls, names = source.count("render.document("), re.findall(r"render\.document\(\s*\"([^\"]+)\"", source)
+        assert calls == len(names), path
+        named |= {*names, *re.findall(r"\{\"sessgit\.([^\"]+)\"", source)}
+    sections = re.findall(r"^## `sessgit\.(.+)`$", PAGE, re.MULTILINE)
+    assert (sorted(sections), len(named)) == (sorted(named), len(sections))
+    linked = re.findall(r"\[`sessgit\.([^`]+)`\]", PAGE.partition("\n## ")[0])
+    assert sorted(linked) == sorted(sections)
+
+
+def test_every_command_is_run(printed: list[Printed]) -> None:
+    modules = {
+        name: importlib.import_module(f"sessgit.ui.commands.{name.replace('import', 'import_')}")
+        for name in cli.COMMANDS
+    }
+    speaking = {name for name, module in modules.items() if "as_json" in inspect.signature(module.run).parameters}
+    assert speaking == set(cli.COMMANDS) - WITHOUT_JSON == {one.command for one in printed}
+    forms = {name for name in tables() if name.startswith("sessgit")} | {"turn-0", "all-that-is-lost", "a-folder"}
+    assert {one.table for one in printed} == forms
+
+
+def test_every_key_is_as_the_page_says(printed: list[Printed]) -> None:
+    seen: set[str] = set()
+    problems = {f"{one.command}: {what}" for one in printed for what in wrong(one.value, table(one.table), seen)}
+    assert sorted(problems) == []
+    known = {name for heading in tables() for name in documented(table(heading))}
+    assert known - seen == NEVER_PRINTED
+
+
+def test_what_holds_of_all(printed: list[Printed]) -> None:
+    for one in printed:
+        assert one.text.isascii(), one.command
+        assert one.text.endswith("}\n"), one.command
+        found = json.loads(one.text, parse_constant=pytest.fail, object_pairs_hook=_unique)
+        assert len(found) == 1, one.command
+        for path, value in _leaves(found):
+            _check_leaf(path, value)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    assert len(dict(pairs)) == len(pairs), pairs
+    return dict(pairs)
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _leaves(below, (*path, key))
+    elif isinstance(value, list):
+        for below in value:
+            yield from _leaves(below, path)
+    else:
+        yield path, value
+
+
+def _check_leaf(path: tuple[str, ...], value: Any) -> None:
+    """A time is in UTC with milliseconds, and so not one that is still to come, as local times of this world would be.
+    A cost is a number; a duration is in seconds but in the cell, which has a foreign schema."""
+    name = path[-1]
+    if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d[T ]", value):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", value), path
+        assert datetime.fromisoformat(value).timestamp() <= NOW or path[-2:] == ("deleting", "first"), path
+    if name.endswith("_usd"):
+        assert value is None or (isinstance(value, int | float) and value >= 0), path
+    if name in ("seconds", "delay"):
+        assert value is None or 0 <= value < 3600, path
+    assert not name.endswith("_ms") or path[:2] == ("sessgit.cell/v1", "output"), path
