@@ -34,6 +34,7 @@ from sessgit.model import message as messages
 from sessgit.model import session as states
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Session
+from sessgit.ops import fork as forks
 from sessgit.ops import search
 from sessgit.store import layout
 from sessgit.store import store as stores
@@ -105,8 +106,20 @@ def make(path: Path, sessions: int, *, seed: int = 1) -> Made:
     process.stdin.close()
     if process.wait():
         raise SystemExit("git fast-import failed")
+    _fork(path, sessions)
     subprocess.run(["git", "-C", str(path), "pack-refs", "--all"], check=True)
     return Made(raw, words.words[0], words.words[400], words.words[40_000])
+
+
+def _fork(path: Path, sessions: int) -> None:
+    """Forks each fortieth session, for `tree`."""
+    store = Store(path)
+    for number in range(0, sessions, 40):
+        ident = str(uuid.uuid5(_SPACE, str(number)))
+        tip = store.repo.ref(layout.head(ident)) or ""
+        state = store.state(tip)
+        plan = forks.Plan(str(uuid.uuid5(_SPACE, f"fork {number}")), "", time.time(), None)
+        forks.fork(store, state, forks.Point(ident, state.turns, tip), plan)
 
 
 def _session(words: _Texts, number: int, path: Path) -> Iterator[tuple[bytes, int]]:
@@ -210,6 +223,7 @@ def _commands(path: Path, home: Path, made: Made) -> None:
         "python3 -c pass": [sys.executable, "-c", "pass"],
         "sessgit --version": [*program, "--version"],
         "ls --all -n 20 (goal 250 ms)": [*program, "ls", "--all", "-n", "20"],
+        "tree --all (goal 250 ms)": [*program, "tree", "--all"],
         "search, rare (goal 250 ms)": [*program, "search", made.rare],
         "search, frequent (goal 250 ms)": [*program, "search", made.frequent],
         "search, two words (goal 250 ms)": [*program, "search", made.middling, made.frequent],
@@ -221,6 +235,15 @@ def _commands(path: Path, home: Path, made: Made) -> None:
             started = time.perf_counter()
             subprocess.run(command, env=env, cwd=home, stdout=subprocess.DEVNULL, check=True)
             times[name].append(time.perf_counter() - started)
+    for name, arguments in {
+        "archive all of them": ["archive", "--all", "--older-than", "1d"],
+        "ls, once they are": ["ls", "--all", "--archived", "-n", "20"],
+        "undo of that": ["undo"],
+        "ls, once it is undone": ["ls", "--all", "-n", "20"],
+    }.items():
+        started = time.perf_counter()
+        subprocess.run([*program, *arguments], env=env, cwd=home, stdout=subprocess.DEVNULL, check=True)
+        times[name] = [time.perf_counter() - started]
     base = statistics.median(times["python3 -c pass"])
     print("whole commands")
     for name, measured in times.items():

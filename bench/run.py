@@ -22,10 +22,11 @@ import sessions
 from sessgit.ops.install import install
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import refs, stub
+from sessgit.store import refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.layout import head
+from sessgit.store.recorder import stub
 from sessgit.store.store import Store
 
 ROUNDS = 9

@@ -6,6 +6,9 @@ command line leaves with; the table is in `docs/architecture.md` and in `sessgit
 
 from __future__ import annotations
 
+ROOM = "Is there room on the disk, and may you write there?"
+"""The hint where something could not be written."""
+
 
 class SessgitError(Exception):
     """Something a person can act on; `str()` is the message, `hint` the next step or empty."""

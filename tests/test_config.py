@@ -29,6 +29,8 @@ record.redact       true  (default)
 record.fsync        true  (default)
 record.exclude      []  (default)
 record.include      []  (default)
+archive.after       ""  (default)
+undo.keep           90d  (default)
 """
     )
 
@@ -170,12 +172,30 @@ _PRICES = st.dictionaries(
 )
 
 
-@given(st.fixed_dictionaries({}, optional={"record": _RECORD | _VALUES, "prices": _PRICES, "x": _VALUES}))
+_SPANS = st.sampled_from(["", "90d", "12w", "48h", "0d", "90", "-1d", "1 d", "٣d", "1000000d", 90, None, []])
+_ARCHIVE = st.dictionaries(st.sampled_from(["after", "x"]), _SPANS, max_size=2)
+_UNDO = st.dictionaries(st.sampled_from(["keep", "x"]), _SPANS, max_size=2)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "record": _RECORD | _VALUES, "archive": _ARCHIVE | _VALUES, "undo": _UNDO, "prices": _PRICES, "x": _VALUES,
+        },
+    )
+)  # fmt: skip
 def test_what_is_read_without_the_schema_is_what_the_schema_reads(document: dict[str, Any]) -> None:
     found = plain(document)
     if found is not None:
-        # NaN is no number that equals itself.
-        assert repr(found) == repr(schema.config(document, "x"))
+        assert found == schema.config(document, "x")
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan"])
+def test_a_price_is_a_number(sessgit: Shell, number: str) -> None:
+    price = f"{{input = {number}, output = 1, cache_read = 0, cache_write = 0}}"
+    assert sessgit("config", "prices.m", price).code == 2
+    assert not any(key.startswith("prices") for key in sessgit.json("config"))
 
 
 @pytest.mark.parametrize(
@@ -183,8 +203,21 @@ def test_what_is_read_without_the_schema_is_what_the_schema_reads(document: dict
     [
         {},
         {"record": {"granularity": "cell", "redact": False, "fsync": True, "exclude": ["~/a", "/b/*"], "include": []}},
+        {"archive": {"after": "90d"}, "undo": {"keep": ""}},
         {"prices": {"m": {"input": 1, "output": 2.5, "cache_read": 0, "cache_write": 0}}},
     ],
 )
 def test_what_is_right_needs_no_schema(document: dict[str, Any]) -> None:
     assert plain(document) == schema.config(document, "x")
+
+
+@pytest.mark.parametrize("span", ["90", "0d", "three days", "-1d", "1.5d", "1m"])
+def test_a_span_is_a_number_of_hours_days_or_weeks(sessgit: Shell, span: str) -> None:
+    done = sessgit("config", "archive.after", f'"{span}"')
+    assert (done.code, done.err) == (
+        2,
+        f"Error: {sessgit.store}/config.toml: archive.after: “{span}” is no time: say 90d, 12w or 48h.\n"
+        "Hint: Nothing was changed: sessgit config shows keys and values.\n",
+    )
+    assert sessgit("config", "undo.keep", "12w").code == 0
+    assert sessgit.out("config", "undo.keep") == "12w\n"

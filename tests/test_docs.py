@@ -30,8 +30,8 @@ from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store import store as stores
-from sessgit.store.cursor import Cursor
 from sessgit.store.index import Index
+from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store
 
 ROOT = Path(__file__).parents[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -276,6 +277,22 @@ def test_secrets_are_replaced(sessgit: Shell) -> None:
     assert done.err == "1 secret replaced in what is stored.\n"
     assert json.loads(done.out)["sessgit.edit/v1"]["description"] == "use [redacted:github-token]"
     assert sessgit.json("edit", "0b2d")["description"] == "use [redacted:github-token]"
+
+
+def test_secrets_stand_in_no_name_of_a_fork_and_in_no_tag(sessgit: Shell) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    made = sessgit.json("fork", "a41f", "--at", "1", "--name", f"use {token}")["id"]
+    assert sessgit.json("edit", made)["name"] == "use [redacted:github-token]"
+    done = sessgit("tag", token, "a41f@1")
+    assert (done.code, done.err) == (
+        2,
+        "Error: that looks like a secret: a tag is stored as it is.\nHint: Choose a word that can be read.\n",
+    )
+    objects = subprocess.run(
+        ["git", "-C", sessgit.store, "cat-file", "--batch-all-objects", "--batch"], capture_output=True, check=True
+    )
+    assert token.encode() not in objects.stdout
+    assert all(token.encode() not in path.read_bytes() for path in sessgit.store.rglob("*") if path.is_file())
 
 
 def test_the_current_conversation_and_a_guess(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

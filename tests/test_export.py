@@ -127,6 +127,15 @@ def test_an_address_ends_it(sessgit: Shell) -> None:
     assert sessgit("export", "html", "5e55@2.1").code == 2
 
 
+@pytest.mark.parametrize("format_", ["html", "markdown", "json", "jsonl"])
+def test_what_is_left_out_stands_in_no_title(sessgit: Shell, format_: str) -> None:
+    talk = sessgit.talk().turns("the zebra thing", "two", "three")
+    sessgit.recorded(talk, talk.fork_session(OTHER).turns("a fork's own"))
+    assert "zebra" not in sessgit.out("export", format_, SESSION, "--turns", "2-")
+    assert "zebra" not in sessgit.out("export", format_, SESSION, "--turns", "2-", "-o", ".")
+    assert "zebra" in sessgit.out("export", format_, SESSION, "--turns", "1,3")
+
+
 def test_the_json_is_what_show_gives(sessgit: Shell) -> None:
     sessgit.recorded(working(sessgit.talk()))
     value = json.loads(sessgit.out("export", "json", "5e55"))["sessgit.export/v1"]
@@ -232,7 +241,11 @@ def test_a_file_that_cannot_be_written_leaves_nothing(sessgit: Shell, monkeypatc
 
     monkeypatch.setattr(os, "fdopen", fails)
     done = sessgit("export", "html", "5e55", "-o", "page.html")
-    assert (done.code, done.err) == (1, f"Error: cannot write {sessgit.project}/page.html: No space left on device.\n")
+    assert (done.code, done.err) == (
+        1,
+        f"Error: cannot write {sessgit.project}/page.html: No space left on device.\n"
+        "Hint: Is there room on the disk, and may you write there?\n",
+    )
     assert list(sessgit.project.iterdir()) == []
 
 

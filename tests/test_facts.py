@@ -7,14 +7,14 @@ from dataclasses import asdict
 
 import pytest
 from plain import Keep
-from transcripts import SESSION, Talk
+from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.transcript import parsed
 from sessgit.model.session import Session
 from sessgit.ops.edit import Changes, edit
-from sessgit.store import cursor as cursors
 from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 NOW = 1772370000.0
@@ -95,3 +95,11 @@ def test_a_name_that_a_rewind_left_behind_is_still_ours(keep: Keep, store: Store
     cursors.forget(store.beside, SESSION)
     keep(talk.turns("three"))
     assert (state(store).title, state(store).name) == ("theirs", "")
+
+
+def test_what_a_person_held_is_not_headless_whatever_a_program_added(keep: Keep, store: Store, index: Index) -> None:
+    talk = Talk().prompt("one", entrypoint="cli").answer("a").prompt("two", entrypoint="sdk-cli").answer("b")
+    keep(talk)
+    assert not index.branch(SESSION).state.headless  # type: ignore[union-attr]
+    keep(Talk(OTHER).prompt("one", entrypoint="sdk-cli").answer("a"))
+    assert index.branch(OTHER).state.headless  # type: ignore[union-attr]

@@ -14,10 +14,15 @@ from sessgit.ui.pages import first
 SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status")
 """The commands that have something to say where there is no store; all others say what to do first."""
 
-SPEAKS_WITHOUT_A_SESSION = (*SPEAKS_WITHOUT_A_STORE, "on", "off", "config", "import")
+SPEAKS_WITHOUT_A_SESSION = (*SPEAKS_WITHOUT_A_STORE, "on", "off", "config", "import", "gc")
 """The commands that have work to do in an empty store."""
 
 NEEDED = {
+    "archive": ("a41f",),
+    "delete": ("a41f", "--yes"),
+    "merge": ("a41f",),
+    "pick": ("a41f@1",),
+    "unarchive": ("a41f",),
     "edit": ("--name", "parser"),
     "export": ("markdown",),
     "rename": ("parser",),

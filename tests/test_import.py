@@ -22,7 +22,9 @@ def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
     refs = run_git(sessgit.store, "for-each-ref")
     assert sessgit.out("import") == "0 conversations, 0 turns brought in; 2 were here already\n"
     assert run_git(sessgit.store, "for-each-ref") == refs
-    assert sessgit.json("import") == {"sessions": 0, "turns": 0, "unchanged": 2, "excluded": 0, "errors": []}
+    assert sessgit.json("import") == {
+        "sessions": 0, "turns": 0, "unchanged": 2, "excluded": 0, "archived": 0, "deleted": 0, "errors": [],
+    }  # fmt: skip
 
 
 def test_files_and_folders(sessgit: Shell, tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def test_for_programs(sessgit: Shell) -> None:
         "labels": [],
         "description": "",
         "headless": False,
+        "archived": False,
         "parent": None,
         "fork_turn": None,
         "tokens": {"input": 700, "output": 100, "cache_read": 7000, "cache_write": 350},
@@ -265,7 +266,7 @@ def test_what_was_said(sessgit: Shell) -> None:
 │
 │   fix this:
 │
-│       def f():�[2J
+│       def f():
 │           pass
 │
 │   Done. word word word word word word word word word word word word word word

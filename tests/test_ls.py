@@ -119,6 +119,7 @@ def test_for_programs(sessgit: Shell) -> None:
         "labels": [],
         "description": "",
         "headless": False,
+        "archived": False,
         "parent": PARSER,
         "fork_turn": 2,
         "tokens": {"input": 300, "output": 30, "cache_read": 3000, "cache_write": 150},

@@ -16,7 +16,8 @@ from sessgit.agents.claude import home
 from sessgit.model.config import RecordConfig
 from sessgit.ops import privacy
 from sessgit.ops.privacy import Privacy, Verdict
-from sessgit.store import settings
+from sessgit.recorder import drain
+from sessgit.store import derived, settings
 from sessgit.store.layout import Beside
 
 THIRD = "0b2d7f10-0000-4000-8000-00000000000b"
@@ -168,10 +169,7 @@ def test_a_name_that_is_no_utf8(sessgit: Shell) -> None:
     odd = os.fsencode(sessgit.home) + b"/\xff"
     Path(os.fsdecode(odd)).mkdir()
     done = sessgit("off", os.fsdecode(odd))
-    assert (done.code, done.err.splitlines()[0]) == (
-        1,
-        "Error: the name of this folder is no UTF-8, which the settings are.",
-    )
+    assert (done.code, done.err.splitlines()[1]) == (2, "Hint: Names, words and paths are text.")
 
 
 @pytest.mark.parametrize("command", ["on", "off"])
@@ -241,8 +239,38 @@ def test_a_command_of_an_agent_that_is_off(sessgit: Shell, monkeypatch: pytest.M
         "5e551011 has gone on since it was recorded last: SESSGIT_OFF=1 is set here\n",
     )
     assert held(sessgit) == before
+    off = "Error: SESSGIT_OFF=1 is set here, so that nothing is recorded.\nHint: Without it, it is.\n"
+    for command in (("import",), ("import", "--from", "claude", str(sessgit.config))):
+        done = sessgit(*command)
+        assert (done.code, done.out, done.err) == (2, "", off)
+    assert held(sessgit) == before
     monkeypatch.setenv("SESSGIT_OFF", "0")
     assert sessgit.out("log", "--oneline") == "0b2d7f10@1 lion\n"
+
+
+def test_an_import_that_is_off_makes_no_store(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.keep(sessgit.talk().turns("zebra"))
+    monkeypatch.setenv("SESSGIT_OFF", "1")
+    assert sessgit("import").code == 2
+    assert not sessgit.store.exists()
+
+
+def test_what_was_moved_is_off_with_its_new_project(sessgit: Shell) -> None:
+    """Also where the index, which knows of the move, is gone: the lines still name the old folder."""
+    talk = sessgit.talk().turns("one")
+    sessgit.recorded(talk).unlink()
+    there = sessgit.home / "there"
+    there.mkdir()
+    sessgit.out("restore", SESSION, "--project", str(there))
+    sessgit.out("off", str(there))
+    beside = Beside(sessgit.store)
+    derived.remove(beside.index)
+    path = talk.turns("zebra").save(home.project_folder(sessgit.config, str(there)))
+    event = {"session_id": SESSION, "transcript_path": str(path), "cwd": str(there), "hook_event_name": "SessionEnd"}
+    (beside.spool / "1-1.json").write_text(json.dumps(event))
+    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home)})
+    assert b"zebra" not in held(sessgit)
+    assert not list(beside.spool.glob("*.json"))
 
 
 def test_import_leaves_them_out(sessgit: Shell, tmp_path: Path) -> None:
@@ -257,8 +285,7 @@ def test_import_leaves_them_out(sessgit: Shell, tmp_path: Path) -> None:
     sessgit.out("import", str(elsewhere.parent))
     copy = sessgit.talk(SESSION).turns("zebra").save(tmp_path)
     assert sessgit.out("import", str(elsewhere), str(copy)) == (
-        "0 conversations, 0 turns brought in\n"
-        "2 conversations of projects that are off were left out\n"
+        "0 conversations, 0 turns brought in\n2 conversations of projects that are off were left out\n"
     )
     assert sessgit.json("import")["excluded"] == 1
     assert sessions(sessgit) == [THIRD]
@@ -270,7 +297,9 @@ def test_the_project_stands_behind_a_prompt_of_megabytes(sessgit: Shell) -> None
     sessgit.out("install")
     sessgit.out("off")
     sessgit.keep(sessgit.talk().turns("zebra " + "x" * (3 << 20)))
-    assert sessgit.json("import") == {"sessions": 0, "turns": 0, "unchanged": 0, "excluded": 1, "errors": []}
+    assert sessgit.json("import") == {
+        "sessions": 0, "turns": 0, "unchanged": 0, "excluded": 1, "archived": 0, "deleted": 0, "errors": [],
+    }  # fmt: skip
 
 
 def test_what_an_installation_says_can_be_brought_in_is_what_would_be(sessgit: Shell) -> None:

@@ -14,8 +14,8 @@ from transcripts import SESSION, Talk
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.ops.recording.record import Result, record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import cursor as cursors
 from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 TURN_1 = "turns/0000/000001"

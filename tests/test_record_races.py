@@ -16,11 +16,11 @@ from sessgit.model.message import Message
 from sessgit.ops import restore
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import cursor as cursors
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
 from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 

@@ -11,7 +11,7 @@ from plain import Keep
 from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
-from sessgit.store import cursor as cursors
+from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 

@@ -10,6 +10,7 @@ from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
 
+from sessgit.agents.claude import home
 from sessgit.ui import text
 
 
@@ -54,6 +55,9 @@ def test_to_another_place(sessgit: Shell, tmp_path: Path) -> None:
         "already": False,
         "named": False,
         "files": [],
+        "turns": None,
+        "file": None,
+        "same": None,
     }
     assert (tmp_path / "out.jsonl").read_bytes() == path.read_bytes()
 
@@ -166,3 +170,34 @@ def test_the_last_lines_of_a_killed_client_are_recorded_once_it_has_been_quiet(s
     path.unlink()
     sessgit.out("restore", "5e55")
     assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_project_that_moved_takes_its_transcript_along(sessgit: Shell, stopped: bool) -> None:
+    old = sessgit.home / "old"
+    old.mkdir()
+    talk = sessgit.talk(cwd=str(old)).turns("one")
+    place = home.project_folder(sessgit.config, str(old)) / f"{SESSION}.jsonl"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(talk.data)
+    assert sessgit("import").code == 0
+    old.rename(sessgit.home / "new")
+    target = home.project_folder(sessgit.config, str(sessgit.home / "new")) / place.name
+    if stopped:  # between the new name and the end of the old one
+        target.parent.mkdir()
+        target.hardlink_to(place)
+    done = sessgit.out("restore", SESSION, "--project", str(sessgit.home / "new"))
+    assert done.splitlines()[0] == f"~/{target.relative_to(sessgit.home)} is moved there:"
+    assert (place.exists(), target.read_bytes()) == (False, talk.data)
+    assert sessgit.json("log", SESSION)["session"]["project"] == str(sessgit.home / "new")
+
+
+def test_a_file_that_has_gone_on_is_said_to_be_there(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one"))
+    monkeypatch.setenv("SESSGIT_OFF", "1")
+    with path.open("ab") as file:
+        file.write(b'{"type":"mode"}\n')
+    done = sessgit("restore", "5e55")
+    assert (done.code, done.err.splitlines()[-1]) == (3, "Hint: Nothing of it is lost.")
+    assert sessgit("restore", "5e55", "--output", str(sessgit.home / "none" / "x")).code == 4
+    assert not (sessgit.home / "none").exists()

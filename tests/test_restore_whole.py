@@ -18,12 +18,12 @@ from transcripts import OTHER, SESSION, Talk, subagent
 from sessgit.agents.claude import home, transcript
 from sessgit.errors import ConflictError
 from sessgit.model.session import Session
-from sessgit.ops import restore, sidefiles
+from sessgit.ops import places, restore, sidefiles
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import cursor as cursors
 from sessgit.store import store as stores
 from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 from sessgit.ui import text
 
@@ -325,7 +325,7 @@ def test_a_place_that_is_not_known(store: Store, keep: Keep, claude: Path, tmp_p
     keep(Talk(cwd="").turns("one").save(tmp_path), final=True)
     with pytest.raises(Exception, match="it is not known where the file"):
         restore.restore(store, SESSION, claude.parents[1])
-    assert restore.place_of(tmp_path, Session(SESSION, SESSION)) is None
+    assert places.place_of(tmp_path, Session(SESSION, SESSION)) is None
 
 
 def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from shell import Shell
 from shown import document, parser_rewrite
-from transcripts import SESSION
+from transcripts import MODEL, OTHER, SESSION
 
 
 @pytest.fixture
@@ -389,3 +389,21 @@ def test_what_is_not_there(parser: Shell, address: str, code: int, said: str) ->
 
 def test_two_forms_at_once(parser: Shell) -> None:
     assert parser("show", "5e55", "--raw", "--json").code == 2
+
+
+def test_what_subagents_used_stands_on_the_card(sessgit: Shell) -> None:
+    talk = sessgit.talk().prompt("one").tool("Task", {"prompt": "look"}, "found").answer("Done.").stop_lines()
+    path = sessgit.keep(talk)
+    usage = {"input_tokens": 7000, "output_tokens": 500}
+    message = {"id": "m", "role": "assistant", "model": MODEL, "content": [], "usage": usage}
+    line = {"parentUuid": None, "isSidechain": True, "promptId": talk.prompt_id, "message": message}
+    line["type"] = "assistant"
+    folder = path.parent / SESSION / "subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-abc.jsonl").write_text(json.dumps(line) + "\n")
+    assert sessgit("import").code == 0
+    (said,) = (line for line in sessgit.out("show", "5e55").splitlines() if line.startswith("Subagents"))
+    assert said == "Subagents   7k in, 500 out"
+    plain = sessgit.talk(OTHER).turns("two")
+    sessgit.recorded(plain)
+    assert not any(line.startswith("Subagents") for line in sessgit.out("show", OTHER).splitlines())

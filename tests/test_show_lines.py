@@ -15,9 +15,12 @@ from shell import Shell
 from shown import document, parser_rewrite
 from transcripts import OTHER, SESSION
 
+from sessgit.store import derived
 from sessgit.store import store as stores
+from sessgit.store.layout import Beside
 from sessgit.ui import context, text
-from sessgit.ui.pages.pieces import duration, plain, wrap
+from sessgit.ui.pages.pieces import duration
+from sessgit.ui.text import plain, wrap
 
 
 @pytest.fixture
@@ -126,6 +129,11 @@ def test_a_damaged_turn_is_told(sessgit: Shell) -> None:
     store.repo.move(head, old, store.repo.write_commit(tree, list(commit.parents), commit.message, commit.time))
     done = sessgit("show", "5e55@1")
     assert (done.code, done.err.splitlines()[0]) == (6, f"Error: turn 1 of {SESSION} has no lines.")
+    assert sessgit("log", "5e55", "-p") == done
+    other = sessgit.talk("0b2d7f10-0000-4000-8000-00000000000b").prompt("two").tool("Read", {"file_path": "/a.py"})
+    sessgit.recorded(other.answer("Read."))
+    derived.remove(Beside(sessgit.store).index)
+    assert [found["id"] for found in sessgit.json("ls", "--", "/a.py")] == ["0b2d7f10-0000-4000-8000-00000000000b"]
 
 
 # Texts

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.store import spool
-from sessgit.store.spool import Event, Unreadable, claim_waiting, discard, release_waiting, waiting
+from sessgit.store.recorder import spool
+from sessgit.store.recorder.spool import Event, Unreadable, claim_waiting, discard, release_waiting, waiting
 
 NOW = 1_800_000_000.0
 STOP: dict[str, object] = {
@@ -211,7 +211,7 @@ def test_a_marker_that_cannot_be_made_keeps_nobody_from_recording(tmp_path: Path
 
 def test_of_many_claims_at_once_one_is_granted(tmp_path: Path) -> None:
     program = (
-        "import pathlib, sys, time; from sessgit.store.spool import claim_waiting\n"
+        "import pathlib, sys, time; from sessgit.store.recorder.spool import claim_waiting\n"
         "print(claim_waiting(pathlib.Path(sys.argv[1]), time.time()), flush=True); sys.stdin.read()"
     )
     racers = [
@@ -234,7 +234,7 @@ def test_of_many_claims_at_once_one_is_granted(tmp_path: Path) -> None:
 
 
 def test_no_heavy_module_is_loaded() -> None:
-    program = "import sys, sessgit.store.spool; print(*sorted(sys.modules))"
+    program = "import sys, sessgit.store.recorder.spool; print(*sorted(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", program],
         cwd=Path(__file__).parents[1],

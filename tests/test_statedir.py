@@ -195,9 +195,7 @@ def test_there_and_back(whole: Talk, store: Store, export: Export, tmp_path: Pat
     own = everything(store.path, SESSION)
     data = (tmp_path / "out" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl").read_bytes()
     assert data == whole.data
-    assert sessgit.out("import", "--from", "claude", str(tmp_path / "out")) == (
-        "1 conversation, 3 turns brought in\n"
-    )
+    assert sessgit.out("import", "--from", "claude", str(tmp_path / "out")) == ("1 conversation, 3 turns brought in\n")
     assert everything(sessgit.store, SESSION) == own
     refs = run_git(sessgit.store, "for-each-ref")
     assert sessgit.out("import", "--from", "claude", str(tmp_path / "out")) == (

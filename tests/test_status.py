@@ -12,9 +12,10 @@ from transcripts import OTHER, SESSION
 
 from sessgit.agents.claude import settings
 from sessgit.ops.status import Recording, recording
-from sessgit.store import latest, log
-from sessgit.store.latest import Latest
+from sessgit.store import log
 from sessgit.store.layout import Beside
+from sessgit.store.recorder import latest
+from sessgit.store.recorder.latest import Latest
 from sessgit.ui import text
 
 
@@ -124,11 +125,11 @@ def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
         assert sessgit.out("status").splitlines()[0] == f"Recording   on · last turn 2h ago (5e551011@2){said}"
     latest.save(beside, Latest(SESSION, 2, sessgit.now, 84))
     last = sessgit.json("status")["last"]
-    assert (last["id"], last["turn"], last["recorded"], last["delay_ms"]) == (
+    assert (last["id"], last["turn"], last["recorded"], last["delay"]) == (
         SESSION,
         2,
         "2026-03-01T13:00:00.000Z",
-        84,
+        0.084,
     )
 
 
@@ -262,7 +263,7 @@ def test_for_programs(sessgit: Shell) -> None:
         "bytes": found["bytes"],
         "raw_bytes": found["raw_bytes"],
         "last": {
-            "id": SESSION, "turn": 1, "time": "2026-03-01T10:00:02.000Z", "recorded": None, "delay_ms": None,
+            "id": SESSION, "turn": 1, "time": "2026-03-01T10:00:02.000Z", "recorded": None, "delay": None,
         },
         "only_here": 0,
         "older": 0,

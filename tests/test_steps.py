@@ -18,9 +18,9 @@ from transcripts import SESSION, Talk
 from sessgit.ops import restore
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import cursor as cursors
 from sessgit.store import store as stores
 from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 STEPS = ("record", "record", "record", "forget", "end", "prompting", "no index", "wait")

@@ -16,7 +16,7 @@ import pytest
 
 from sessgit.agents.claude.settings import stub_command
 from sessgit.errors import UsageError
-from sessgit.store.stub import remove_stub, template, write_stub
+from sessgit.store.recorder.stub import remove_stub, template, write_stub
 
 PAYLOAD = b'{"hook_event_name":"Stop","session_id":"s","transcript_path":"/t.jsonl","cwd":"/"}'
 HUGE = b'{"prompt":"' + b"x" * (3 << 20) + b'"}'

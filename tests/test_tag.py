@@ -247,7 +247,7 @@ def test_a_tag_that_someone_moved_meanwhile(sessgit: Shell) -> None:
     store.repo = Rivalled(store.path)
     where = resolve.Whereabouts(sessgit.config, str(sessgit.project), os.getpid())
     found = resolve.target(index, resolve.Address(PARSER, 2), where)
-    done = tags.tag(store, index, "x", found, where, force=True)
+    done = tags.tag(store, index, "x", found, where, 0, force=True)
     assert (done.before and done.before.turn, done.tag.turn, where_is(sessgit, "x")) == (1, 2, second)
     with pytest.raises(MovedError):
         store.repo.move(layout.TAGS + "x", first, second)

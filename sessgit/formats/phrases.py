@@ -12,10 +12,10 @@ from sessgit.model.story import Heading, Relative, Story, Told
 SHORT = 8
 _PROMPT = 100
 _REMARK = 120
-_MINUTE, _HOUR = 60, 3_600
 
 
 def title(story: Story) -> str:
+    """What the page is called."""
     return one_line(story.title, 200) or "(no prompt yet)"
 
 
@@ -92,6 +92,7 @@ def is_remark(text: str) -> bool:
 
 
 def images(number: int) -> str:
+    """`2 images, not shown`."""
     return f"{words.counted(number, 'image')}, not shown"
 
 
@@ -126,11 +127,12 @@ def duration(seconds: float) -> str:
     """`12 s`, `4 min`, `2 h 5 min`; nothing for less than a second."""
     if seconds < 1:
         return ""
-    if seconds < _MINUTE:
+    if round(seconds) < 60:
         return f"{seconds:.0f} s"
-    if seconds < _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
-    hours, rest = divmod(round(seconds / _MINUTE), 60)
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
     return f"{hours:,} h {rest} min" if rest else f"{hours:,} h"
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from sessgit.model import canonical, words
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 _LINE_END = re.compile(r"\r+\n|\r|\u2028|\u2029")
 
 LONGEST_LINE = 2_000
@@ -32,9 +31,7 @@ def clean(text: str) -> str:
     """The text without what steers a terminal or turns the direction of reading; what has no meaning is `\\ufffd`."""
     if text.isascii() and text.isprintable():
         return text
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-    return canonical.printable(_LINE_END.sub("\n", text))
+    return canonical.printable(_LINE_END.sub("\n", canonical.without_sequences(text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ def _left_out(text: str, head: str, tail: str) -> str:
 
 def one_line(text: str, width: int) -> str:
     """The first line that is not empty, harmless, `width` characters at most."""
-    return canonical.one_line(_ESCAPES.sub("", text) if "\x1b" in text else text, width)
+    return canonical.one_line(canonical.without_sequences(text), width)
 
 
 def longest_run(text: str, char: str) -> int:

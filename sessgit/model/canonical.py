@@ -7,7 +7,10 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+_END = 253402300799
+"""The last second of 9999, which is left out: what comes a moment later must be a time too."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -47,7 +50,7 @@ def seconds(text: str | None) -> float | None:
         value = moment.timestamp()
     except (OverflowError, OSError):
         return None
-    return value if value >= 0 else None
+    return value if 0 <= value < _END else None
 
 
 def one_line(text: str, width: int) -> str:
@@ -62,6 +65,11 @@ def one_line(text: str, width: int) -> str:
 def printable(text: str) -> str:
     """The text with its control characters, newlines and tabs apart, made harmless for a terminal."""
     return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def without_sequences(text: str) -> str:
+    """The text without the sequences that set colours and steer a terminal (ECMA-48)."""
+    return _SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
 def is_printable(text: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
@@ -26,6 +28,20 @@ class RecordConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchiveConfig:
+    """How long after its last turn a session is archived by itself, as `90d`; ``""`` is never."""
+
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoConfig:
+    """How long what an operation took away is kept, as `90d`; ``""`` is for ever."""
+
+    keep: str = "90d"
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """US dollars for a million tokens of each kind."""
 
@@ -40,7 +56,19 @@ class Config:
     """`prices` override the built-in table by model name."""
 
     record: RecordConfig = field(default_factory=RecordConfig)
+    archive: ArchiveConfig = field(default_factory=ArchiveConfig)
+    undo: UndoConfig = field(default_factory=UndoConfig)
     prices: dict[str, Price] = field(default_factory=dict)
+
+
+def seconds(span: str) -> float:
+    """How long a span is: `90d`, `12w`, `48h`; infinite for ``""``. Raises ValueError where it is none."""
+    if not span:
+        return math.inf
+    found = _SPAN.fullmatch(span)
+    if not found:
+        raise ValueError(f"“{span}” is no time: say 90d, 12w or 48h")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def plain(document: Mapping[str, Any]) -> Config | None:
@@ -48,15 +76,31 @@ def plain(document: Mapping[str, Any]) -> Config | None:
 
     It spares a command that finds a settings file the loading of pydantic, which takes as long as all the rest.
     """
-    record, prices = document.get("record", {}), document.get("prices", {})
-    if not document.keys() <= {"record", "prices"} or not isinstance(record, dict) or not isinstance(prices, dict):
+    if not document.keys() <= _TABLES.keys() or not all(isinstance(table, dict) for table in document.values()):
         return None
-    if not all(key in _RECORD and _RECORD[key](value) for key, value in record.items()):
-        return None
-    if not all(_is_price(price) for price in prices.values()):
-        return None
+    for name, table in document.items():
+        checks = _TABLES[name]
+        if not all((checks.get(key) or _never)(value) if checks else _is_price(value) for key, value in table.items()):
+            return None
+    record, archive, undo, prices = (document.get(name, {}) for name in ("record", "archive", "undo", "prices"))
     kept: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
-    return Config(RecordConfig(**kept), {model: _price(given) for model, given in prices.items()})
+    return Config(
+        RecordConfig(**kept),
+        ArchiveConfig(**archive),
+        UndoConfig(**undo),
+        {model: _price(given) for model, given in prices.items()},
+    )
+
+
+def _never(value: object) -> bool:
+    return False
+
+
+def _is_span(value: object) -> bool:
+    try:
+        return isinstance(value, str) and seconds(value) > 0
+    except ValueError:
+        return False
 
 
 def _price(given: Mapping[str, float]) -> Price:
@@ -69,9 +113,13 @@ def _is_globs(value: object) -> bool:
 
 def _is_price(value: object) -> bool:
     kinds = {f.name for f in fields(Price)}
-    return isinstance(value, dict) and value.keys() == kinds and all(type(v) in (int, float) for v in value.values())
+    if not isinstance(value, dict) or value.keys() != kinds:
+        return False
+    return all(type(dollars) in (int, float) and abs(dollars) < math.inf for dollars in value.values())
 
 
+_SPAN = re.compile(r"([1-9][0-9]{0,5})([hdw])")
+_UNITS = {"h": 3600, "d": 86_400, "w": 604_800}
 _RECORD: Mapping[str, Callable[[object], bool]] = {
     "granularity": lambda value: value in get_args(Granularity),
     "redact": lambda value: isinstance(value, bool),
@@ -79,3 +127,5 @@ _RECORD: Mapping[str, Callable[[object], bool]] = {
     "exclude": _is_globs,
     "include": _is_globs,
 }
+_TABLES = {"record": _RECORD, "archive": {"after": _is_span}, "undo": {"keep": _is_span}, "prices": {}}
+"""What the values of each table must be, by key; of `prices` any key is a model."""

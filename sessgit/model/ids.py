@@ -7,7 +7,6 @@ import re
 import uuid
 
 SESSION_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-CELL_ID = re.compile(r"cell_[a-z0-9]{8}")
 _NAMESPACE = uuid.UUID("6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -22,6 +21,12 @@ def session_id(agent_id: str) -> str:
 def line_id(line: bytes, offset: int) -> str:
     """A uuid5 for a prompt that has no uuid of its own: of its bytes and where they stand."""
     return str(uuid.uuid5(_NAMESPACE, f"{offset}:{hashlib.sha256(line).hexdigest()}"))
+
+
+def merged_id(mode: str, ours: str, theirs: str, what: str) -> str:
+    """A uuid5 for a line that a merge of two commits brings: the same on every machine."""
+    name = f"merge:{mode}:{ours}:{theirs}:{what}"
+    return str(uuid.uuid5(_NAMESPACE, name.encode("utf-8", "surrogatepass").hex()))
 
 
 def short(prompt_uuid: str) -> str:

@@ -8,11 +8,11 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from sessgit.errors import SessgitError
 from sessgit.model import globs
-from sessgit.model.config import Config, Price, RecordConfig
+from sessgit.model.config import ArchiveConfig, Config, Price, RecordConfig, UndoConfig, seconds
 
-for _value in (Config, Price, RecordConfig):
+for _value in (Config, Price, RecordConfig, ArchiveConfig, UndoConfig):
     # pydantic looks for its rules here on a plain dataclass; a key that is not known is a mistake of the user.
-    type.__setattr__(_value, "__pydantic_config__", ConfigDict(extra="forbid"))
+    type.__setattr__(_value, "__pydantic_config__", ConfigDict(extra="forbid", allow_inf_nan=False))
 _CONFIG = TypeAdapter(Config)
 
 _WORDS = {
@@ -34,4 +34,9 @@ def config(document: dict[str, Any], where: str) -> Config:
         for glob in values:
             if not globs.is_whole(glob):
                 raise SessgitError(f"{where}: record.{key}: “{glob}” fits no path: it needs /, ~/ or * in front", _HINT)
+    for key, span in (("archive.after", found.archive.after), ("undo.keep", found.undo.keep)):
+        try:
+            seconds(span)
+        except ValueError as error:
+            raise SessgitError(f"{where}: {key}: {error}", _HINT) from error
     return found

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-CELL_TYPES = ("repl", "tool", "llm_call", "map_reduce", "verification")
-
 
 @dataclass(frozen=True, slots=True)
 class Tokens:

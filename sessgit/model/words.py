@@ -18,8 +18,8 @@ def times(number: int) -> str:
 def tokens(number: int) -> str:
     """`913`, `15k`, `1.2M`."""
     for unit, size in (("M", 1_000_000), ("k", 1_000)):
-        if number >= size:
-            value = number / size
+        value = number / size
+        if value >= 0.9995:
             return f"{value:.1f}{unit}" if value < 9.95 and unit == "M" else f"{value:.0f}{unit}"
     return str(number)
 

@@ -12,16 +12,17 @@ from sessgit.model import ids
 from sessgit.model.session import Session
 from sessgit.ops import privacy as private
 from sessgit.ops.privacy import Privacy
-from sessgit.store import cursor as cursors
 from sessgit.store import layout
 from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
+_ON = "It is recorded when that is gone: sessgit on switches a project on."
+
 WAIT = 1.0
 """Seconds that a command waits for a recorder that is at work on the session already."""
-
 
 QUIET = 60.0
 """Seconds after which a transcript that no living client holds is taken as finished."""
@@ -30,11 +31,12 @@ QUIET = 60.0
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
     """Whether the store is level with the transcript; if not, why, in words for a person. `off` says that it must
-    not be: the settings or the environment say so."""
+    not be: the settings, the environment or a person say so; `hint` is then what to do."""
 
     level: bool
     why: str = ""
     off: bool = False
+    hint: str = ""
 
 
 def is_level(beside: layout.Beside, session: str, path: Path, *, final: bool = False) -> bool:
@@ -44,7 +46,7 @@ def is_level(beside: layout.Beside, session: str, path: Path, *, final: bool = F
     """
     try:
         size = path.stat().st_size
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a state can name what is no path
         return True
     known = cursors.load(beside, session)
     if known is None or known.path != str(path) or known.offset != size:
@@ -93,10 +95,10 @@ def record_file(  # noqa: PLR0913 - what to record, where to, and how
     `project` is the session's where it is recorded already.
     """
     if privacy.off:
-        return CaughtUp(False, "SESSGIT_OFF=1 is set here", off=True)
+        return CaughtUp(False, "SESSGIT_OFF=1 is set here", off=True, hint=_ON)
     verdict = private.of_transcript(privacy, path, project)
     if not verdict.recorded:
-        return CaughtUp(False, f"its project is off ({verdict.why})", off=True)
+        return CaughtUp(False, f"its project is off ({verdict.why})", off=True, hint=_ON)
     from sessgit.errors import SessgitError
     from sessgit.ops.recording.record import record
     from sessgit.ops.recording.source import Rules, Source
@@ -108,9 +110,14 @@ def record_file(  # noqa: PLR0913 - what to record, where to, and how
         with locks.session(store.beside, source.session, WAIT) as held:
             if not held:
                 return CaughtUp(False, "a recorder is at work on it; what is shown may be older")
-            record(store, index, source, Rules(privacy.rules.granularity, privacy.rules.redact))
+            done = record(store, index, source, Rules(privacy.rules.granularity, privacy.rules.redact))
     except SessgitError as error:
         return CaughtUp(False, f"its transcript could not be read: {error}")
+    if done.aside == "deleted":
+        again = f"sessgit import --id {source.session} records it again."
+        return CaughtUp(False, "it was deleted here", off=True, hint=again)
+    if done.aside == "archived" and not is_level(store.beside, source.session, path):
+        return CaughtUp(False, "it is archived, and has gone on since: sessgit unarchive brings it back")
     return CaughtUp(True)
 
 

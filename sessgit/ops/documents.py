@@ -16,10 +16,11 @@ from sessgit.agents.claude import content
 from sessgit.model import canonical, prices
 from sessgit.model.content import Call, Piece, Words
 from sessgit.model.session import Session
-from sessgit.model.turn import Cell, Tokens, count
+from sessgit.model.turn import Cell, Tokens, Turn, count
 from sessgit.ops import show
 from sessgit.ops.show import Family, ShownCell, ShownTurn, Start
 from sessgit.ops.views import Prices, Report, total, turn_json
+from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store
 
@@ -77,7 +78,7 @@ def turn(shown: ShownTurn, overrides: Prices) -> dict[str, Any]:
     told, row = shown.told, shown.row
     return {
         **turn_json(shown.view, overrides),
-        "session": row.branch.partition(".")[0],
+        "session": layout.session_of(row.branch),
         "ended": told.ended or None,
         "seconds": shown.seconds,
         "messages": told.messages,
@@ -101,7 +102,7 @@ def start(shown: Start) -> dict[str, Any]:
         "commits": [shown.commit],
         "event": "start",
         "time": canonical.rfc3339(shown.time),
-        "session": shown.branch.name.partition(".")[0],
+        "session": layout.session_of(shown.branch.name),
         "parent": origin.session if origin else None,
         "fork_turn": origin.turn if origin else None,
         "fork_cell": (origin.cell or None) if origin else None,
@@ -129,7 +130,7 @@ def cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "dependencies": list(own.depends),
         "dependents": [other.id for other in shown.turn.told.cells if own.id in other.depends],
         "metadata": {"depth": 0, "model": own.operation if is_message else None, "tokens_used": shown.tokens.total},
-        "session": row.branch.partition(".")[0],
+        "session": layout.session_of(row.branch),
         "branch": row.branch,
         "commit": row.commit,
         "turn": row.turn,
@@ -224,7 +225,7 @@ class _Seen:
     events: int = 0
     recursive: int = 0
 
-    def take(self, row: Row, told: Any, pieces: Sequence[Piece]) -> None:
+    def take(self, row: Row, told: Turn, pieces: Sequence[Piece]) -> None:
         self.cells += told.cells
         self.events += len(pieces)
         for call in (one for one in pieces if isinstance(one, Call)):
@@ -261,7 +262,7 @@ def _cell_index(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
             dependents[other].append(own)
     return {
         "version": "1.0",
-        "session_id": name.partition(".")[0],
+        "session_id": layout.session_of(name),
         "cells": {
             own: {"type": one.type, "dependencies": depends[own], "dependents": dependents[own]}
             for own, one in known.items()

@@ -18,11 +18,12 @@ from sessgit.model.address import check_name
 from sessgit.model.message import Message
 from sessgit.model.secrets.redact import redact_text
 from sessgit.model.session import STAGES, Session
-from sessgit.ops import resolve
+from sessgit.ops import operations, resolve
 from sessgit.ops.resolve import Target
 from sessgit.store import layout, locks, refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store
+from sessgit.store.transaction import Move
 
 WAIT = 10.0
 """Seconds that an edit waits for whoever is at work on the session; then it goes on, and refs keep it right."""
@@ -130,6 +131,14 @@ def session(found: Target) -> str:
     return found.session
 
 
+def without_secrets(text: str, state: Session) -> tuple[str, int]:
+    """The words as they are stored for the session, and how many secrets stand replaced in them."""
+    if not state.rules.get("redact"):
+        return text, 0
+    data, found = redact_text(text.encode())
+    return data.decode(), found
+
+
 def edit(store: Store, index: Index, session_id: str, changes: Changes, now: float) -> Edited:
     """Changes the state of a session, whatever else is at work on it; a name is checked first.
 
@@ -148,7 +157,7 @@ def edit(store: Store, index: Index, session_id: str, changes: Changes, now: flo
             time = max(int(now), store.commit(tip).time)
             commit = store.write_commit(tip, {}, done.after, message, [tip], time)
             try:
-                store.repo.move(ref, tip, commit)
+                operations.perform(store, "edit", f"{session_id[:8]}: {_told(done)}", [Move(ref, tip, commit)], now)
             except MovedError:
                 continue
             index.sync(session_id)
@@ -202,11 +211,9 @@ def _changed(before: Session, changes: Changes) -> Edited:
 
     def clean(text: str) -> str:
         nonlocal secrets
-        if not before.rules.get("redact"):
-            return text
-        data, found = redact_text(text.encode())
+        clean, found = without_secrets(text, before)
         secrets += found
-        return data.decode()
+        return clean
 
     kept = set(before.labels) - set(changes.remove)
     added = {clean(label) for label in changes.add}

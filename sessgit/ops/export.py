@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.agents.claude import cells, content, transcript
-from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
-from sessgit.model import canonical, ids, prices
+from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
+from sessgit.model import canonical, ids, prices, words
 from sessgit.model.content import Call, Piece, Words
+from sessgit.model.session import Session
 from sessgit.model.story import Heading, Relative, Story, Told
 from sessgit.model.turn import Tokens, add_by_model
 from sessgit.ops import documents, show
 from sessgit.ops import log as logs
-from sessgit.ops.resolve import title
+from sessgit.ops.resolve import row_of, title
 from sessgit.ops.restore import turn_lines
 from sessgit.ops.views import Prices, Report, gists
 from sessgit.store import layout
@@ -29,6 +30,7 @@ from sessgit.store.store import Store
 _RANGE = re.compile(r"([0-9]{1,9})?(-)?([0-9]{1,9})?")
 _MOST_RELATIVES = 100
 _SLUG = 40
+_SHORT = 8
 _ENDINGS = {"markdown": ".md", "html": ".html", "json": ".json"}
 
 
@@ -59,10 +61,7 @@ def chosen(index: Index, choice: Choice) -> list[Row]:
         raise UsageError(f"{name} has no turn to export", f"sessgit log {name} shows its turns.")
     wanted = numbers(choice.turns, end, name) if choice.turns else range(1, end + 1)
     rows = {row.turn: row for row in index.turns(branch.name, 1, end)}
-    missing = next((number for number in wanted if number not in rows), None)
-    if missing is not None:
-        raise NotFoundError(f"{name} has no turn {missing} in the store", "sessgit restore --verify checks it.")
-    return [rows[number] for number in wanted]
+    return [rows.get(number) or row_of(index, branch, number) for number in wanted]
 
 
 def numbers(text: str, end: int, name: str = "") -> list[int]:
@@ -79,7 +78,7 @@ def numbers(text: str, end: int, name: str = "") -> list[int]:
         last = int(match[3]) if match[3] else (end if match[2] else first)
         outside = next((number for number in (first, last) if not 1 <= number <= end), None)
         if outside is not None:
-            turns = f"{end} turn{'' if end == 1 else 's'}"
+            turns = words.counted(end, "turn")
             raise NotFoundError(
                 f"{name} has {turns} here, there is no turn {outside}", f"sessgit log {name} shows them."
             )
@@ -102,12 +101,12 @@ def story(store: Store, index: Index, choice: Choice, rows: Sequence[Row], overr
     branch = choice.branch
     whole = len(rows) == branch.state.turns
     tokens = dict(branch.state.tokens) if whole else _tokens(store, index, branch, rows)
-    family = _family(logs.family(index, branch), layout.session_of(branch.name))
+    family = _family(logs.family(index, branch), layout.session_of(branch.name), rows)
     log = logs.log(index, branch, limit=0)
     return Story(
         branch=branch.name,
         commit=branch.tip,
-        title=title(branch.state),
+        title=_called(branch.state, rows),
         state=branch.state,
         contents=tuple(Heading(row.turn, index.title(row)) for row in rows),
         family=tuple(family[:_MOST_RELATIVES]),
@@ -127,7 +126,7 @@ def told(
     log = logs.log(index, choice.branch, limit=0)
     for done, row in enumerate(rows):
         report(done, len(rows))
-        forks = tuple(_relative(fork) for fork in log.forks.get(row.turn, ()))
+        forks = tuple(_relative(fork, rows) for fork in log.forks.get(row.turn, ()))
         left = {left.branch.name: left.count for left in log.left.get(row.turn, ())}
         yield replace(_read(store, choice, row, overrides), forks=forks, left=left)
     report(len(rows), len(rows))
@@ -166,7 +165,7 @@ def _tokens(store: Store, index: Index, branch: Branch, rows: Sequence[Row]) -> 
     return out
 
 
-def _family(members: Sequence[Branch], own: str) -> list[Relative]:
+def _family(members: Sequence[Branch], own: str, rows: Sequence[Row]) -> list[Relative]:
     """The members with each fork behind the one it left; a session on its own has no family."""
     if len(members) < 2:
         return []
@@ -177,15 +176,20 @@ def _family(members: Sequence[Branch], own: str) -> list[Relative]:
     out, waiting = [], [(members[0], 0)]
     while waiting:
         member, depth = waiting.pop()
-        out.append(replace(_relative(member), depth=depth, own=member.name == own))
+        out.append(replace(_relative(member, rows), depth=depth, own=member.name == own))
         waiting += [(fork, depth + 1) for fork in reversed(forks.pop(member.name, []))]
     first = out[0]
     return [replace(first, left=None), *out[1:]]
 
 
-def _relative(branch: Branch) -> Relative:
+def _relative(branch: Branch, rows: Sequence[Row]) -> Relative:
     origin = branch.state.origin
-    return Relative(branch.name, title(branch.state), branch.state.turns, left=origin.turn if origin else None)
+    return Relative(branch.name, _called(branch.state, rows), branch.state.turns, left=origin.turn if origin else None)
+
+
+def _called(state: Session, rows: Sequence[Row]) -> str:
+    """What a person calls the session; by its first prompt only where the turns that are told begin with that one."""
+    return title(state) if state.name or state.title or rows[0].turn == 1 else state.id[:_SHORT]
 
 
 # The JSON
@@ -203,6 +207,8 @@ def document(
     session = documents.session(store, index, branch, overrides, report)
     if not choice.tools or len(rows) != branch.state.turns:
         session["context"] = {"files": {}, "tool_outputs": [], "working_memory": {}}
+        if rows[0].turn != 1:
+            session["metadata"]["first_prompt"] = ""
         session["cells"] |= {"cells": {}, "roots": [], "leaves": [], "execution_order": []}
     return session, (_turn_document(store, index, choice, row, overrides) for row in rows)
 
@@ -253,8 +259,10 @@ def file_name(choice: Choice, rows: Sequence[Row], format_: str) -> str:
     branch = choice.branch
     if format_ == "jsonl":
         return f"{ids.session_id(_agent_id(choice, rows))}.jsonl"
-    slug = re.sub(r"[\W_]+", "-", canonical.printable(title(branch.state)).lower())[:_SLUG].strip("-")
-    return f"{branch.name[:8]}{'-' if slug else ''}{slug}{_ENDINGS[format_]}"
+    called = canonical.printable(_called(branch.state, rows)).lower()
+    slug = re.sub(r"[\W_]+", "-", called)[:_SLUG].strip("-")
+    parts = dict.fromkeys((branch.name[:_SHORT], *([slug] if slug else [])))
+    return f"{'-'.join(parts)}{_ENDINGS[format_]}"
 
 
 def place(output: Path, name: str, *, is_folder: bool) -> Path:
@@ -284,7 +292,7 @@ def write(path: Path, data: Iterable[bytes], *, replacing: bool = False) -> int:
                 size += file.write(piece)
         _put(beside, path, replacing=replacing)
     except OSError as error:
-        raise SessgitError(f"cannot write {path}: {error.strerror or error}") from error
+        raise SessgitError(f"cannot write {path}: {error.strerror or error}", ROOM) from error
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)

@@ -18,12 +18,15 @@ from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Origin, Session
 from sessgit.model.turn import Turn
-from sessgit.ops import sidefiles
+from sessgit.ops import operations, sidefiles
+from sessgit.ops.edit import without_secrets
+from sessgit.ops.places import check_folder
 from sessgit.ops.recording.commits import counts
-from sessgit.ops.restore import check_folder, turn_lines
+from sessgit.ops.restore import turn_lines
 from sessgit.ops.sidefiles import WrittenFile
 from sessgit.store import layout
 from sessgit.store.store import Store
+from sessgit.store.transaction import Move
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -74,6 +77,7 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     write what is missing, and a transcript that is there has all that lies beside it.
     """
     check_folder(plan.project)
+    plan = replace(plan, name=without_secrets(plan.name, head)[0])
     cut = _up_to_cell(store, point) if point.cell else None
     shared = point.turn - 1 if cut else point.turn
     stored = [turn_lines(store, point.commit, head, n) for n in range(1, shared + 1)]
@@ -93,11 +97,19 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     target = _target(head, plan)
     state = replace(_first_state(store, base, cut, plan), origin=origin, transcript=str(target or ""))
     commit = _commit(store, point, cut, state, int(plan.now))
-    store.repo.move(layout.head(plan.id), None, commit)
+    summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{origin.cell or origin.turn}"
+    operations.perform(
+        store, "fork", summary, [Move(layout.head(plan.id), None, commit)], plan.now,
+        {str(target): written.data} if target is not None else None,
+    )  # fmt: skip
     files: list[WrittenFile] = []
     if target is not None:
-        files = _write_side_files(store, head, state, commit, plan, target)
-        transcript.write(target, written.data)
+        try:
+            files = _write_side_files(store, head, state, commit, plan, target)
+            transcript.write(target, written.data)
+        except SessgitError as error:
+            hint = f"The fork is there without it: sessgit restore {plan.id[:8]} writes its files."
+            raise type(error)(str(error), hint) from error
         missing += sum(file.redacted for file in files if file.outcome == sidefiles.WRITTEN)
     return Forked(state, commit, target, missing, written.dropped_calls, tuple(files))
 

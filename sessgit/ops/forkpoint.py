@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.ops.fork import Point
-from sessgit.ops.resolve import Target
+from sessgit.ops.resolve import Target, row_of
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -18,9 +18,7 @@ def point(store: Store, index: Index, found: Target) -> Point:
         raise UsageError(
             f"nothing would be in a fork of {branch.name[:8]} before its first turn", "A fork keeps turn 1 at least."
         )
-    row = index.turn(branch.name, number)
-    if row is None:
-        raise NotFoundError(f"{branch.name} has no turn {number} in the store", "sessgit restore --verify checks it.")
+    row = row_of(index, branch, number)
     session = branch.name if layout.is_rewound(branch.name) else found.session
     if not found.cell:
         return Point(session, number, row.commit)

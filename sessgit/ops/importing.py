@@ -10,13 +10,14 @@ from pathlib import Path
 from sessgit.agents.claude import home, sidefiles, statedir
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
-from sessgit.errors import NotFoundError, SessgitError, StoreError, UsageError
+from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
 from sessgit.model import ids
+from sessgit.ops import catchup, delete
 from sessgit.ops import privacy as private
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording import family
 from sessgit.ops.recording.family import Outline
-from sessgit.ops.recording.record import record
+from sessgit.ops.recording.record import Aside, record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
@@ -41,7 +42,8 @@ class Imported:
     """How many sessions were brought in or grew, how many turns were recorded, how many sessions were level.
 
     `unpacked` says why the store could not be packed, which leaves it larger and slower but whole; `excluded` counts
-    the files of projects that are off, which were left out.
+    the files of projects that are off, which were left out. `archived` counts the sessions that have gone on since
+    they were archived, and were left as they are; `deleted` those that were deleted here, and were left out.
     """
 
     sessions: int
@@ -50,6 +52,8 @@ class Imported:
     errors: tuple[Failure, ...]
     unpacked: str = ""
     excluded: int = 0
+    archived: int = 0
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +79,43 @@ def run(
 ) -> Imported:
     """Imports the transcripts at `paths` (files, or folders with all below), or all of the client's.
 
-    Parents come before their forks. A file that cannot be read is named in the result and the others go on.
+    Parents come before their forks. A file that cannot be read is named in the result and the others go on. Raises
+    UsageError where nothing may be recorded because a command asks.
     """
+    private.check_on(off=privacy.off)
     seen = _Seen()
     seen.files.extend(_examined(_found(paths, config), seen.errors))
     return _record(store, index, seen, config, privacy, progress)
+
+
+def run_one(  # noqa: PLR0913, PLR0917 - what `run` takes, and which one
+    store: Store,
+    index: Index,
+    session: str,
+    paths: Sequence[Path],
+    config: Path,
+    privacy: Privacy,
+    progress: Progress,
+    now: float,
+) -> Imported:
+    """Imports the one transcript whose session's id begins so, even if that session was deleted here.
+
+    Raises NotFoundError where there is none at `paths`, AmbiguousError where there are several.
+    """
+    private.check_on(off=privacy.off)
+    seen = _Seen()
+    near = (path for path in _found(paths, config) if path.stem.startswith(session) or not _UUID.fullmatch(path.stem))
+    seen.files.extend(f for f in _examined(near, seen.errors) if ids.session_id(f.agent_id).startswith(session))
+    found = sorted({ids.session_id(file.agent_id) for file in seen.files})
+    if len(found) > 1:
+        raise AmbiguousError(f"“{session}” fits {', '.join(found)}", "Give more of the id.")
+    if not found:
+        raise NotFoundError(
+            f"there is no transcript of a conversation “{session}”", "sessgit import --id ID PATH names its file."
+        )
+    if _recorded(index, seen.files, privacy):
+        delete.recorded_again(store, found[0], now)
+    return _record(store, index, _Seen(seen.files), config, privacy, progress)
 
 
 def from_claude(
@@ -88,8 +124,9 @@ def from_claude(
     """Imports folders of the client as they lie somewhere, with plan, todos and tasks as of the last turn of each.
 
     Nothing outside of a folder is read, and no link in it is followed. `config` is the folder of the client that
-    works here: no other one counts as the place of a transcript.
+    works here: no other one counts as the place of a transcript. Raises UsageError as `run` does.
     """
+    private.check_on(off=privacy.off)
     if not paths:
         raise UsageError("--from claude needs the folder to import", "sessgit import --from claude DIR")
     seen = _Seen()
@@ -133,6 +170,8 @@ def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Pri
     folders = {config, *(file.folder for file in files if file.folder)}
     live = {client.agent_id for folder in folders for client in home.live_clients(folder)}
     before, seen, turns = refs.read_all(store.path, layout.HEADS), set[str](), 0
+    grown: set[str] = set()
+    aside: dict[str, Aside] = {}
     for file in _in_order(files):
         progress(done, total)
         try:
@@ -151,6 +190,13 @@ def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Pri
                 result = record(store, index, source, Rules(privacy.rules.granularity, privacy.rules.redact))
             seen.add(result.session)
             turns += len(result.turns)
+            # A few lines more behind the last turn are nothing that a person would call brought in.
+            if result.turns or layout.head(result.session) not in before:
+                grown.add(result.session)
+            if result.aside == "deleted" or (
+                result.aside and not catchup.is_level(store.beside, source.session, file.path)
+            ):
+                aside[result.session] = result.aside
         except StoreError:
             raise  # it is not the file's fault, and the next one would fare no better
         except SessgitError as error:
@@ -159,7 +205,11 @@ def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Pri
     progress(total, total)
     changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & seen
     unpacked = _pack(store) if changed else ""
-    return Imported(len(changed), turns, len(seen - changed), tuple(errors), unpacked, len(found.files) - len(files))
+    excluded, left = len(found.files) - len(files), list(aside.values())
+    archived, deleted = left.count("archived"), left.count("deleted")
+    brought = changed & grown
+    unchanged = len(seen - brought) - deleted
+    return Imported(len(brought), turns, unchanged, tuple(errors), unpacked, excluded, archived, deleted)
 
 
 def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
@@ -172,7 +222,7 @@ def _pack(store: Store) -> str:
     try:
         with locks.maintenance(store.beside, _LOCK_WAIT) as held:
             if held:
-                maintenance.pack(store.path, full=True)
+                maintenance.pack(store.path, held, full=True)
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""

@@ -10,10 +10,10 @@ from sessgit.agents.claude import home, settings
 from sessgit.errors import ConflictError, UsageError
 from sessgit.ops import privacy as private
 from sessgit.ops.privacy import Privacy
-from sessgit.store import spool
 from sessgit.store.layout import Beside
+from sessgit.store.recorder import spool
+from sessgit.store.recorder.stub import remove_stub, write_stub
 from sessgit.store.store import create
-from sessgit.store.stub import remove_stub, write_stub
 
 EVENTS = {"turn": settings.HOOK_EVENTS, "cell": settings.CELL_EVENTS}
 

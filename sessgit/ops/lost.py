@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.errors import SessgitError, StoreError
-from sessgit.ops import restore
+from sessgit.agents.claude import home
+from sessgit.errors import SessgitError
+from sessgit.ops import places, restore
 from sessgit.ops.restore import Outcome
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index
@@ -37,8 +38,10 @@ def lost(index: Index, config: Path) -> Iterator[Branch]:
         state = branch.state
         if layout.is_rewound(branch.name) or branch.archived or not state.turns or not state.transcript:
             continue
-        place = restore.place_of(config, state)
-        if Path(state.transcript).exists() or (place is not None and (place.exists() or restore.copies(config, place))):
+        place = places.place_of(config, state)
+        if home.is_there(state.transcript):
+            continue
+        if place is not None and (home.is_there(place) or places.copies(config, place)):
             continue
         yield branch
 
@@ -50,8 +53,6 @@ def restore_all(store: Store, sessions: Sequence[str], config: Path, progress: P
         progress(number, len(sessions))
         try:
             back.append((session, restore.restore(store, session, config)))
-        except StoreError:
-            raise  # it is not the session's fault, and the next one would fare no better
         except SessgitError as error:
             errors.append(Failure(session, error))
     progress(len(sessions), len(sessions))

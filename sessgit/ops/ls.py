@@ -22,9 +22,10 @@ State = Literal["live", "active", "ended", "interrupted"]
 class Wanted:
     """Which sessions, in which order; what is None or empty chooses nothing.
 
-    `folder` is a folder of the project, `since` seconds since 1970, `live` the agent's ids of the sessions that are
-    open in a client, `among` sessions that were chosen elsewhere, `forks_of` the session whose descendants are wanted.
-    Headless sessions and those without a turn are left out where not wanted; archived ones stand by themselves.
+    `folder` is a folder of the project, `since` and `before` are seconds since 1970, `live` the agent's ids of the
+    sessions that are open in a client, `among` sessions that were chosen elsewhere, `forks_of` the session whose
+    descendants are wanted. Headless sessions and those without a turn are left out where not wanted; archived ones
+    stand by themselves.
     """
 
     folder: str | None = None
@@ -32,6 +33,7 @@ class Wanted:
     state: State | None = None
     stage: str = ""
     since: float | None = None
+    before: float | None = None
     among: tuple[Collection[str], ...] = ()
     forks_of: str = ""
     archived: bool = False
@@ -72,6 +74,12 @@ class Listing:
     @property
     def branches(self) -> list[Branch]:
         return [entry.branch for entry in self.entries]
+
+
+def chosen(index: Index, wanted: Wanted) -> list[Outline]:
+    """The sessions that are wanted, the one written last first, whatever the order that is wanted."""
+    everything = [outline for outline in index.outlines() if outline.archived == wanted.archived]
+    return list(_chosen(index, everything, wanted))
 
 
 def listing(index: Index, wanted: Wanted, limit: int | None, offset: int, prices: Prices) -> Listing:
@@ -119,6 +127,9 @@ def _tests(wanted: Wanted) -> Iterator[Callable[[Outline], bool]]:
     if wanted.since is not None:
         moment = canonical.rfc3339(wanted.since)
         yield lambda outline: outline.updated >= moment
+    if wanted.before is not None:
+        limit = canonical.rfc3339(wanted.before)
+        yield lambda outline: "" < (outline.updated or outline.created) < limit
 
 
 def _descendants(index: Index, session: str) -> set[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
-from sessgit.errors import ConflictError, NotFoundError, SessgitError
+from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import globs
 from sessgit.model.config import RecordConfig
 from sessgit.ops import project
@@ -50,6 +50,12 @@ class Privacy:
     def is_everything(self) -> bool:
         """Whether every project is recorded."""
         return not self.rules.exclude and not self.rules.include
+
+
+def check_on(*, off: bool) -> None:
+    """Raises UsageError where nothing may be recorded because a command asks; `off` is that of `Privacy`."""
+    if off:
+        raise UsageError("SESSGIT_OFF=1 is set here, so that nothing is recorded", "Without it, it is.")
 
 
 def verdict(privacy: Privacy, folder: str) -> Verdict:

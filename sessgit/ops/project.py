@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+_LONGEST = 4096
+"""Characters of a path, as Linux has it; a state may say more, with thousands of folders to look into."""
 _GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false")
 
 
@@ -65,6 +67,8 @@ def head(folder: str, env: dict[str, str]) -> str:
 
 def _repository(folder: str) -> tuple[Path, Path] | None:
     """The worktree that a folder lies in and the folder of its repository, read from git's files."""
+    if len(folder) > _LONGEST:
+        return None
     path = Path(folder)
     try:
         for above in (path, *path.parents):

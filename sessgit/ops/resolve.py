@@ -11,12 +11,12 @@ from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.errors import AmbiguousError, ConflictError, NotFoundError
-from sessgit.model import ids
+from sessgit.model import ids, words
 from sessgit.model.address import Address
 from sessgit.model.session import Session
 from sessgit.ops import project
 from sessgit.store import layout, refs
-from sessgit.store.index import Branch, Index, Outline
+from sessgit.store.index import Branch, Index, Outline, Row
 
 SHORTEST_PREFIX = 4
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -195,6 +195,14 @@ def _title(index: Index, name: str) -> str:
     return title(branch.state) if branch else ""
 
 
+def row_of(index: Index, branch: Branch, number: int) -> Row:
+    """The turn of a branch; raises NotFoundError where the store has none of that number."""
+    row = index.turn(branch.name, number)
+    if row is None:
+        raise NotFoundError(f"{branch.name} has no turn {number} in the store", "sessgit restore --verify checks it.")
+    return row
+
+
 def title(state: Session) -> str:
     """What a person calls the session: its name, else the client's title, else its first prompt."""
     return state.name or state.title or state.first_prompt or "(no prompt yet)"
@@ -202,13 +210,13 @@ def title(state: Session) -> str:
 
 def _near(index: Index, text: str) -> str:
     rows = [row for row in index.names() if not layout.is_rewound(row[0])]
-    words = {name[:8]: name for name, *_ in rows} | {row[2]: row[0] for row in rows if row[2]}
-    close = [word for word in words if text and word.startswith(text)]
-    close += [word for word in difflib.get_close_matches(text, words, n=3, cutoff=0.4) if word not in close]
-    close += [word for word in words if text and (text in word or word[:1] == text[:1]) and word not in close]
+    known = {name[:8]: name for name, *_ in rows} | {row[2]: row[0] for row in rows if row[2]}
+    close = [word for word in known if text and word.startswith(text)]
+    close += [word for word in difflib.get_close_matches(text, known, n=3, cutoff=0.4) if word not in close]
+    close += [word for word in known if text and (text in word or word[:1] == text[:1]) and word not in close]
     if not close:
         return "sessgit ls --all shows all conversations."
-    shown = dict.fromkeys(words[word] for word in close)
+    shown = dict.fromkeys(known[word] for word in close)
     return "near ones: " + ", ".join(f"{name[:8]} ({_title(index, name)[:40]})" for name in list(shown)[:3])
 
 
@@ -220,6 +228,6 @@ def _turn_number(branch: Branch, turn: int | None) -> int | None:
     number = count + 1 + turn if turn < 0 else turn
     if not 0 <= number <= count:
         name = branch.name[:8]
-        turns = f"{count} turn{'' if count == 1 else 's'}"
+        turns = words.counted(count, "turn")
         raise NotFoundError(f"{name} has {turns}, there is no turn {turn}", f"sessgit log {name} shows them.")
     return number

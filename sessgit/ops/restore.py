@@ -15,15 +15,16 @@ from pathlib import Path
 from sessgit.agents.claude import home, transcript
 from sessgit.agents.claude.reader import opened
 from sessgit.agents.claude.statedir import Place
-from sessgit.errors import ConflictError, DamageError, MovedError, NotFoundError, SessgitError, StoreError
+from sessgit.errors import ConflictError, DamageError, MovedError, NotFoundError, StoreError
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Origin, Session
-from sessgit.ops import sidefiles
+from sessgit.ops import operations, places, sidefiles
 from sessgit.ops.recording import family
 from sessgit.ops.sidefiles import WrittenFile
-from sessgit.store import cursor as cursors
 from sessgit.store import layout, locks, refs
+from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
+from sessgit.store.transaction import Move
 
 _TRIES = 5
 _LOCK_WAIT = 10.0
@@ -63,6 +64,8 @@ class Outcome:
     named: bool = False
     project: str = ""
     """The folder from which the client finds it."""
+    moved: bool = False
+    """Whether the transcript lay in the client's folder for a project that is gone, and was moved from there."""
 
 
 @dataclass
@@ -87,8 +90,9 @@ def restore(store: Store, session: str, config: Path, project: str = "", now: fl
     session is of that project from `now` on.
     """
     state = store.state(_head(store, session))
-    target = _place(config, state, project)
-    _check_alone(config, target)
+    target = places.target(config, state, project)
+    moved = bool(project) and places.move_along(config, state, target)
+    places.check_alone(config, target)
     restored = rebuild(store, session)
     name = _name_line(state, restored.data)
     there = _there(target, restored.data, state.agent_id)
@@ -103,63 +107,18 @@ def restore(store: Store, session: str, config: Path, project: str = "", now: fl
         return Outcome(target, restored, False, tuple(files), bool(name), state.project)
     # A line that an earlier restoring added counts as missing until it is recorded.
     restored = replace(restored, missing=max(0, restored.missing - len(there)))
-    return Outcome(target, restored, True, tuple(files), bool(there), state.project)
+    return Outcome(target, restored, True, tuple(files), bool(there), state.project, moved)
 
 
 def write_to(store: Store, session: str, path: Path) -> Outcome:
     """Writes the session's transcript alone to `path`; never over a file that holds anything else."""
+    if not path.parent.is_dir():
+        raise NotFoundError(f"there is no folder {path.parent}", "Make it first, or name another place.")
     restored = rebuild(store, session)
     already = _there(path, restored.data, "") is not None
     if not already:
         transcript.write(path, restored.data)
     return Outcome(path, restored, already)
-
-
-def place_of(config: Path, state: Session) -> Path | None:
-    """Where the client looks for the session's transcript, if it is known."""
-    return home.transcript_place(config, state.transcript, state.agent_id, state.project)
-
-
-def is_gone(project: str) -> bool:
-    """Whether the folder in which a session was held is no longer there: then the client cannot be started in it."""
-    return bool(project) and not Path(project).is_dir()
-
-
-def check_folder(project: str) -> None:
-    """Raises NotFoundError where a session shall be continued in a folder that is none; ``""`` is no wish."""
-    if is_gone(project):
-        raise NotFoundError(f"there is no folder {project}", "--project names the folder to start the client in.")
-
-
-def copies(config: Path, path: Path) -> list[Path]:
-    """The transcripts of the same session in other folders of the client."""
-    found = (config / "projects").glob(f"*/{path.name}")
-    return sorted(other for other in found if other != path and other.is_file())
-
-
-def _place(config: Path, state: Session, project: str) -> Path:
-    check_folder(project)
-    said, folder = ("", project) if project else (state.transcript, state.project)
-    target = home.transcript_place(config, said, state.agent_id, folder)
-    if target is None:
-        raise SessgitError(
-            f"it is not known where the file of {state.id} was",
-            "--project DIR writes it for the client started in DIR, --output FILE to any place.",
-        )
-    return target
-
-
-def _check_alone(config: Path, target: Path) -> None:
-    """Raises ConflictError where the session's transcript lies in another folder of the client.
-
-    Of two with one id the client finds none.
-    """
-    others = [] if target.exists() else copies(config, target)
-    if others:
-        raise ConflictError(
-            f"its transcript is there, in another folder: {others[0]}. With a second one the client finds neither",
-            f"Moved to {target} it is found there. sessgit fork --project DIR leaves it where it is.",
-        )
 
 
 def _there(target: Path, data: bytes, agent_id: str) -> bytes | None:
@@ -175,6 +134,8 @@ def _there(target: Path, data: bytes, agent_id: str) -> bytes | None:
     rest = found[len(data) :]
     if found.startswith(data) and (not rest or (agent_id and transcript.is_titles(rest, agent_id))):
         return rest
+    if found.startswith(data):
+        raise ConflictError(f"{target} is there, and has gone on since it was recorded", "Nothing of it is lost.")
     raise ConflictError(
         f"there is a file at {target} already, and it holds something else",
         "It was left as it is. --output FILE writes the recorded one elsewhere.",
@@ -205,7 +166,7 @@ def _moved(store: Store, session: str, project: str, target: Path, now: float) -
         message = Message(f"edit: project {project}", (("Session", session), ("Event", "edit")))
         commit = store.write_commit(head, {}, state, message, [head], max(int(now), store.commit(head).time))
         try:
-            store.repo.move(ref, head, commit)
+            operations.perform(store, "restore", f"{session[:8]}: project {project}", [Move(ref, head, commit)], now)
             return state
         except MovedError:
             if not tries_left:
@@ -270,7 +231,7 @@ def _collect(store: Store, session: str, tip: str, pieces: _Pieces, *, is_head: 
         elif event == "fork" and state.origin is not None and not state.origin.prefix:
             turns = (turn_lines(store, commit, state, n) for n in range(1, state.origin.turn + 1))
             _take(pieces, message, [line for lines in turns for line in lines])
-        only_edits = only_edits and event == "edit"
+        only_edits = only_edits and event in ("edit", "merge")
 
 
 def _own_commits(store: Store, session: str, tip: str) -> Iterator[tuple[str, Message]]:
@@ -367,7 +328,7 @@ def verify(store: Store, session: str) -> Verified:
     except StoreError as error:
         raise DamageError(f"{session} is damaged: {error}", error.hint) from error
     path = Path(state.transcript)
-    if not state.transcript or not path.exists():
+    if not state.transcript or not home.is_there(path):
         return Verified(restored, state.turns, None, None)
     with opened(path) as source:
         return Verified(restored, state.turns, path, source.file.read() == restored.data)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from sessgit.agents.claude import content, transcript
-from sessgit.errors import DamageError, NotFoundError
+from sessgit.agents.claude import content, home, transcript
+from sessgit.errors import NotFoundError
 from sessgit.model import canonical, words
 from sessgit.model.content import Call, Piece, Words
 from sessgit.model.session import Session
-from sessgit.model.turn import Cell, Tokens, Turn
+from sessgit.model.turn import Cell, Tokens, Turn, add_by_model
 from sessgit.ops import log as logs
-from sessgit.ops import restore
+from sessgit.ops import resolve, restore
 from sessgit.ops.log import Left
-from sessgit.ops.views import Report, TurnView, gists
+from sessgit.ops.views import Report, TurnView, body_of, gists
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store
@@ -55,6 +54,8 @@ class Card:
     read: list[str]
     last: Turn | None
     only_here: bool
+    subagents: Mapping[str, Tokens] = field(default_factory=dict)
+    """What its subagents used, by model, as far as the index knows: the state does not count it."""
 
     @property
     def state(self) -> Session:
@@ -147,17 +148,22 @@ def card(store: Store, index: Index, branch: Branch, report: Report = lambda don
         seen.update(dict.fromkeys(reversed(gist.files_read)))
     last = read(store, branch, rows[-1])[0] if rows else None
     path = branch.state.transcript
+    used: dict[str, Tokens] = {}
+    for gist in known:
+        used = add_by_model(used, dict(gist.subagents.tokens) if gist.subagents else {})
     return Card(
         branch,
         family(index, branch),
         list(changed),
         [name for name in seen if name not in changed],
         last,
-        bool(path and rows) and not Path(path).exists(),
+        bool(path and rows) and not home.is_there(path),
+        used,
     )
 
 
 def family(index: Index, branch: Branch) -> Family:
+    """Where the session comes from, and what left it."""
     found = logs.log(index, branch)
     forks = [fork for turn in sorted(found.forks) for fork in found.forks[turn]]
     left = [other for turn in sorted(found.left) for other in found.left[turn]]
@@ -166,7 +172,7 @@ def family(index: Index, branch: Branch) -> Family:
 
 def turn(store: Store, index: Index, branch: Branch, number: int) -> ShownTurn:
     """The turn of a branch; raises NotFoundError where it has none of that number."""
-    row = row_of(index, branch, number)
+    row = resolve.row_of(index, branch, number)
     told, pieces = read(store, branch, row)
     origin = branch.state.origin
     cut = origin.cell if origin and row.message.get("Event") == "fork" else ""
@@ -197,20 +203,7 @@ def start(store: Store, index: Index, branch: Branch) -> Start:
 
 def read(store: Store, branch: Branch, row: Row) -> tuple[Turn, list[Piece]]:
     """What the lines of a turn say, as a whole and piece by piece."""
-    body = transcript.parsed(store.lines(branch.tip, row.turn).body)
-    if not body:
-        raise DamageError(
-            f"turn {row.turn} of {branch.name} has no lines",
-            "git fsck in the store tells whether an object is damaged.",
-        )
-    return content.told(body)
-
-
-def row_of(index: Index, branch: Branch, number: int) -> Row:
-    row = index.turn(branch.name, number)
-    if row is None:
-        raise NotFoundError(f"{branch.name} has no turn {number} in the store", "sessgit restore --verify checks it.")
-    return row
+    return content.told(body_of(store, branch.tip, row))
 
 
 def subagents(store: Store, tip: str, number: int) -> list[Subagent]:

@@ -69,8 +69,13 @@ def of_session(store: Store, session: str, tips: Mapping[str, str]) -> list[Side
 
 def as_of(store: Store, commit: str, turns: int) -> list[SideFile]:
     """What lies beside the turns 1 to `turns` of a commit, in the words of the session that recorded it."""
-    pieces = ((_pieces(store, _Turn((0, n, 0), commit, n)), False) for n in range(1, turns + 1))
-    return [_joined_parts(parts) for parts in _joined(pieces)] + _live(store, commit)
+    return of_turns(store, commit, range(1, turns + 1)) + _live(store, commit)
+
+
+def of_turns(store: Store, commit: str, turns: Iterable[int]) -> list[SideFile]:
+    """What is recorded with these turns of a commit, in the words of the session that recorded it."""
+    pieces = ((_pieces(store, _Turn((0, n, 0), commit, n)), False) for n in turns)
+    return [_joined_parts(parts) for parts in _joined(pieces)]
 
 
 def of_lines(store: Store, commit: str, number: int, lines: Sequence[bytes]) -> dict[str, tuple[str, bool]]:
@@ -120,7 +125,7 @@ def secrets(data: bytes) -> int:
 
 def put(path: Path, data: bytes) -> str:
     """Makes a file, or says what is there; raises SessgitError where it cannot be made."""
-    found = _read(path)
+    found = read(path)
     if found is not None:
         return ALREADY if found == data else LEFT
     try:
@@ -133,14 +138,14 @@ def put(path: Path, data: bytes) -> str:
 def _put(path: Path, file: SideFile, rules: Redact) -> str:
     outcome = put(path, file.data)
     if outcome == LEFT and secrets(file.data):
-        found = _read(path)
+        found = read(path)
         if found is not None and sidefiles.clean(file.name, found, rules) == file.data:
             return ALREADY
     return outcome
 
 
 def _original(file: SideFile, path: Path | None, rules: Redact) -> SideFile:
-    found = _read(path) if path is not None else None
+    found = read(path) if path is not None else None
     if found is None:
         return file
     if file.name.endswith(".jsonl"):
@@ -149,7 +154,8 @@ def _original(file: SideFile, path: Path | None, rules: Redact) -> SideFile:
     return replace(file, data=found) if sidefiles.clean(file.name, found, rules) == file.data else file
 
 
-def _read(path: Path) -> bytes | None:
+def read(path: Path) -> bytes | None:
+    """The bytes of a file, or None where there is none that can be read; no link is followed."""
     try:
         with opened(path) as source:
             return source.file.read()

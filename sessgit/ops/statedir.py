@@ -93,22 +93,13 @@ def _outcome(path: Path, data: bytes) -> str:
     """What becomes of a file that is to be written."""
     if not path.exists() and not path.is_symlink():
         return WRITTEN
-    found = _read(path)
-    return ALREADY if found == data else LEFT
+    return ALREADY if sidefiles.read(path) == data else LEFT
 
 
 def _write(path: Path, file: SideFile, outcome: str) -> WrittenFile:
     if outcome == WRITTEN and sidefiles.put(path, file.data) == LEFT:
         raise ConflictError(f"there is a file at {path} now, and it holds something else", "It was left as it is.")
     return WrittenFile(path, file.kind, outcome, sidefiles.secrets(file.data), file.counts)
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        with opened(path) as source:
-            return source.file.read()
-    except SessgitError:
-        return None
 
 
 def _index(path: Path) -> bytes | None:

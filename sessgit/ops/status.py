@@ -13,11 +13,12 @@ from sessgit.model import ids
 from sessgit.ops import catchup, project
 from sessgit.ops import privacy as private
 from sessgit.ops.privacy import Privacy, Verdict
-from sessgit.store import latest, log, stub
+from sessgit.store import layout, log, refs
 from sessgit.store.index import Index, Outline
-from sessgit.store.latest import Latest
 from sessgit.store.layout import Beside
 from sessgit.store.log import Entry
+from sessgit.store.recorder import latest, stub
+from sessgit.store.recorder.latest import Latest
 
 WEEK = 7 * 86_400
 _DAY = 86_400
@@ -87,7 +88,8 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
     """The state of the recording into the store at a path, whether there is one or not."""
     outlines = index.outlines() if index else []
     projects = {outline.name: outline.project for outline in outlines}
-    files = list(_files(config, projects))
+    deleted = {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)} if index else set()
+    files = [file for file in _files(config, projects) if file.session not in deleted]
     is_recorded = private.filtered(privacy, projects)
     return Status(
         recording(store, config),
@@ -153,7 +155,7 @@ def _contents(store: Path, outlines: Sequence[Outline], index: Index, there: Col
 def _deleted(index: Index, sessions: Sequence[str]) -> int:
     """How many of the sessions had a transcript that is gone: a fork may have none, an import's may lie elsewhere."""
     places = (branch.state.transcript for branch in index.branches_named(sessions))
-    return sum(bool(place) and not Path(place).exists() for place in places)
+    return sum(bool(place) and not home.is_there(place) for place in places)
 
 
 def _deleting(

@@ -6,13 +6,15 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
+from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError, UsageError
 from sessgit.model.address import check_tag
-from sessgit.ops import resolve
+from sessgit.ops import operations, resolve
+from sessgit.ops.edit import without_secrets
 from sessgit.ops.resolve import Target, Whereabouts
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store
+from sessgit.store.transaction import Move
 
 _TRIES = 5
 
@@ -58,13 +60,17 @@ def by_commit(index: Index, found: Iterable[Tag] | None = None) -> dict[str, lis
     return out
 
 
-def tag(store: Store, index: Index, name: str, found: Target, where: Whereabouts, *, force: bool = False) -> Tagged:
+def tag(  # noqa: PLR0913 - what is tagged how, and where it was said
+    store: Store, index: Index, name: str, found: Target, where: Whereabouts, now: float, *, force: bool = False
+) -> Tagged:
     """Tags the turn of an address, by default the last one of its branch.
 
     Raises ConflictError where the tag stands elsewhere and is not to be moved, or where an address of that name
     means a conversation; UsageError where git takes no such name.
     """
     name = check_tag(name)
+    if without_secrets(name, found.state)[1]:
+        raise UsageError("that looks like a secret: a tag is stored as it is", "Choose a word that can be read.")
     branch, turn = found.branch.name, found.state.turns if found.turn is None else found.turn
     commit = _commit(store, index, found, turn)
     _check_reachable(index, name, where)
@@ -79,14 +85,14 @@ def tag(store: Store, index: Index, name: str, found: Target, where: Whereabouts
             if not force:
                 raise ConflictError(f"the tag “{name}” stands at {address(before)}", "--force moves it.")
         try:
-            store.repo.move(ref, old, commit)
+            operations.perform(store, "tag", f"tag {name} at {address(new)}", [Move(ref, old, commit)], now)
         except MovedError:
             continue
         return Tagged(new, before, changed=True)
     raise StoreError(f"the tag “{name}” kept moving", "Try again.")
 
 
-def delete(store: Store, index: Index, name: str) -> Tag:
+def delete(store: Store, index: Index, name: str, now: float) -> Tag:
     """Takes a tag away and returns where it stood; raises NotFoundError with near ones."""
     known = refs.tags(store.path)
     old = refs.read(store.path, layout.TAGS + name) if name in known else None
@@ -97,7 +103,7 @@ def delete(store: Store, index: Index, name: str) -> Tag:
         )
     gone = Tag(name, old, *resolve.points(index, [old]).get(old, ("", 0)))
     try:
-        store.repo.move(layout.TAGS + name, old, None)
+        operations.perform(store, "tag", f"tag {name} deleted", [Move(layout.TAGS + name, old, None)], now)
     except MovedError as error:
         raise ConflictError(f"the tag “{name}” was moved by someone else just now", "It was left as it is.") from error
     return gone
@@ -113,12 +119,7 @@ def address(tag: Tag) -> str:
 
 def _commit(store: Store, index: Index, found: Target, turn: int) -> str:
     if turn:
-        row = index.turn(found.branch.name, turn)
-        if row is None:
-            raise NotFoundError(
-                f"{found.branch.name} has no turn {turn} in the store", "sessgit restore --verify checks it."
-            )
-        return row.commit
+        return resolve.row_of(index, found.branch, turn).commit
     return [commit.id for commit in store.repo.first_parents(found.branch.tip)][-1]
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sessgit.errors import SessgitError
+from sessgit.model.turn import Gist
 from sessgit.ops.views import read_turn
 from sessgit.store.index import Index
 
@@ -37,7 +40,7 @@ def commits(
 
 
 def complete(index: Index, open_store: Callable[[], Store], progress: Progress) -> None:
-    """Reads the turns of which the index remembers nothing, as after it was made anew."""
+    """Reads the turns of which the index remembers nothing, as after it was made anew; a damaged one is passed over."""
     rows = index.without_gist()
     if not rows:
         return
@@ -46,5 +49,9 @@ def complete(index: Index, open_store: Callable[[], Store], progress: Progress) 
     for start in range(0, len(rows), _AT_ONCE):
         progress(start, len(rows))
         some = rows[start : start + _AT_ONCE]
-        index.remember({row.commit: read_turn(store, tips[row.branch], row).told.gist for row in some})
+        read: dict[str, Gist] = {}
+        for row in some:
+            with suppress(SessgitError):  # of a damaged turn nothing is known, and the others are found
+                read[row.commit] = read_turn(store, tips[row.branch], row).told.gist
+        index.remember(read)
     progress(len(rows), len(rows))

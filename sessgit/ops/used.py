@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sessgit.agents.claude.lines import Line
     from sessgit.store.store import Store
 
+_GRAFT = "\nEvent: graft\n"
 _AT_ONCE = 500
 """So many turns are read before what they hold is remembered: an interruption loses no more."""
 
@@ -32,9 +33,11 @@ class Held(NamedTuple):
 def every_turn(index: Index, outlines: Mapping[str, Outline], report: Report) -> Iterator[Held]:
     """The turns of the store, those with bytes of their own in two sessions for each of these.
 
-    A turn is held by the session that its commit was made for, or by one that has it where that session is gone.
+    A turn is held by the session that its commit was made for, or by one that has it where that session is gone. What
+    a merge brought from elsewhere was used there.
     """
-    reader, found = _Reader(index, outlines), index.every_turn()
+    reader = _Reader(index, outlines)
+    found = [(row, gist) for row, gist in index.every_turn() if _GRAFT not in row.text]
     unknown = [(row, gist) for row, gist in found if gist is None or gist.subagents is None]
     read = reader.read(unknown, report) if unknown else {}
     for row, gist in found:

@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sessgit.errors import DamageError
 from sessgit.model import canonical, prices
 from sessgit.model.config import Price
-from sessgit.model.content import Piece
 from sessgit.model.session import Session
 from sessgit.model.turn import Gist, Tokens, Turn
 from sessgit.store.index import Branch, Index, Row
 
 if TYPE_CHECKING:
+    from sessgit.agents.claude.lines import Line
     from sessgit.store.store import Store
 
 Prices = Mapping[str, Price]
@@ -34,17 +35,21 @@ class TurnView:
 def read_turn(store: Store, tip: str, row: Row) -> TurnView:
     """The turn with what its lines say, as the branch with the tip `tip` holds it."""
     # Not loaded by those who only want what the index has.
-    from sessgit.agents.claude import cells, transcript
+    from sessgit.agents.claude import cells
 
-    stored = store.lines(tip, row.turn)
-    return TurnView(row, cells.describe(transcript.parsed(stored.body)))
+    return TurnView(row, cells.describe(body_of(store, tip, row)))
 
 
-def read_pieces(store: Store, tip: str, row: Row) -> list[Piece]:
-    """What was said and done in the turn, in order; the prompt first."""
-    from sessgit.agents.claude import content, transcript
+def body_of(store: Store, tip: str, row: Row) -> list[Line]:
+    """The lines of the turn from its prompt on, one at least; raises DamageError where there is none."""
+    from sessgit.agents.claude import transcript
 
-    return content.pieces(transcript.parsed(store.lines(tip, row.turn).body))
+    body = transcript.parsed(store.lines(tip, row.turn).body)
+    if not body:
+        raise DamageError(
+            f"turn {row.turn} of {row.branch} has no lines", "git fsck in the store tells whether an object is damaged."
+        )
+    return body
 
 
 def gists(
@@ -67,10 +72,12 @@ def gists(
 
 
 def cost(state: Session, overrides: Prices) -> float | None:
+    """US dollars for all that the session used, or None where the price of a model is not known."""
     return prices.cost(state.tokens, overrides)
 
 
 def total(state: Session) -> Tokens:
+    """The tokens of all models together."""
     return sum(state.tokens.values(), Tokens())
 
 
@@ -96,6 +103,7 @@ def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
         "labels": list(state.labels),
         "description": state.description,
         "headless": state.headless,
+        "archived": branch.archived,
         "parent": state.origin.session if state.origin else None,
         "fork_turn": state.origin.turn if state.origin else None,
         "tokens": total(state).as_json(),

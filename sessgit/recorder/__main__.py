@@ -13,8 +13,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from sessgit.store import log, spool
+from sessgit.store import log
 from sessgit.store.layout import Beside
+from sessgit.store.recorder import spool
 
 LONGEST = 60
 """Seconds after which a recorder ends, whatever it does: objects come first and the ref last, so nothing is torn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -10,17 +11,18 @@ from pathlib import Path
 from sessgit.agents.claude import flush, home
 from sessgit.errors import SessgitError
 from sessgit.model import ids
-from sessgit.model.config import Config
-from sessgit.ops import privacy, project, search
+from sessgit.model.config import Config, seconds
+from sessgit.ops import archive, privacy, project, search
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import cursor as cursors
-from sessgit.store import latest, locks, log, maintenance, settings, spool
+from sessgit.store import locks, log, maintenance, settings
 from sessgit.store.index import Index
-from sessgit.store.latest import Latest
 from sessgit.store.layout import Beside
-from sessgit.store.spool import Event, Unreadable
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder import latest, spool
+from sessgit.store.recorder.latest import Latest
+from sessgit.store.recorder.spool import Event, Unreadable
 from sessgit.store.store import Store
 
 _PROMPTING = ("SessionStart", "UserPromptSubmit")
@@ -58,7 +60,8 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
         drain.index_words()
         with locks.maintenance(beside) as held:
             if held:
-                maintenance.pack(store_path)
+                maintenance.pack(store_path, held)
+                drain.archive_old(held)
     finally:
         index.close()
 
@@ -109,7 +112,9 @@ class _Drain:
         """Whether nothing of the session's project is to be known here, not even that there is one."""
         if self.privacy.is_everything:
             return False
-        known = self.index.branch(ids.session_id(path.stem))
+        session = ids.session_id(path.stem)
+        self.index.sync(session)  # a session may have been moved to a project that is off since the index was level
+        known = self.index.branch(session)
         recorded = known.state.project if known else ""
         if not recorded and not home.is_transcript(self.folder, path):
             return not privacy.verdict(self.privacy, event.cwd).recorded
@@ -126,7 +131,11 @@ class _Drain:
         final = last.name == "SessionEnd"
         prompting = all(event.name in _PROMPTING for event in events)
         source = Source(path, path.stem, self.folder, final=final, live=True, prompting=prompting, head=head)
-        done = record(self.store, self.index, source, Rules(self.config.record.granularity, self.config.record.redact))
+        rules = Rules(self.config.record.granularity, self.config.record.redact)
+        done = record(self.store, self.index, source, rules)
+        if done.aside == "archived":
+            archive.bring_back(self.store, self.index, done.session, time.time())
+            done = record(self.store, self.index, source, rules)
         if done.turns:
             now = time.time()
             delay = max(0, round((now - written) * 1000)) if stops else None
@@ -138,6 +147,17 @@ class _Drain:
             search.follow_for(self.index, _INDEXING)
         except (SessgitError, sqlite3.Error) as error:
             self._log(f"the text index: {error}")
+
+    def archive_old(self, lock: int) -> None:
+        """Archives what the settings call old; `lock` is the descriptor of the maintenance lock, which is held."""
+        after = seconds(self.config.archive.after)
+        if after == math.inf:
+            return
+        try:
+            if archive.by_itself(self.store, self.index, self.folder, self.privacy, time.time(), after=after).sessions:
+                maintenance.pack_refs(self.store.path, lock)
+        except (SessgitError, OSError, sqlite3.Error) as error:
+            self._log(f"archiving what is old: {error}")
 
     def _log(self, message: str) -> None:
         log.write(self.store.beside.log, time.time(), message)

@@ -7,23 +7,29 @@ written first; a ref is then moved by compare-and-swap, from the value that was 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pygit2
 from pygit2.enums import FileMode, ObjectType, Option
 
-from sessgit.errors import MovedError, NotFoundError, StoreError
+from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError
+from sessgit.store import locks, refs
+from sessgit.store.layout import Beside
 
 AUTHOR = ("sessgit", "sessgit@localhost")
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_WRITE_TRIES = 5
 _LOCK_TRIES = 100
 _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
 
+T = TypeVar("T")
 
 Entry = tuple[str, bool]
 """An object's id and whether it is a tree."""
@@ -39,30 +45,60 @@ class Commit:
 
 
 def create(path: Path) -> None:
-    """A new bare repository at `path`, or the one that is there made complete."""
-    with _translated(f"cannot create a store at {path}"):
-        repo = pygit2.init_repository(str(path), bare=True, initial_head=_UNBORN_HEAD)
-        for key, value in _CONFIG.items():
-            repo.config[key] = value
+    """A new bare repository at `path`, or the one that is there made complete; who else is at it is waited for."""
+    for tries_left in reversed(range(_LOCK_TRIES)):
+        try:
+            repo = pygit2.init_repository(str(path), bare=True, initial_head=_UNBORN_HEAD)
+            for key, value in _CONFIG.items():
+                repo.config[key] = value
+            return
+        except (pygit2.GitError, OSError, KeyError, ValueError) as error:
+            if "lock" not in str(error) or not tries_left:
+                raise StoreError(f"cannot create a store at {path}: {error}", ROOM) from error
+            refs.take_stale_locks(path, ["config"])
+        time.sleep(_LOCK_WAIT)
 
 
 class Repository:
     """One open repository. Not to be shared between threads."""
 
     def __init__(self, path: Path, *, fsync: bool = False) -> None:
-        with _translated(f"cannot open the store at {path}", "sessgit doctor says more about it."):
+        self._pruned = locks.last_pruning(Beside(path))
+        with _translated(f"cannot open the store at {path}", "git fsck in it says more."):
             pygit2.option(Option.ENABLE_FSYNC_GITDIR, fsync)
             self._repo = pygit2.Repository(str(path))
         self.path = path
         self.written = 0
         """Objects that this process asked to be written: the measure of work of a recording."""
+        self._lock: weakref.finalize[..., Repository] | None = None
+
+    def hold(self) -> None:
+        """Keeps others from pruning until `release`; whatever is written does so too."""
+        if self._lock is not None:
+            return
+        self._lock = weakref.finalize(self, locks.release, locks.writing(Beside(self.path)))
+        pruned = locks.last_pruning(Beside(self.path))
+        if pruned != self._pruned:
+            # libgit2 goes on to believe in packs that are no more, and does not write what they held.
+            self._repo, self._pruned = pygit2.Repository(str(self.path)), pruned
+
+    def release(self) -> None:
+        """Tells that refs lead to all that was written."""
+        if self._lock is not None:
+            self._lock()
+            self._lock = None
+
+    def _write(self) -> None:
+        """Goes before each object that is written."""
+        self.written += 1
+        self.hold()
 
     # Objects
 
     def write_blob(self, data: bytes) -> str:
-        self.written += 1
-        with _translated("cannot write to the store"):
-            return str(self._repo.create_blob(data))
+        self._write()
+        with _translated("cannot write to the store", ROOM):
+            return str(_made(lambda: self._repo.create_blob(data)))
 
     def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
         """The tree `base` with each path replaced by an object, or taken out; folders left empty go too."""
@@ -78,22 +114,22 @@ class Repository:
             below = self.entry(base, name) if base else None
             oid = self.edit_tree(below[0] if below and below[1] else None, inner)
             direct[name] = (oid, True) if oid != _EMPTY_TREE else None
-        self.written += 1
-        with _translated("cannot write to the store"):
+        self._write()
+        with _translated("cannot write to the store", ROOM):
             builder = self._repo.TreeBuilder(base) if base else self._repo.TreeBuilder()
             for name, value in direct.items():
                 if value is not None:
                     builder.insert(name, value[0], FileMode.TREE if value[1] else FileMode.BLOB)
                 elif builder.get(name) is not None:
                     builder.remove(name)
-            return str(builder.write())
+            return str(_made(builder.write))
 
     def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
         """A commit that no ref points to yet; author and committer date are `time`, in UTC."""
-        self.written += 1
+        self._write()
         who = pygit2.Signature(*AUTHOR, time, 0)
-        with _translated("cannot write to the store"):
-            return str(self._repo.create_commit(None, who, who, message, tree, list(parents)))
+        with _translated("cannot write to the store", ROOM):
+            return str(_made(lambda: self._repo.create_commit(None, who, who, message, tree, list(parents))))
 
     def tree(self, oid: str) -> dict[str, Entry]:
         """The entries of a tree as `name: (object id, is a tree)`."""
@@ -156,10 +192,28 @@ class Repository:
             yield commit
             following = commit.parents[0] if commit.parents else None
 
-    def merge_base(self, a: str, b: str) -> str | None:
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Whether the history of the commit `new` leads to `old`; also of the commit itself."""
+        if old == new:
+            return True
+        try:
+            return self._repo.descendant_of(new, old)
+        except (pygit2.GitError, KeyError, ValueError):  # one of them is missing, or no commit
+            return False
+
+    def merge_bases(self, a: str, b: str) -> list[str]:
+        """The newest commits that the histories of both lead to, sorted; none of them leads to another."""
         with _translated("cannot read the history of the store"):
-            found = self._repo.merge_base(a, b)
-        return None if found is None else str(found)
+            known = {str(commit.id) for commit in self._repo.walk(a)}
+            found, seen, waiting = set[str](), set[str](), [b]
+            while waiting:
+                oid = waiting.pop()
+                if oid in known:
+                    found.add(oid)
+                elif oid not in seen:
+                    seen.add(oid)
+                    waiting += self.commit(oid).parents
+        return sorted(one for one in found if not any(one != other and self.is_ancestor(one, other) for other in found))
 
     def _object(self, oid: str) -> pygit2.Object:
         with self._reading(oid):
@@ -187,7 +241,8 @@ class Repository:
     def move(self, name: str, old: str | None, new: str | None) -> None:
         """Moves a ref from `old` to `new`, where None is no ref; raises MovedError if it no longer holds `old`.
 
-        Who else is just moving the ref, or git packing it, holds its lock file for a moment: that is waited for.
+        Who else is just moving the ref, or git packing it, holds its lock file for a moment: that is waited for. The
+        lock of a process that was killed is taken away after a minute.
         """
         for tries_left in reversed(range(_LOCK_TRIES)):
             try:
@@ -196,7 +251,11 @@ class Repository:
                 if self.ref(name) != old:
                     raise MovedError(f"{name} was moved by someone else") from error
                 if "lock" not in str(error) or not tries_left:
-                    raise StoreError(f"cannot move {name}: {error}") from error
+                    hint = refs.LOCKED if "lock" in str(error) else ROOM
+                    raise StoreError(f"cannot move {name}: {error}", hint) from error
+                refs.take_stale_locks(self.path, [name])
+                # Where a delete found `packed-refs` locked, libgit2 passes over the next one and calls it done.
+                self._repo = pygit2.Repository(str(self.path))
             time.sleep(_LOCK_WAIT)
 
     def _move(self, name: str, old: str | None, new: str | None) -> None:
@@ -210,6 +269,17 @@ class Repository:
             reference.delete()
         else:
             reference.set_target(new)
+
+
+def _made(make: Callable[[], T]) -> T:
+    """What `make` makes, done again where git took its folder away: packing deletes those that it has emptied."""
+    for _ in range(_WRITE_TRIES - 1):
+        try:
+            return make()
+        except pygit2.GitError as error:
+            if "failed to rename lockfile" not in str(error):
+                raise
+    return make()
 
 
 def _commit(found: pygit2.Commit) -> Commit:

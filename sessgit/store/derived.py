@@ -43,6 +43,11 @@ def remove(path: Path) -> None:
         name.unlink(missing_ok=True)
 
 
+def text(value: str) -> str:
+    """The text as SQLite takes it: halves of characters are replaced, as titles have them that a client cut."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the error says that the file is damaged, rather than locked or gone."""
     undecodable = "Could not decode to UTF-8" in str(error)

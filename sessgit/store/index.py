@@ -128,18 +128,22 @@ class Index:
         except sqlite3.Error as error:
             self._renew(error)
             known = {}
+        if known.keys() - wanted.keys():  # one that is just being archived, or brought back, may look like gone
+            wanted |= self._refs(session)
         if wanted == known:
             return
-        changed = sorted((b for b in wanted if known.get(b) != wanted[b]), key=lambda b: (layout.is_rewound(b), b))
+        moved = [(at[1], b) for b, at in wanted.items() if b in known and known[b] != at and known[b][0] == at[0]]
+        changed = {b for b in wanted if known.get(b) != wanted[b]}.difference(b for _, b in moved)
         try:
+            self._db.execute("BEGIN IMMEDIATE")  # one that reads first may not write after someone else did
             with self._db:
                 for branch in known.keys() - wanted.keys():
                     self._drop(branch)
+                self._db.executemany("UPDATE branches SET archived = ? WHERE name = ?", moved)
                 store = self.open_store() if changed else None
-                for branch in changed:
+                for branch in sorted(changed, key=lambda branch: (layout.is_rewound(branch), branch)):
                     assert store is not None
-                    # What is damaged, or none of ours, is kept out and asked for again: all others stay usable.
-                    try:
+                    try:  # what is damaged, or none of ours, is kept out and asked for again
                         self._update(store, branch, *wanted[branch])
                     except (DamageError, NewerStoreError, StoreError) as damage:
                         self._drop(branch)
@@ -165,12 +169,12 @@ class Index:
     def _update(self, store: Store, branch: str, tip: str, archived: bool) -> None:
         state = store.state(tip)
         new, found = self._new_rows(store, branch, tip)
-        values = (
+        values = _taken((
             branch, tip, archived, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
             state.created, state.updated, state.turns, state.headless, state.state, state.stage,
             json.dumps(state.labels), layout.session_of(state.origin.session) if state.origin else "",
             sessions.dumps(state),
-        )  # fmt: skip
+        ))  # fmt: skip
         self._db.execute(f"INSERT OR REPLACE INTO branches VALUES ({','.join('?' * len(values))})", values)
         last = found[1] if found else 0
         if found and found[0] == branch:
@@ -312,7 +316,7 @@ class Index:
     def remember(self, gists: Mapping[str, Gist]) -> None:
         """Keeps what turns hold, by their last commit, so that it need not be read from their lines again."""
         told = [(commit, json.dumps(gist.as_json())) for commit, gist in gists.items()]
-        touched = [(path, c, path in gist.files_changed) for c, gist in gists.items() for path in gist.files]
+        touched = [(derived.text(p), c, p in gist.files_changed) for c, gist in gists.items() for p in gist.files]
         with suppress(sqlite3.Error), self._db:  # it is only asked for again
             self._db.executemany("INSERT OR REPLACE INTO gists VALUES (?,?)", told)
             self._db.executemany("INSERT OR REPLACE INTO touched VALUES (?,?,?)", touched)
@@ -362,12 +366,13 @@ class Index:
 
     def _ask(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
         """The rows; where the file turns out to be damaged, those of one made anew."""
+        values = _taken(arguments)
         try:
-            return self._db.execute(query, arguments).fetchall()
+            return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:
             self._renew(error)
         self.sync()
-        return self._db.execute(query, arguments).fetchall()
+        return self._db.execute(query, values).fetchall()
 
     def _renew(self, error: sqlite3.Error) -> None:
         """Puts an empty index in the place of a damaged file; any other error goes on as one of ours."""
@@ -376,6 +381,11 @@ class Index:
         self._db.close()
         derived.remove(layout.Beside(self.path).index)
         self._db = derived.connect(layout.Beside(self.path).index, tables.INDEX)
+
+
+def _taken(values: Sequence[object]) -> list[object]:
+    """The values as SQLite takes them."""
+    return [derived.text(value) if isinstance(value, str) else value for value in values]
 
 
 def _branch(name: str, tip: str, state: bytes, archived: int) -> Branch:

@@ -10,6 +10,7 @@ HEADS = "refs/heads/"
 ARCHIVE = "refs/archive/"
 TAGS = "refs/tags/"
 KEEP = "refs/keep/"
+DELETED = "refs/deleted/"
 
 FORMAT_FILE = "format"
 STATE = "session.json"
@@ -31,6 +32,21 @@ FAN_OUT = 100
 def head(branch: str) -> str:
     """The ref of a live session or of one of its rewound branches."""
     return HEADS + branch
+
+
+def archived(branch: str) -> str:
+    """The ref of an archived session or of one of its rewound branches."""
+    return ARCHIVE + branch
+
+
+def tombstone(session: str) -> str:
+    """The ref that says that a session was deleted and is not to be recorded again."""
+    return DELETED + session
+
+
+def kept(operation: str, number: int) -> str:
+    """The ref that keeps a tip which an operation made unreachable otherwise."""
+    return f"{KEEP}{operation}-{number}"
 
 
 def session_of(branch: str) -> str:
@@ -62,10 +78,17 @@ class Beside:
         self.hook = store / "hook"
         self.log = store / "log"
         self.latest = store / "latest.json"
+        self.journal = store / "operations.jsonl"
         self.ignore = store / ".gitignore"
+        self.packing = store / "state" / "packing"
+        self.archiving = store / "state" / "archiving"
 
     def cursor(self, session: str) -> Path:
         return self.state / f"{session}.json"
+
+    def appending(self, session: str) -> Path:
+        """What is just being appended to the session's file."""
+        return self.state / f"{session}.append"
 
     def lock(self, name: str) -> Path:
         return self.locks / f"{name}.lock"

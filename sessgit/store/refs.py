@@ -10,10 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from sessgit.errors import StoreError
+from sessgit.model import canonical
 from sessgit.store import layout
 
 _PACKED = re.compile(r"^([0-9a-f]{40}) (refs/[^\s]+)$", re.MULTILINE)
@@ -21,13 +24,16 @@ _PEELED = re.compile(r"^[0-9a-f]{40} (refs/tags/[^\s]+)\n\^([0-9a-f]{40})$", re.
 _HEX = re.compile(r"[0-9a-f]{40}")
 _LOCK = ".lock"
 """The end of the file in which git writes a ref before it takes its place; no ref may be named so."""
+_STALE = 60.0
+LOCKED = "If a process was killed just now, it left its lock: try again in a minute."
+"""The hint where a ref stays locked."""
 
 
 def read_all(store: Path, prefix: str = "refs/") -> dict[str, str]:
-    """Each ref whose name starts with `prefix` and the object it holds."""
+    """Each ref whose name starts with `prefix` and the object it holds; what cannot be shown is none of ours."""
     found = {name: oid for name, oid in _loose_below(store, prefix) if oid}
     for oid, name in _PACKED.findall(_packed(store)):
-        if name.startswith(prefix):
+        if name.startswith(prefix) and canonical.is_printable(name):
             found.setdefault(name, oid)
     return found
 
@@ -38,10 +44,10 @@ def signature(store: Path) -> bytes:
     return hashlib.sha256("".join(loose).encode() + _packed(store).encode("utf-8", "replace")).digest()
 
 
-def of_session(store: Path, session: str) -> dict[str, str]:
-    """The branches of one session, the head and what rewinds left, and their tips."""
-    found = read_all(store, layout.head(session))
-    branches = {name.removeprefix(layout.HEADS): oid for name, oid in found.items()}
+def of_session(store: Path, session: str, space: str = layout.HEADS) -> dict[str, str]:
+    """The branches of one session, the head and what rewinds left, and their tips; archived ones in that space."""
+    found = read_all(store, space + session)
+    branches = {name.removeprefix(space): oid for name, oid in found.items()}
     return {branch: oid for branch, oid in branches.items() if layout.session_of(branch) == session}
 
 
@@ -58,9 +64,26 @@ def tags(store: Path) -> dict[str, str]:
     found = {name: oid for name, oid in _loose_below(store, layout.TAGS) if oid}
     packed = _packed(store)
     for name, oid in [*_PEELED.findall(packed), *((name, oid) for oid, name in _PACKED.findall(packed))]:
-        if name.startswith(layout.TAGS):
+        if name.startswith(layout.TAGS) and canonical.is_printable(name):
             found.setdefault(name, oid)
     return {name.removeprefix(layout.TAGS): oid for name, oid in found.items()}
+
+
+def take_stale_locks(store: Path, names: Iterable[str]) -> None:
+    """Takes away the locks of refs that a killed process left: git holds one for a moment, and never a minute."""
+    for name in (*names, "packed-refs"):
+        lock, aside = store / f"{name}{_LOCK}", store / f"stale.{os.getpid()}{_LOCK}"
+        with suppress(OSError):
+            if _age(lock) < _STALE:
+                continue
+            lock.rename(aside)
+            if _age(aside) < _STALE:  # someone else was faster, and this is the lock of whoever came after them
+                lock.hardlink_to(aside)
+            aside.unlink()
+
+
+def _age(path: Path) -> float:
+    return time.time() - path.stat().st_mtime
 
 
 def _loose_below(store: Path, prefix: str) -> Iterator[tuple[str, str | None]]:
@@ -77,7 +100,7 @@ def _loose_below(store: Path, prefix: str) -> Iterator[tuple[str, str | None]]:
             name = f"{parent}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
                 pending.append(name)
-            elif name.startswith(prefix) and not name.endswith(_LOCK):
+            elif name.startswith(prefix) and not name.endswith(_LOCK) and canonical.is_printable(name):
                 yield name, _loose(Path(entry.path))
 
 

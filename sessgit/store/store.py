@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.errors import ConflictError, DamageError, NewerStoreError, NotFoundError, StoreError
+from sessgit.errors import ROOM, ConflictError, DamageError, NewerStoreError, NotFoundError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model import texts
@@ -25,6 +25,9 @@ from sessgit.store import layout
 
 if TYPE_CHECKING:
     from sessgit.store import backend
+
+
+_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def create(path: Path) -> None:
         if not beside.key.exists():
             write_private(beside.key, secrets.token_bytes(32))
     except OSError as error:
-        raise StoreError(f"cannot create a store at {path}: {error}") from error
+        raise StoreError(f"cannot create a store at {path}: {error}", ROOM) from error
 
 
 def _is_ours(path: Path) -> bool:
@@ -82,7 +85,7 @@ def write_private(path: Path, data: bytes) -> None:
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise StoreError(f"cannot write {path}: {error}") from error
+        raise StoreError(f"cannot write {path}: {error}", ROOM) from error
 
 
 class Store:
@@ -121,7 +124,7 @@ class Store:
         version = self.repo.blob(entry[0]).strip() if entry else b"none"
         if version == str(layout.FORMAT).encode():
             return tree
-        if version.isdigit() and int(version) > layout.FORMAT:
+        if version.isdigit() and len(version) < _DIGITS and int(version) > layout.FORMAT:
             raise NewerStoreError(
                 f"the store is in format {version.decode()}, this sessgit knows format {layout.FORMAT}",
                 "Install a newer sessgit.",
@@ -140,9 +143,14 @@ class Store:
         return TurnLines(texts.fill(before, wanted), texts.fill(body, wanted))
 
     def cells(self, commit: str, number: int) -> list[Cell]:
-        return [
-            Cell.from_json(json.loads(line)) for line in _split(self._file(self.folder(commit, number), layout.CELLS))
-        ]
+        """The cells of turn `number` as of a commit; raises DamageError where they are no cells."""
+        lines = _split(self._file(self.folder(commit, number), layout.CELLS))
+        try:
+            return [Cell.from_json(json.loads(line)) for line in lines]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise DamageError(
+                f"{layout.CELLS} of turn {number} is damaged: {error}", "sessgit restore --verify checks the rest."
+            ) from error
 
     def folder(self, commit: str, number: int) -> dict[str, tuple[str, bool]]:
         """The entries of a turn's folder as of a commit."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import gc
 import importlib
 import os
+import signal
 import sys
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -18,8 +20,9 @@ from sessgit.ui import complete, options, render
 from sessgit.ui.light import Light
 
 COMMANDS = (
-    "install", "uninstall", "on", "off", "import", "ls", "log", "show", "search", "diff", "fork", "rename", "edit",
-    "tag", "resume", "restore", "export", "stats", "status", "config", "id",
+    "install", "uninstall", "on", "off", "import", "ls", "tree", "log", "show", "search", "diff", "fork", "merge",
+    "pick", "rename", "edit", "tag", "resume", "restore", "export", "archive", "unarchive", "delete", "stats", "ops",
+    "undo", "gc", "status", "config", "id",
 )  # fmt: skip
 
 GIT_VERBS = {
@@ -27,7 +30,7 @@ GIT_VERBS = {
     "blame": "sessgit log --json says for each turn which files it touched; sessgit diff compares two conversations.",
     "branch": "sessgit fork makes a branch of a conversation, sessgit ls shows all of them.",
     "checkout": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
-    "cherry-pick": "sessgit fork ID --at N begins anew from a turn; nothing takes single turns over.",
+    "cherry-pick": "sessgit pick ID@N takes single turns over into the current conversation.",
     "clone": "sessgit import brings in conversations; the store is a git repository, which git itself can clone.",
     "commit": "Every turn is a commit already. sessgit status tells whether recording is on.",
     "grep": "sessgit search WORDS finds what was said and done, in all conversations.",
@@ -60,6 +63,8 @@ class _Command(Light, TyperCommand):
         if self.name == "log" and "--" in args:
             place = args.index("--")
             args, ctx.meta[options.PATHS] = args[:place], args[place + 1 :]
+        elif self.name in ("merge", "pick"):
+            args = options.with_value(args, "--new")
         return list(super().parse_args(ctx, args))
 
 
@@ -122,15 +127,18 @@ def _program(
 
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A caller may have closed them: then what is said goes nowhere, and the work is done all the same.
+    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # a caller may have closed it
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
         complete.answer(typer.main.get_command(app))
         sys.exit(0)
     # A command makes many values and no cycles: looking for those would be a tenth of `log` of a long conversation.
     gc.set_threshold(50_000)
     try:
+        _check_words(sys.argv)
         typer.main.get_command(app)(prog_name="sessgit")
     except SessgitError as error:
         render.error(error)
@@ -142,10 +150,23 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - open as long as the program runs
+
+
+def _check_words(words: list[str]) -> None:
+    """Raises UsageError for a word that is no text: no name, no path and no id is one here."""
+    for word in words:
+        if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
+            raise UsageError(f"{word!r} is no UTF-8.", "Names, words and paths are text.")
+
+
 def _unexpected(error: Exception) -> NoReturn:
     """What no part of the program expected: the disk's fault, the index's, or a bug."""
     if os.environ.get("SESSGIT_DEBUG") == "1":
         raise error
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+        render.forget_output()
     if isinstance(error, OSError) or type(error).__module__ == "sqlite3":
         render.error(StoreError(f"{type(error).__name__}: {error}", "SESSGIT_DEBUG=1 shows where it happened."))
         sys.exit(StoreError.exit_code)

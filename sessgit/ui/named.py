@@ -27,6 +27,14 @@ def target(here: Context, text: str, at: str | None = None, *, changes: bool = F
     return resolve.target(here.index, Address(found.branch.name, turn, address.cell), here.where)
 
 
+def recorded(here: Context, text: str) -> Target:
+    """What the address names for a command that changes it, as it is recorded: nothing is recorded for that."""
+    found = resolve.target(here.index, parse(text), here.where, changes=True)
+    if found.guess:
+        render.tell(f"({found.guess})")
+    return found
+
+
 def current(here: Context) -> Target | None:
     """The current session, recorded as far as its transcript goes, or None; nothing is told."""
     try:
@@ -50,7 +58,7 @@ def _session(here: Context, address: Address, changes: bool) -> Target:
     if caught.off:
         raise NotFoundError(
             f"{path.stem[:8]} is not recorded: {caught.why}",
-            "It is recorded when that is gone: sessgit on switches a project on.",
+            caught.hint,
         )
     if not caught.level:
         render.tell(caught.why)

@@ -20,10 +20,14 @@ Address = Annotated[
 ]  # fmt: skip
 
 
+_MOST = 1 << 31
+"""More than there ever is of anything, and less than a database cannot count."""
+
+
 def not_negative(value: int | None) -> int | None:
     if value is not None and value < 0:
         raise typer.BadParameter("a number of 0 or more is needed.")
-    return value
+    return value if value is None else min(value, _MOST)
 
 
 Limit = Annotated[
@@ -39,3 +43,23 @@ Since = Annotated[
     typer.Option("--since", metavar="WHEN", help="From then on: 2d, 3h, yesterday, 2026-03-01.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Into = Annotated[
+    str,
+    typer.Option(
+        "--into", metavar="OURS", help="Where to bring it; the current session if left out.", show_default=False,
+        autocompletion=complete.addresses,
+    ),
+]  # fmt: skip
+New = Annotated[
+    str | None,
+    typer.Option("--new", metavar="[NAME]", help="Make a new conversation, leave ours alone.", show_default=False),
+]
+
+
+def with_value(args: list[str], option: str) -> list[str]:
+    """The arguments, with an empty value for an option that can go without one."""
+    out: list[str] = []
+    for place, arg in enumerate(args):
+        following = args[place + 1] if place + 1 < len(args) else "-"
+        out += [arg, ""] if arg == option and following.startswith("-") else [arg]
+    return out

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
@@ -59,22 +59,18 @@ def raw(here: Context, parts: Iterable[bytes]) -> None:
     if here.terminal:
         lines(here, canonical.printable(b"\n".join(parts).decode("utf-8", "replace")).split("\n"))
         return
-    try:
+    with _writing():
         for part in parts:
             sys.stdout.buffer.write(part + b"\n")
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        _leave()
 
 
 def data(parts: Iterable[bytes]) -> None:
     """Writes the parts to standard output, byte for byte."""
-    try:
+    with _writing():
         for part in parts:
             sys.stdout.buffer.write(part)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        _leave()
 
 
 def markdown(source: str, columns: int) -> list[str]:
@@ -103,17 +99,22 @@ def document(name: str, value: object) -> None:
 
 def write(data: str) -> None:
     """Writes to standard output; leaves in silence where nobody reads it any more."""
-    try:
+    with _writing():
         sys.stdout.write(data)
         sys.stdout.flush()
-    except BrokenPipeError:
-        _leave()
 
 
 def tell(text: str) -> None:
     """A remark that is no part of the output."""
     with suppress(OSError):
         sys.stderr.write(f"{canonical.printable(text)}\n")
+
+
+def ask(question: str) -> bool:
+    """Whether the person at the terminal says yes; nothing of it is in the output."""
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def error(problem: SessgitError) -> None:
@@ -154,10 +155,22 @@ def progress(here: Context, what: str, *, unit: str = "") -> Iterator[Callable[[
             bar.stop()
 
 
-def _leave() -> NoReturn:
-    """Ends the program where nobody reads its output; Python would complain once more when it closes the file."""
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Ends the program where nobody reads its output; raises SessgitError where that cannot be written."""
+    try:
+        yield
+    except BrokenPipeError:
+        forget_output()
+        raise SystemExit(BROKEN_PIPE) from None
+    except OSError as error:
+        forget_output()
+        raise SessgitError(f"the output cannot be written: {error.strerror}", "Is the disk full?") from error
+
+
+def forget_output() -> None:
+    """Lets what is still to be written go nowhere: Python would complain once more when it closes the file."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(BROKEN_PIPE) from None
 
 
 def _drawn(source: str, made: Callable[[str], Any], columns: int | None) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from sessgit.model import canonical, words
@@ -18,6 +19,7 @@ money = words.money
 size = words.size
 
 _WIDE = ("W", "F")
+_WORD = re.compile(r"\S+|\s+")
 _DAY = 86_400
 
 
@@ -98,40 +100,50 @@ def clock(now: float, moments: Iterable[float]) -> str:
     return "%d %b %H:%M" if all(day[0] == today[0] for day in days) else "%Y-%m-%d"
 
 
+def plain(said: str) -> list[str]:
+    """The lines of a text as a terminal can show them: no control characters, no colours of their own, no tabs."""
+    said = canonical.without_sequences(said).replace("\r\n", "\n").replace("\r", "\n")
+    return canonical.printable(said).expandtabs(4).rstrip("\n").split("\n")
+
+
+def wrap(line: str, columns: int) -> Iterator[str]:
+    """The line in as many as it needs, broken between words where it can be; further ones keep its indent."""
+    if width(line) <= columns:
+        yield line
+        return
+    indent = line[: min(len(line) - len(line.lstrip()), columns // 2)]
+    now, used, empty = indent, width(indent), True
+    for word in _WORD.findall(line[len(indent) :]):
+        wide = width(word)
+        if used + wide > columns and not empty:
+            yield now.rstrip()
+            now, used, empty = indent, width(indent), True
+            if word.isspace():
+                continue
+        *whole, rest = _broken(word, columns - used) if used + wide > columns else [word]
+        yield from (indent + part for part in whole)
+        now, used, empty = now + rest, used + width(rest), empty and not rest.strip()
+    if not empty:
+        yield now.rstrip()
+
+
 def wrapped(said: str, columns: int) -> list[str]:
-    """A whole text in lines of at most so many columns; its own line breaks stay, control characters do not."""
-    out: list[str] = []
-    for line in canonical.printable(said.strip("\n").replace("\r\n", "\n")).expandtabs(4).split("\n"):
-        indent = line[: len(line) - len(line.lstrip())][: columns // 2]
-        out += _broken(line.strip(), columns - len(indent), indent) if line.strip() else [""]
-    return out
+    """A whole text in lines of at most so many columns, without empty ones at its ends."""
+    return [part for line in plain(said.strip("\r\n")) for part in wrap(line, columns)]
 
 
-def _broken(line: str, columns: int, indent: str) -> list[str]:
-    out, current = [], ""
-    for word in line.split(" "):
-        joined = f"{current} {word}" if current else word
-        if width(joined) <= columns:
-            current = joined
-            continue
-        if current:
-            out.append(current)
-        while width(word) > columns:
-            head = _prefix(word, columns)
-            out.append(head)
-            word = word[len(head) :]  # noqa: PLW2901 - what is left of it
-        current = word
-    return [f"{indent}{part}" for part in [*out, current]]
-
-
-def _prefix(word: str, columns: int) -> str:
-    """As much of the word as fits into the columns, one character at least."""
-    taken = 0
+def _broken(word: str, columns: int) -> list[str]:
+    """A word in parts that fit, each of a character at least."""
+    if word.isascii():
+        return [word[place : place + columns] for place in range(0, len(word), columns)]
+    parts, start, used = list[str](), 0, 0
     for place, char in enumerate(word):
-        taken += _columns(char)
-        if taken > columns:
-            return word[: max(1, place)]
-    return word
+        wide = width(char)
+        if used + wide > columns and place > start:
+            parts.append(word[start:place])
+            start, used = place, 0
+        used += wide
+    return [*parts, word[start:]]
 
 
 def tools(calls: Mapping[str, int], columns: int) -> str:

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from sessgit.errors import UsageError
 
-HELP = "`2d`, `3h`, `1w`, `yesterday`, `2026-03-01`, a time"
 _AGO = re.compile(r"([0-9]{1,9})[ .]*(m|h|d|w|min|minutes?|hours?|days?|weeks?)([ .]+ago)?")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _HINT = "Say 2d, 3h, 1w, today, yesterday, 2026-03-01 or 2026-03-01T10:00."
@@ -23,10 +22,10 @@ def since(text: str, now: float) -> float:
     ago = _AGO.fullmatch(word)
     try:
         if ago:
-            return now - int(ago[1]) * _UNITS[ago[2][0]]
+            return max(0.0, now - int(ago[1]) * _UNITS[ago[2][0]])
         if word in ("today", "yesterday"):
             day = datetime.fromtimestamp(now) - timedelta(days=word == "yesterday")
             return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-        return datetime.fromisoformat(text.strip()).timestamp()
+        return max(0.0, datetime.fromisoformat(text.strip()).timestamp())
     except (ValueError, OverflowError, OSError):
         raise UsageError(f"“{text}” is no time", _HINT) from None

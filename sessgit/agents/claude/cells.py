@@ -57,7 +57,8 @@ def time_of(line: Line) -> str:
 
 def display_prompt(text: str) -> str:
     """A prompt as a person typed it: a slash command as `/name arguments`."""
-    command = _COMMAND.search(text) if text.lstrip().startswith("<command-message>") else None
+    is_command = text.lstrip().startswith(("<command-message>", "<command-name>"))
+    command = _COMMAND.search(text) if is_command else None
     if command is None:
         return text
     arguments = _ARGUMENTS.search(text)

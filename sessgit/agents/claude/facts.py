@@ -28,6 +28,8 @@ class Facts:
     version: str = ""
     slug: str = ""
     headless: bool = False
+    held: bool = False
+    """Whether a person held any part of it, so that it is not headless whatever a program added."""
     names: list[str] = field(default_factory=list)
     """The names that the session was ever given here: a `custom-title` that is one of them may be our own line."""
 
@@ -47,7 +49,8 @@ class Facts:
             if title and rank >= self.title_rank:
                 self.title, self.title_rank = title, rank
         elif line.type == "user" and line.text("entrypoint"):
-            self.headless = line.text("entrypoint").startswith("sdk")
+            self.held = self.held or not line.text("entrypoint").startswith("sdk")
+            self.headless = not self.held
 
     def apply(self, state: Session) -> Session:
         """The state with what the lines said."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 _SLUG_LIMIT = 200
 _PROC = Path("/proc")
+_FOLDER = re.compile(r"(?!\.{1,2}$)[^\0/\ud800-\udfff]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,17 @@ def transcript_place(config: Path, said: str, agent_id: str, cwd: str) -> Path |
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}", agent_id):
         return None
     path = Path(said)
-    if path.name == name and path.parent.parent == config / "projects" and path.parent.name not in ("", ".", ".."):
+    if path.name == name and path.parent.parent == config / "projects" and _FOLDER.fullmatch(path.parent.name):
         return path
     return project_folder(config, cwd) / name if cwd else None
+
+
+def is_there(path: Path | str) -> bool:
+    """Whether there is such a file or folder; there is none where the text can be no path, as a state may say."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long, or with NUL or half a character in it
+        return False
 
 
 def is_transcript(config: Path, path: Path) -> bool:

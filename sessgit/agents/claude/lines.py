@@ -128,4 +128,9 @@ def is_prompt(line: Line) -> bool:
 
 def prompt_uuid(line: Line) -> str:
     """The turn's identity: the prompt's uuid, or one made of its bytes and place where it has none fit for a name."""
-    return line.uuid if _NAME.fullmatch(line.uuid) else ids.line_id(line.raw, line.extent.offset)
+    return line.uuid if is_name(line.uuid) else ids.line_id(line.raw, line.extent.offset)
+
+
+def is_name(uuid: str) -> bool:
+    """Whether a turn can be named so."""
+    return _NAME.fullmatch(uuid) is not None

@@ -42,6 +42,8 @@ def opened(path: Path) -> Iterator[Opened]:
     except OSError as error:
         reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or error
         raise SessgitError(f"cannot read {path}: {reason}") from error
+    except ValueError as error:  # NUL or half a character in it
+        raise NotFoundError(f"there can be no file {path}") from error
     with os.fdopen(handle, "rb", buffering=0) as file:
         yield Opened(file, info.st_ino, info.st_size, info.st_mtime)
 

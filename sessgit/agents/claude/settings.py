@@ -34,6 +34,7 @@ PLUGIN = "sessgit"
 
 CLEANUP_DAYS = 30
 """What the client takes where its settings do not say."""
+_LONGEST = 365_000
 
 _COMMAND = re.compile(r"\[ -r (?P<stub>.+) \] && sh (?P=stub); exit 0", re.DOTALL)
 
@@ -134,7 +135,9 @@ def installed(settings: Mapping[str, Any]) -> Installation:
 def cleanup_days(settings: Mapping[str, Any]) -> float:
     """After how many days without a change the client deletes a transcript, when it starts."""
     days = settings.get("cleanupPeriodDays")
-    return days if isinstance(days, int | float) and not isinstance(days, bool) and days >= 0 else CLEANUP_DAYS
+    if not isinstance(days, int | float) or isinstance(days, bool) or not days >= 0:
+        return CLEANUP_DAYS
+    return min(days, _LONGEST)
 
 
 def _entry(event: str, command: str) -> Document:

@@ -12,13 +12,14 @@ import json
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sessgit.agents.claude.cells import display_prompt
 from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse, said, tool_results
-from sessgit.errors import ConflictError, SessgitError
+from sessgit.errors import ROOM, ConflictError, SessgitError
 from sessgit.model import canonical, jsonscan
 from sessgit.model.message import Extent
 
@@ -122,10 +123,11 @@ def write(path: Path, data: bytes) -> None:
         path.hardlink_to(beside)
     except FileExistsError as error:
         raise ConflictError(f"there is a file at {path} already", "It was left as it is.") from error
-    except OSError as error:
-        raise SessgitError(f"cannot write {path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise SessgitError(f"cannot write {path}: {getattr(error, 'strerror', '') or error}", ROOM) from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError, ValueError):
+            beside.unlink(missing_ok=True)
 
 
 class _Writer:

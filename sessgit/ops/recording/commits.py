@@ -34,6 +34,9 @@ class Content:
     complete: bool = True
     """False for a commit of one cell, after which the same turn goes on."""
     project_head: str = ""
+    event: str = "turn"
+    origin: str = ""
+    """The address from which a merge brought the turn."""
 
     @cached_property
     def told(self) -> Turn:
@@ -120,9 +123,10 @@ def _turn_message(store: Store, node: Node, told: Turn, content: Content, sessio
     trailers = (
         ("Session", session),
         ("Turn", str(node.number)),
-        ("Event", "turn" if content.complete else "cell"),
+        ("Event", content.event if content.complete else "cell"),
         ("Prompt", node.key),
         ("Cell", cell.id if cell else ""),
+        ("Origin", content.origin),
         *counts(told),
         ("Project-Head", content.project_head),
         *_provenance(store, [*content.before[node.copied :], *content.body]),

@@ -139,7 +139,8 @@ def adopt(store: Store, index: Index, session: str) -> list[str]:
         time = store.commit(branch.tip).time
         commit = store.write_commit(branch.tip, {}, state, message, [branch.tip], time)
         try:
-            store.repo.move(layout.head(relative), branch.tip, commit)
+            ref = layout.archived(relative) if branch.archived else layout.head(relative)
+            store.repo.move(ref, branch.tip, commit)
         except MovedError:
             continue  # its own recorder is at work
         linked.append(relative)

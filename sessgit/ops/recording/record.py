@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 from sessgit.agents.claude import cells, facts, sidefiles
 from sessgit.agents.claude.cutter import Cutter, Node
@@ -26,33 +27,46 @@ from sessgit.ops.recording import commits, family
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.history import Recorded
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import cursor as cursors
 from sessgit.store import layout, refs
-from sessgit.store.cursor import Cursor
 from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store
 
 _TRIES = 5
 
+Aside = Literal["", "archived", "deleted"]
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a pass did: the turns that it wrote, by number, and whether any ref moved."""
+    """What a pass did: the turns that it wrote, by number, and whether any ref moved.
+
+    `aside` says why nothing was recorded: the session is archived, or was deleted here.
+    """
 
     session: str
     turns: tuple[int, ...] = ()
     changed: bool = False
     head: str = ""
+    aside: Aside = ""
 
 
 def record(store: Store, index: Index, source: Source, rules: Rules) -> Result:
-    """Records all that the transcript holds. The caller holds the session's lock, or risks double work."""
+    """Records all that the transcript holds, but of a session that is archived or was deleted nothing.
+
+    The caller holds the session's lock, or risks double work.
+    """
     for _ in range(_TRIES):
         try:
             with opened(source.path) as file:
-                return _Pass(store, index, source, rules, file).run()
+                found = _Pass(store, index, source, rules, file)
+                aside = found.aside()
+                return Result(source.session, aside=aside) if aside else found.run()
         except MovedError:
             cursors.forget(store.beside, source.session)
+        finally:
+            store.repo.release()
     raise StoreError(f"the branch of {source.session} kept moving while it was recorded", "Try again.")
 
 
@@ -79,6 +93,14 @@ class _Pass:
         self.resumed = False
         self.known_commit = ""
         """The commit that the cursor names, if there is one that fits."""
+
+    def aside(self) -> Aside:
+        """Asked once the tips are read: who moves them away makes the other ref first."""
+        if self.old_head:
+            return ""
+        if refs.read(self.store.path, layout.tombstone(self.session)):
+            return "deleted"
+        return "archived" if refs.read(self.store.path, layout.archived(self.session)) else ""
 
     def run(self) -> Result:
         cutter = self._resume() or self._from_the_start()
@@ -149,11 +171,11 @@ class _Pass:
         return cutter
 
     def _stands_on(self, commit: str) -> bool:
-        """Whether the head is the commit, or only edits of the state have come since."""
+        """Whether the head is the commit, or only edits of the state and merges have come since."""
         for found in self.store.repo.first_parents(self.old_head) if self.old_head else ():
             if found.id == commit:
                 return True
-            if self.store.message(found.id).get("Event") != "edit":
+            if self.store.message(found.id).get("Event") not in ("edit", "merge"):
                 return False
         return False
 
@@ -205,7 +227,8 @@ class _Pass:
             on = commits.compact(self.store, on, before[node.copied :], self.session)
         for length, complete in self._points(node, body):
             side = self._side(cutter, node, [*before, *body]) if length == len(body) else {}
-            content = Content(before, body[:length], side, complete, self.source.head)
+            event, origin = self.source.brought.get(node.key, ("turn", ""))
+            content = Content(before, body[:length], side, complete, self.source.head, event, origin)
             is_last = self.source.at_rest and is_open and node is cutter.head
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
             self.gists[on] = commits.gist(content, whole=not node.commit)

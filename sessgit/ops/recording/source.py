@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessgit.model import ids, texts
@@ -17,7 +18,8 @@ class Source:
     agent is at work now, so that plan, todos and tasks are those of its last turn; `prompting` that a prompt has only
     just been given, which is then left to the next pass; `head` is the project's own commit; `config` the agent's
     folder. `at_rest` says that nobody has been at work since the last turn, so that plan, todos and tasks are those of
-    it; `own` is the folder in which the agent itself works, where that is another one than `config`.
+    it; `own` is the folder in which the agent itself works, where that is another one than `config`. `brought` says of
+    turns, by the uuids of their prompts, by which event and from where a merge brought them.
     """
 
     path: Path
@@ -29,6 +31,7 @@ class Source:
     head: str = ""
     at_rest: bool = False
     own: Path | None = None
+    brought: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def session(self) -> str:

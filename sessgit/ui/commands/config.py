@@ -68,4 +68,4 @@ def _shown(value: object) -> str:
     """A word as it is, anything else as TOML has it."""
     from sessgit.store import settings
 
-    return canonical.printable(value) if isinstance(value, str) else settings.toml(value)
+    return canonical.printable(value) if value and isinstance(value, str) else settings.toml(value)

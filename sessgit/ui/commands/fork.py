@@ -39,8 +39,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.errors import UsageError
     from sessgit.model.address import check_name
     from sessgit.ops import fork as forks
-    from sessgit.ops import forkpoint
-    from sessgit.ops import restore as restores
+    from sessgit.ops import forkpoint, places
     from sessgit.ops.edit import check_free
     from sessgit.ui import client
 
@@ -59,7 +58,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         render.tell(f"Missing in the fork: {text.counted(made.missing, 'secret')} that recording replaced.")
     if made.dropped_calls:
         render.tell(f"Left out of the fork: {text.counted(made.dropped_calls, 'tool call')} without a result yet.")
-    if made.transcript and restores.is_gone(made.state.project):
+    if made.transcript and places.is_gone(made.state.project):
         render.tell(f"The project's folder is gone: {here.short(made.state.project)}. --project DIR names another one.")
     command = forks.resume_command(made.state, here.cwd)
     if as_json:

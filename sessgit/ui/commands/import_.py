@@ -13,6 +13,9 @@ from sessgit.ui import context, options, render, text
 if TYPE_CHECKING:
     from sessgit.ops.importing import Imported
 
+_SHORTEST = 4
+"""Characters of an id that are enough."""
+
 
 def run(
     paths: Annotated[
@@ -27,22 +30,31 @@ def run(
         str,
         typer.Option("--from", metavar="SYSTEM", help="Whose files they are; claude: its whole folder, from anywhere."),
     ] = "",
+    ident: Annotated[
+        str,
+        typer.Option("--id", metavar="ID", help="This one only, also if it was deleted here.", show_default=False),
+    ] = "",
     as_json: options.Json = False,
 ) -> None:
     """Bring in older conversations.
 
     What is here already is left as it is: importing again changes nothing. --from claude DIR takes a folder like
-    ~/.claude that lies anywhere, with plans, todos and tasks.
+    ~/.claude that lies anywhere, with plans, todos and tasks. What is archived stays so, and what was deleted here
+    stays away, but for --id.
     """
     from sessgit.agents.claude import home
-    from sessgit.errors import NotFoundError
-    from sessgit.ops import importing, search
+    from sessgit.errors import NotFoundError, UsageError
+    from sessgit.ops import importing, privacy, search
     from sessgit.store import store as stores
     from sessgit.store.store import Store
 
+    if ident and (source or len(ident) < _SHORTEST):
+        wrong = "--id and --from are two things." if source else f"“{ident}” is too short for an id."
+        raise UsageError(wrong, "sessgit import --id ID [PATH] brings in one conversation.")
     here = context.read()
     bring_in = importing.source_named(source) if source else importing.run
     if not here.has_store:
+        privacy.check_on(off=here.off)
         if not paths and next(home.transcripts(here.config), None) is None:
             raise NotFoundError(
                 f"there is nothing to bring in: the client keeps no conversation in {here.short(here.config)}",
@@ -52,7 +64,11 @@ def run(
     # Not flushed object by object: the transcripts are still there, and importing again finishes the work.
     store = Store(here.store_path)
     with render.progress(here, "Importing") as progress:
-        done = bring_in(store, here.index, paths or [], here.config, here.privacy, progress)
+        world = (paths or [], here.config, here.privacy, progress)
+        if ident:
+            done = importing.run_one(store, here.index, ident, *world, here.now)
+        else:
+            done = bring_in(store, here.index, *world)
     with render.progress(here, "Indexing", unit="conversations") as progress:
         behind = search.follow(here.index, progress) if done.turns else ""
     if behind:
@@ -62,7 +78,8 @@ def run(
     if as_json:
         errors = [{"path": str(failure.path), "reason": failure.reason} for failure in done.errors]
         counts = {"sessions": done.sessions, "turns": done.turns, "unchanged": done.unchanged}
-        render.document("import/v1", {**counts, "excluded": done.excluded, "errors": errors})
+        left = {"excluded": done.excluded, "archived": done.archived, "deleted": done.deleted}
+        render.document("import/v1", {**counts, **left, "errors": errors})
     else:
         render.lines(here, _told(here, done))
     if done.errors:
@@ -76,6 +93,11 @@ def _told(here: context.Context, done: Imported) -> Iterator[str]:
     unread = f"; {text.counted(len(done.errors), 'file')} could not be read" if done.errors else ""
     there = f"; {done.unchanged:,} {'was' if done.unchanged == 1 else 'were'} here already" if done.unchanged else ""
     yield f"{brought}{there}{unread}"
+    if done.archived:
+        has, was = ("has", "it was") if done.archived == 1 else ("have", "they were")
+        yield f"{done.archived:,} of them {has} gone on since {was} archived: sessgit unarchive"
+    if done.deleted:
+        yield f"{text.counted(done.deleted, 'conversation')} left out, deleted here: sessgit import --id ID"
     if done.excluded:
         left = "was" if done.excluded == 1 else "were"
         yield f"{text.counted(done.excluded, 'conversation')} of projects that are off {left} left out"

@@ -39,14 +39,10 @@ def run(
     client's own if that is still there. --project moves the conversation to another folder.
     """
     from sessgit.errors import UsageError
+    from sessgit.ops import places
     from sessgit.ops import restore as restores
 
-    if output and verify:
-        raise UsageError("--verify writes nothing, --output names a file to write.", "Give one of the two.")
-    if project and (output or verify):
-        raise UsageError("--project names where the client looks for it.", "It goes without --output and --verify.")
-    if all_lost and (address or output or verify or project):
-        raise UsageError("--all-lost takes all that is lost, to its own place.", "It goes with --json alone.")
+    _check(address, output, verify, project, all_lost)
     here = context.read()
     if all_lost:
         _all_lost(here, as_json=as_json)
@@ -74,17 +70,29 @@ def run(
     if as_json:
         render.document("restore/v1", _json(found.session, done.path, done.restored) | _outcome(done))
         return
-    what = "is already there" if done.already else "is written"
+    what = "is moved there" if done.moved else "is already there" if done.already else "is written"
     # The path is never cut: it is there to be copied.
     head, quality = f"{here.short(done.path)} {what}:", _quality(done.restored, done.named)
     whole = f"{head} {' '.join(quality)}"
     fits = text.width(whole) <= here.width
     render.lines(here, [*([whole] if fits else [head, *text.fold(quality, here.width, " ")]), *beside.told(done.files)])
-    if restores.is_gone(done.project):
+    if places.is_gone(done.project):
         render.tell(
             f"The project's folder is gone: {here.short(done.project)}. "
             f"sessgit fork {here.ident(found.session)} --project DIR continues it in another one."
         )
+
+
+def _check(address: str, output: Path | None, verify: bool, project: Path | None, all_lost: bool) -> None:
+    """Raises UsageError for options that do not go together."""
+    from sessgit.errors import UsageError
+
+    if output and verify:
+        raise UsageError("--verify writes nothing, --output names a file to write.", "Give one of the two.")
+    if project and (output or verify):
+        raise UsageError("--project names where the client looks for it.", "It goes without --output and --verify.")
+    if all_lost and (address or output or verify or project):
+        raise UsageError("--all-lost takes all that is lost, to its own place.", "It goes with --json alone.")
 
 
 def _all_lost(here: context.Context, *, as_json: bool) -> None:
@@ -96,7 +104,8 @@ def _all_lost(here: context.Context, *, as_json: bool) -> None:
     if as_json:
         back = [_json(session, one.path, one.restored) | _outcome(one) for session, one in done.back]
         errors = [
-            {"id": failure.session, "reason": str(failure.error), "hint": failure.error.hint} for failure in done.errors
+            {"id": failure.session, "reason": str(failure.error), "hint": failure.error.hint or None}
+            for failure in done.errors
         ]
         render.document("restore/v1", {"restored": back, "errors": errors})
     else:
@@ -147,9 +156,11 @@ def _quality(done: Restored, named: bool = False) -> list[str]:
 
 
 def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
+    """What holds of a file whether it is written or verified; the keys of either alone say nothing yet."""
     return {
         "id": session, "path": str(path) if path else None, "bytes": len(done.data), "exact": done.exact,
         "redacted": done.redacted, "missing": done.missing, "rewritten": done.rewritten, "proved": done.checked,
+        "already": None, "named": None, "files": [], "turns": None, "file": None, "same": None,
     }  # fmt: skip
 
 

@@ -17,9 +17,10 @@ def run(
 
     Its transcript, and what lay beside it, is written anew if the client has deleted it.
     """
+    from sessgit.agents.claude import home
     from sessgit.errors import NotFoundError, UsageError
     from sessgit.ops import fork as forks
-    from sessgit.ops import restore
+    from sessgit.ops import places, restore
     from sessgit.store import layout
     from sessgit.ui import client
 
@@ -34,9 +35,9 @@ def run(
         )
     if not state.turns:
         raise NotFoundError(f"{name} has no turn yet: there is nothing to continue.")
-    place = restore.place_of(here.config, state)
-    is_there = place is not None and place.exists()
-    if restore.is_gone(state.project):
+    place = places.place_of(here.config, state)
+    is_there = place is not None and home.is_there(place)
+    if places.is_gone(state.project):
         verb = "fork" if is_there else "restore"
         raise NotFoundError(
             f"the project's folder is gone: {here.short(state.project)}",

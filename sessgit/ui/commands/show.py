@@ -108,7 +108,7 @@ def _start(here: Context, found: Target, *, as_json: bool) -> None:
 
 
 def _raw(here: Context, found: Target) -> None:
-    from sessgit.ops import show
+    from sessgit.ops import resolve, show
 
     if found.cell:
         assert found.turn is not None
@@ -117,5 +117,5 @@ def _raw(here: Context, found: Target) -> None:
     elif found.turn is None:
         render.raw(here, show.raw_session(here.store, found.branch))
     elif found.turn:
-        show.row_of(here.index, found.branch, found.turn)
+        resolve.row_of(here.index, found.branch, found.turn)
         render.raw(here, show.raw_turn(here.store, found.branch, found.turn))

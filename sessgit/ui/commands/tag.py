@@ -43,7 +43,7 @@ def run(
         raise UsageError("NAME, -d NAME and --list are three things.", "Give one of them.")
     here = context.read()
     if delete:
-        gone = tags.delete(here.store, here.index, delete)
+        gone = tags.delete(here.store, here.index, delete, here.now)
         _tell(here, gone, f"was: {tags.address(gone)}", as_json=as_json, deleted=True)
         return
     if name is None:
@@ -56,7 +56,7 @@ def run(
     target = named.target(here, address, changes=True)
     if target.cell:
         raise UsageError("a tag stands at a whole turn.", f"sessgit tag {name} {here.ident(target.branch.name)}@N")
-    done = tags.tag(here.store, here.index, name, target, here.where, force=force)
+    done = tags.tag(here.store, here.index, name, target, here.where, here.now, force=force)
     note = "it is there already" if not done.changed else f"was: {tags.address(done.before)}" if done.before else ""
     _tell(here, done.tag, note, as_json=as_json)
 

@@ -119,6 +119,18 @@ def _tools(trailer: str, columns: int) -> str:
     return text.tools(Message("", (("Tools", trailer),)).tools, columns)
 
 
+def _source(row: Row | None) -> str:
+    """The branch from which a merge brought the turn, or ``""``."""
+    return row.message.get("Origin").partition("@")[0] if row else ""
+
+
+def _told_of(row: Row) -> int:
+    """How many turns a turn that was brought stands for: a summary tells of several."""
+    first, _, last = row.message.get("Origin").partition("@")[2].partition("-")
+    known = first.isdecimal() and last.isdecimal() and len(first + last) < 15
+    return max(1, int(last) - int(first) + 1) if known else 1
+
+
 def _left_rows(here: Context, left: Left) -> list[Row]:
     return here.index.turns(left.branch.name, left.turn + 1)
 
@@ -126,6 +138,7 @@ def _left_rows(here: Context, left: Left) -> list[Row]:
 class _Turns:
     def __init__(self, here: Context, paint: Paint, columns: Layout, tags: Mapping[str, list[str]]) -> None:
         self.here, self.paint, self.columns, self.tags = here, paint, columns, tags
+        self.by_turn: dict[int, Row] = {}
 
     def block(self, log: Log, row: Row, wanted: Wanted) -> list[str]:
         """A turn with its cells, what left the conversation after it, and whether it was compacted before it."""
@@ -133,8 +146,26 @@ class _Turns:
         turn = [self.turn(row), *(self._cells(log.branch.tip, row) if wanted.cells else [])]
         if wanted.said:
             turn += self._said(log.branch.tip, row)
-        after = self.between(log, row.turn, wanted)
+        after = [*self.between(log, row.turn, wanted), *self._brought(log, row)]
         return [*compacted, *turn, *after] if wanted.reverse else [*after, *turn, *compacted]
+
+    def _brought(self, log: Log, row: Row) -> list[str]:
+        """What was merged, beside the last of the turns that it brought back."""
+        source = _source(row)
+        if not source:
+            return []
+        rows = self.by_turn = self.by_turn or {other.turn: other for other in log.rows}
+        if _source(rows.get(row.turn + 1)) == source:
+            return []
+        count, number = 0, row.turn
+        while _source(rows.get(number)) == source:
+            count += _told_of(rows[number])
+            number -= 1
+        branch = self.here.index.branch(source)
+        called = text.clean(title(branch.state), 200) if branch else ""
+        name = self.here.ident(source) if branch else text.clean(source[:8])
+        back = f"({text.counted(count, 'turn')} brought back)"
+        return [self._note("○─┐", "", f"merged {name}  {called} {back}" if called else f"merged {name} {back}")]
 
     def between(self, log: Log, turn: int, wanted: Wanted) -> list[str]:
         """What left the conversation after a turn."""

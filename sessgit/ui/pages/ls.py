@@ -14,6 +14,8 @@ from sessgit.ui.context import Context
 from sessgit.ui.render import Paint
 
 _NOTES = 22
+_ENOUGH = 48
+"""So much of a title is enough where notes need the room."""
 _TITLE = 16
 """A title has so many columns at least before there is room for notes."""
 
@@ -89,7 +91,8 @@ def _table(here: Context, paint: Paint, rows: list[_Cells]) -> Iterator[str]:
 
     ident, turns, ago, cost, live = (widest(name) for name in ("ident", "turns", "ago", "cost", "live"))
     fixed = 2 + ident + 2 + sum(2 + columns for columns in (turns, ago, cost, live) if columns)
-    notes = min(widest("notes"), max(_NOTES, here.width - fixed - widest("called") - 2))
+    titles = min(widest("called"), _ENOUGH)
+    notes = min(widest("notes"), max(_NOTES, here.width - fixed - titles - 2))
     if here.width - fixed - notes - 2 < _TITLE:
         notes = 0
     room = max(12, min(widest("called"), here.width - fixed - (notes + 2 if notes else 0)))
@@ -110,7 +113,7 @@ def _footer(listing: Listing, *, by_project: bool, folded: bool) -> str:
         return f"{shown:,} of {text.counted(found, 'conversation')}{which}.{more}"
     if wanted.narrowed:
         there = "" if by_project or not listing.total else ". In all projects: --all"
-        return f"{text.counted(found, 'conversation')} of {listing.total:,}{there}"
+        return f"{text.counted(found, 'conversation')} of {listing.total:,}{there or '.'}"
     if found == listing.total:
         return f"{total}."
     if not found and not by_project:

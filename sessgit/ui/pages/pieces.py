@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sessgit.agents.claude.content import arguments
-from sessgit.model import canonical
 from sessgit.model.content import Call, Change, Piece, Words
 from sessgit.ops import documents
 from sessgit.ops.show import ShownTurn, between
@@ -20,8 +19,6 @@ _OUTPUT, _DIFF, _PROMPT, _NOTICE = 5, 16, 40, 3
 """So many lines are shown of what is folded."""
 _LONGEST = 2000
 """Of a line that is cut to the terminal no more is looked at."""
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
-_WORD = re.compile(r"\S+|\s+")
 _SHELLS = {"Bash": "bash", "PowerShell": "powershell"}
 
 
@@ -33,52 +30,23 @@ class Wanted:
     full: bool = False
 
 
-def plain(said: str) -> list[str]:
-    """The lines of a text as a terminal can show them: no control characters, no colours of their own, no tabs."""
-    if "\x1b" in said:
-        said = _SEQUENCE.sub("", said)
-    said = said.replace("\r\n", "\n").replace("\r", "\n")
-    return canonical.printable(said).expandtabs(4).rstrip("\n").split("\n")
-
-
-def wrap(line: str, columns: int) -> Iterator[str]:
-    """The line in as many as it needs, broken between words where it can be; further ones keep its indent."""
-    if text.width(line) <= columns:
-        yield line
-        return
-    indent = line[: min(len(line) - len(line.lstrip()), columns // 2)]
-    now, used, empty = indent, text.width(indent), True
-    for word in _WORD.findall(line[len(indent) :]):
-        wide = text.width(word)
-        if used + wide > columns and not empty:
-            yield now.rstrip()
-            now, used, empty = indent, text.width(indent), True
-            if word.isspace():
-                continue
-        *whole, rest = _broken(word, columns - used) if used + wide > columns else [word]
-        yield from (indent + part for part in whole)
-        now, used, empty = now + rest, used + text.width(rest), empty and not rest.strip()
-    if not empty:
-        yield now.rstrip()
-
-
 def prose(here: Context, said: str, columns: int) -> list[str]:
     """What the model says: Markdown drawn with colours, else its source; code in it is not wrapped."""
-    lines = plain(said)
+    lines = text.plain(said)
     if here.colour:
         return render.markdown("\n".join(lines), columns)
     out, fenced = list[str](), False
     for line in lines:
         is_fence = line.lstrip().startswith("```")
         fenced ^= is_fence
-        out += [line] if fenced or is_fence else wrap(line, columns)
+        out += [line] if fenced or is_fence else text.wrap(line, columns)
     return out
 
 
 def diff(paint: Paint, change: Change) -> Iterator[str]:
     """The lines of a diff, what goes in red and what comes in green."""
     for line in change.diff:
-        shown = " ".join(plain(line))
+        shown = " ".join(text.plain(line))
         style = "cyan" if line.startswith("@@") else {"-": "red", "+": "green"}.get(line[:1])
         yield paint(style, shown) if style else shown
 
@@ -193,13 +161,12 @@ class Pieces:
             lines = [line for change in call.changes for line in diff(self.paint, change)]
             yield from self._folded(lines, _DIFF, cut=True)
             return
-        lines = plain(call.output) if call.output.strip() else []
+        lines = text.plain(call.output) if call.output.strip() else []
         yield from self._folded([*lines, *images(call.images)], _OUTPUT, cut=True)
 
     def _wrapped(self, said: str) -> list[str]:
         """The lines of a text that fit; none where it is empty."""
-        lines = plain(said.strip("\r\n"))
-        return [part for line in lines for part in wrap(line, self.columns)] if said.strip() else []
+        return text.wrapped(said, self.columns) if said.strip() else []
 
     def _beside(self, mark: str, style: str, lines: Sequence[str]) -> Iterator[str]:
         for number, line in enumerate(lines):
@@ -229,29 +196,15 @@ def given(here: Context, call: Call) -> Iterator[str]:
     command = call.input.get("command")
     language = _SHELLS.get(call.tool, "")
     if language and isinstance(command, str):
-        yield from _code(here, "\n".join(plain(command)), language)
+        yield from _code(here, "\n".join(text.plain(command)), language)
         for key, value in call.input.items():
             if key != "command":
                 said = value if isinstance(value, str) else json.dumps(documents.bounded(value), ensure_ascii=False)
-                yield from wrap(f"{' '.join(plain(key))}: {' '.join(plain(said))}", here.width)
+                yield from text.wrap(f"{' '.join(text.plain(key))}: {' '.join(text.plain(said))}", here.width)
         return
     document = json.dumps(documents.bounded(dict(call.input)), ensure_ascii=False, indent=2)
-    yield from _code(here, "\n".join(plain(document)), "json")
+    yield from _code(here, "\n".join(text.plain(document)), "json")
 
 
 def _code(here: Context, source: str, language: str) -> list[str]:
     return render.code(source, language) if here.colour else source.split("\n")
-
-
-def _broken(word: str, columns: int) -> list[str]:
-    """A word in parts that fit, each of a character at least."""
-    if word.isascii():
-        return [word[place : place + columns] for place in range(0, len(word), columns)]
-    parts, start, used = list[str](), 0, 0
-    for place, char in enumerate(word):
-        wide = text.width(char)
-        if used + wide > columns and place > start:
-            parts.append(word[start:place])
-            start, used = place, 0
-        used += wide
-    return [*parts, word[start:]]

@@ -66,7 +66,7 @@ def cell(here: Context, shown: ShownCell) -> Iterator[str]:
             yield "It said nothing."
         for words in shown.said:
             yield ""
-            drawn = pieces.plain(words.text) if words.thinking else pieces.prose(here, words.text, here.width)
+            drawn = text.plain(words.text) if words.thinking else pieces.prose(here, words.text, here.width)
             yield from (paint("dim", line) for line in ["thinking:", *drawn]) if words.thinking else drawn
         return
     yield ""
@@ -79,7 +79,7 @@ def cell(here: Context, shown: ShownCell) -> Iterator[str]:
     if call.result_line:
         yield ""
         yield paint("bold", "Output" if call.output.strip() or call.images else "No output")
-        yield from pieces.plain(call.output) if call.output.strip() else []
+        yield from text.plain(call.output) if call.output.strip() else []
         yield from pieces.images(call.images)
 
 
@@ -94,11 +94,11 @@ def start(here: Context, shown: Start) -> Iterator[str]:
     if origin is not None:
         at = f"{here.ident(origin.session)}@{origin.cell or origin.turn}"
         turns = f"Its first {text.counted(origin.turn, 'turn')} {'is' if origin.turn == 1 else 'are'} those of"
-        yield from pieces.wrap(
+        yield from text.wrap(
             f"{turns} {here.ident(origin.session)}: it left at {at}, commit {origin.commit[:12]}.", here.width
         )
     elif state.turns:
-        yield from pieces.wrap(
+        yield from text.wrap(
             f"Nothing comes before it. sessgit show {here.ident(shown.branch.name)}@1 shows the first turn.", here.width
         )
     else:
@@ -128,14 +128,14 @@ class _Card:
         if state.name and state.title and state.title != state.name:
             yield from self._indented(indent, f"the client calls it “{text.clean(state.title, 200)}”")
         if state.description:
-            yield from (line for said in pieces.plain(state.description) for line in self._indented(indent, said))
+            yield from (line for said in text.plain(state.description) for line in self._indented(indent, said))
         labels = ", ".join(text.clean(label, 60) for label in state.labels)
         sure = "" if state.confidence is None else f"confidence {state.confidence:g}"
-        authored = [part for part in (f"labels {labels}" if labels else "", state.stage, sure) if part]
+        authored = [part for part in (f"labels {labels}" if labels else "", text.clean(state.stage, 60), sure) if part]
         yield from self._indented(indent, "  ·  ".join(authored)) if authored else ()
 
     def _indented(self, indent: str, said: str) -> Iterator[str]:
-        return (indent + line for line in pieces.wrap(said, self.here.width - len(indent)))
+        return (indent + line for line in text.wrap(said, self.here.width - len(indent)))
 
     def _facts(self) -> Iterator[str]:
         state = self.state
@@ -155,6 +155,10 @@ class _Card:
         for number, model in enumerate(models):
             label = "" if number else "Models" if len(models) > 1 else "Model"
             yield from self._line(label, text.clean(model, 60), *self._model(model))
+        if self.shown.subagents:
+            total = sum(self.shown.subagents.values(), Tokens())
+            cost = text.money(prices.cost(self.shown.subagents, self.here.settings.prices))
+            yield from self._line("Subagents", *_tokens(total), f"{cost} more" if cost else "")
 
     def _model(self, model: str) -> list[str]:
         tokens = self.state.tokens.get(model, Tokens())
@@ -189,7 +193,7 @@ class _Card:
             what = text.counted(left.count, "turn")
             lines.append(f"{what} left behind by a rewind after turn {left.turn}: {self.here.ident(left.branch.name)}")
         room = self.here.width - _LABEL
-        yield from self._labelled("Family", [inner for line in lines for inner in pieces.wrap(line, room)])
+        yield from self._labelled("Family", [inner for line in lines for inner in text.wrap(line, room)])
 
     def _origin(self) -> Iterator[str]:
         origin, parent = self.state.origin, self.shown.family.parent
@@ -233,7 +237,7 @@ class _Card:
         ):
             yield ""
             yield self.paint("bold", label)
-            lines = [line for source in pieces.plain(said.strip()) for line in pieces.wrap(source, self.here.width - 2)]
+            lines = text.wrapped(said.strip(), self.here.width - 2)
             shown = lines if wanted.full or len(lines) <= _WORDS + 1 else lines[:_WORDS]
             yield from (f"  {line}" for line in shown)
             if len(shown) < len(lines):

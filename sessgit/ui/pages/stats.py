@@ -102,9 +102,9 @@ def _part_json(here: Context, by: By | None, part: Part) -> dict[str, Any]:
 
 
 def _more(here: Context, by: By | None, key: str) -> dict[str, Any]:
-    """What a program would have to ask for next: the title and the project of a session."""
+    """What a program would have to ask for next: the title and the project of a session; else null."""
     branch = here.index.branch(key) if by == "session" else None
-    return {"title": title(branch.state), "project": branch.state.project} if branch else {}
+    return {"title": title(branch.state) if branch else None, "project": branch.state.project if branch else None}
 
 
 def _by(here: Context, found: list[Share], by: By) -> dict[str, Tally]:

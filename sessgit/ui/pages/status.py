@@ -75,7 +75,10 @@ def as_json(here: Context, found: Status, session: Target | None) -> dict[str, A
             "transcripts": going.transcripts, "after_days": going.days, "first": _moment(going.first),
             "unrecorded": going.unrecorded, "off": going.off,
         },
-        "errors": [{"time": e.time, "version": e.version, "message": e.message} for e in found.errors],
+        "errors": [
+            {"time": _moment(canonical.seconds(e.time)), "version": e.version, "message": e.message}
+            for e in found.errors
+        ],
         "session": None
         if session is None
         else {"id": session.branch.name, "turns": session.state.turns, "level": is_level(here, session)},
@@ -86,14 +89,17 @@ def _last_json(kept: Contents) -> dict[str, Any] | None:
     if kept.last is None:
         return None
     note = kept.latest
+    delay = note.delay if note else None
     return {
-        "id": kept.last.name, "turn": kept.last.turns, "time": kept.last.updated,
-        "recorded": _moment(note.time) if note else None, "delay_ms": note.delay if note else None,
+        "id": kept.last.name, "turn": kept.last.turns, "time": kept.last.updated or None,
+        "recorded": _moment(note.time) if note else None, "delay": None if delay is None else delay / 1000,
     }  # fmt: skip
 
 
-def _moment(seconds: float) -> str | None:
-    """The time as JSON has it, or None for one that no calendar has."""
+def _moment(seconds: float | None) -> str | None:
+    """The time as JSON has it, or None where it is not known or in no calendar."""
+    if seconds is None:
+        return None
     try:
         return canonical.rfc3339(seconds)
     except (ValueError, OverflowError, OSError):

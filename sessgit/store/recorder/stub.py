@@ -55,7 +55,7 @@ def interpreter(store: Path) -> str:
 
 def template() -> Path:
     """The stub without an interpreter: inside the package in a wheel, beside it in a checkout."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     for folder in (package, package.parent):
         if (found := folder / "hooks" / "hook").is_file():
             return found
