@@ -119,7 +119,7 @@ class Index:
 
     def sync(self, session: str | None = None) -> None:
         """Brings all branches level with their refs, or those of one session."""
-        wanted = self._refs(session)
+        wanted = refs.branches(self.path, session)
         query, arguments = "SELECT name, tip, archived FROM branches", ()
         if session is not None:
             query, arguments = f"{query} WHERE session = ?", (session,)  # type: ignore[assignment]
@@ -129,7 +129,7 @@ class Index:
             self._renew(error)
             known = {}
         if known.keys() - wanted.keys():  # one that is just being archived, or brought back, may look like gone
-            wanted |= self._refs(session)
+            wanted |= refs.branches(self.path, session)
         if wanted == known:
             return
         moved = [(at[1], b) for b, at in wanted.items() if b in known and known[b] != at and known[b][0] == at[0]]
@@ -151,16 +151,6 @@ class Index:
         except sqlite3.Error as error:
             self._renew(error)
             self.sync(session)
-
-    def _refs(self, session: str | None) -> dict[str, tuple[str, bool]]:
-        """Each branch's tip and whether it is archived; one that is live as well counts as live."""
-        found: dict[str, tuple[str, bool]] = {}
-        for space, archived in ((layout.ARCHIVE, True), (layout.HEADS, False)):
-            for ref, tip in refs.read_all(self.path, space + (session or "")).items():
-                name = ref.removeprefix(space)
-                if session is None or layout.session_of(name) == session:
-                    found[name] = tip, archived
-        return found
 
     def _drop(self, branch: str) -> None:
         self._db.execute("DELETE FROM branches WHERE name = ?", (branch,))

@@ -51,6 +51,19 @@ def of_session(store: Path, session: str, space: str = layout.HEADS) -> dict[str
     return {branch: oid for branch, oid in branches.items() if layout.session_of(branch) == session}
 
 
+def branches(store: Path, session: str | None = None) -> dict[str, tuple[str, bool]]:
+    """The tip of each branch, or of those of one session, and whether it is archived; one that is live as well counts
+    as live."""
+    spaces = ((layout.ARCHIVE, True), (layout.HEADS, False))
+    if session is not None:
+        own = ((of_session(store, session, space), archived) for space, archived in spaces)
+        return {name: (tip, archived) for found, archived in own for name, tip in found.items()}
+    every = read_all(store).items()  # once: of thousands of refs git has packed nearly all in one file
+    return {
+        ref[len(space) :]: (tip, archived) for space, archived in spaces for ref, tip in every if ref.startswith(space)
+    }
+
+
 def read(store: Path, name: str) -> str | None:
     """The object that one ref holds, or None."""
     loose = _loose(store / name)
