@@ -131,13 +131,13 @@ def test_what_a_person_wrote_for_the_project_alone_is_taken_out(sessgit: Shell) 
 
 def test_where_only_some_are_included(sessgit: Shell) -> None:
     sessgit.out("install")
-    sessgit.out("config", "record.include", '["~/work/*"]')
+    sessgit.out("config", "record.include", '["~/open/*"]')
     assert sessgit.out("status").splitlines()[0] == (
         "Recording   off here · ~/shop is off: record.include does not name it"
     )
     sessgit.out("off")
     assert sessgit.json("on")["changed"]
-    assert sessgit.out("config", "record.include") == f'["~/work/*", "{sessgit.project}"]\n'
+    assert sessgit.out("config", "record.include") == f'["~/open/*", "{sessgit.project}"]\n'
     assert sessgit.out("config", "record.exclude") == "[]\n"
     assert sessgit.out("status").splitlines()[0] == "Recording   on"
 

@@ -19,7 +19,7 @@ def run(
 ) -> None:
     """Show the settings, or set one.
 
-    A list is '["~/private/*", "/work/secret"]': globs of folders, each with all below it. A price is US dollars for
+    A list is '["~/private/*", "/srv/secret"]': globs of folders, each with all below it. A price is US dollars for
     a million tokens, as prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}".
     """
     from sessgit.errors import UsageError
