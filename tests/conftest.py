@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from plain import Git, Keep, run_git
+from shell import Shell
+from shown import parser_rewrite
 from transcripts import Talk
 
 from sessgit.ops.recording.record import Result, record
@@ -92,3 +94,18 @@ def keep(store: Store, index: Index, claude: Path, git: Git) -> Iterator[Keep]:
 
     yield keep
     assert git("fsck", "--strict", "--no-dangling") == ""
+
+
+@pytest.fixture
+def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """The command line in a sealed home of which nothing is recorded yet."""
+    return Shell(monkeypatch, capsys)
+
+
+@pytest.fixture
+def parser(sessgit: Shell) -> Shell:
+    """The same with a conversation that was rewound, compacted, and forked at a turn and at a cell."""
+    sessgit.recorded(parser_rewrite(sessgit))
+    sessgit.out("fork", "5e55", "--at", "2", "--name", "by hand")
+    sessgit.out("fork", "5e55", "--at", "2.3", "--name", "by cell")
+    return sessgit

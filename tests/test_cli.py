@@ -22,11 +22,6 @@ from sessgit.ui import cli, complete, context
 EVERY_SESSION = ("log", "fork", "diff", "restore", "resume", "id")
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def start(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     """The program in a process of its own."""
     command = [sys.executable, "-m", "sessgit", *arguments]

@@ -6,24 +6,9 @@ import hashlib
 import json
 from typing import Any
 
-import pytest
 from shell import Shell
-from shown import document, parser_rewrite
+from shown import document
 from transcripts import SESSION
-
-
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
-@pytest.fixture
-def parser(sessgit: Shell) -> Shell:
-    sessgit.recorded(parser_rewrite(sessgit))
-    sessgit.out("fork", "5e55", "--at", "2", "--name", "by hand")
-    sessgit.out("fork", "5e55", "--at", "2.3", "--name", "by cell")
-    return sessgit
-
 
 NUMBER, TEXT, WHOLE = (int, float), str, int
 MAYBE_NUMBER, MAYBE_TEXT = (int, float, type(None)), (str, type(None))

@@ -30,11 +30,6 @@ SHARE = "It holds what tools read and printed: look through it before you share 
 SECRET = "sk-ant-api03-" + "A1b2C3d4E5" * 9 + "AAAA"
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def working(talk: Talk) -> Talk:
     """Four turns with all that a turn can have."""
     talk.turns("write the tokenizer")

@@ -24,11 +24,6 @@ ATTRIBUTES = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def test_a_browser_shows_what_runs_and_what_is_asked(tmp_path: Path) -> None:
     """The marks work: written into a page as they are, they run and ask."""
     with browser.server() as asked:

@@ -32,11 +32,6 @@ NEEDED = {
 """The arguments that a command cannot do without."""
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def test_alone_in_an_empty_home(sessgit: Shell) -> None:
     assert (
         sessgit.out()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from beside import PLAN, helped, lay_beside, side_files, wipe
 from plain import Keep, run_git
 from shell import Shell
@@ -20,11 +19,6 @@ from sessgit.store import refs
 from sessgit.store.store import Store
 
 FORK = "f0000001-0000-4000-8000-ffffffffffff"
-
-
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
 
 
 def recorded_whole(sessgit: Shell, *, words: str = "") -> tuple[Talk, dict[str, bytes]]:

@@ -33,11 +33,6 @@ Changed = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
-@pytest.fixture
 def two(sessgit: Shell) -> Shell:
     """Two recorded sessions, the first one's transcript deleted by the client."""
     sessgit.recorded(sessgit.talk().turns("one", "two"), sessgit.talk(OTHER).turns("else")).unlink()

@@ -10,11 +10,6 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
     sessgit.keep(sessgit.talk().turns("one", "two"))
     sessgit.keep(sessgit.talk(OTHER).turns("three"))

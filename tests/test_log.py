@@ -7,11 +7,6 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def parser_rewrite(sessgit: Shell) -> Talk:
     """Two turns, one that a rewind left behind, one instead of it, a compaction, and one more."""
     talk = sessgit.talk()

@@ -23,11 +23,6 @@ from sessgit.store.layout import Beside
 THIRD = "0b2d7f10-0000-4000-8000-00000000000b"
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def sessions(sessgit: Shell) -> list[str]:
     return run_git(sessgit.store, "for-each-ref", "--format=%(refname:lstrip=2)").split()
 

@@ -14,11 +14,6 @@ from sessgit.agents.claude import home
 from sessgit.ui import text
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def test_a_file_that_the_client_has_deleted(sessgit: Shell) -> None:
     path = sessgit.recorded(sessgit.talk().turns("one", "two").rewind(1).turns("other two"))
     data = path.read_bytes()

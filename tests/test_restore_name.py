@@ -12,11 +12,6 @@ from sessgit.agents.claude import transcript
 from sessgit.ui import text
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def name_line(name: str) -> bytes:
     return f'{{"type":"custom-title","customTitle":"{name}","sessionId":"{SESSION}"}}\n'.encode()
 

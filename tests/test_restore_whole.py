@@ -28,11 +28,6 @@ from sessgit.store.store import Store
 from sessgit.ui import text
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def recorded_whole(sessgit: Shell, talk: Talk | None = None, *, words: str = "") -> tuple[Path, dict[str, bytes]]:
     """A conversation of two turns, the second with everything beside it, recorded with plan, todos and tasks."""
     talk = helped(talk or sessgit.talk().turns("one"))

@@ -8,22 +8,8 @@ import subprocess
 
 import pytest
 from shell import Shell
-from shown import document, parser_rewrite
+from shown import document
 from transcripts import MODEL, OTHER, SESSION
-
-
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
-@pytest.fixture
-def parser(sessgit: Shell) -> Shell:
-    sessgit.recorded(parser_rewrite(sessgit))
-    sessgit.out("fork", "5e55", "--at", "2", "--name", "by hand")
-    sessgit.out("fork", "5e55", "--at", "2.3", "--name", "by cell")
-    return sessgit
-
 
 # A conversation
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shell import Shell
-from shown import document, parser_rewrite
+from shown import document
 from transcripts import OTHER, SESSION
 
 from sessgit.store import derived
@@ -21,20 +21,6 @@ from sessgit.store.layout import Beside
 from sessgit.ui import context, text
 from sessgit.ui.pages.pieces import duration
 from sessgit.ui.text import plain, wrap
-
-
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
-@pytest.fixture
-def parser(sessgit: Shell) -> Shell:
-    sessgit.recorded(parser_rewrite(sessgit))
-    sessgit.out("fork", "5e55", "--at", "2", "--name", "by hand")
-    sessgit.out("fork", "5e55", "--at", "2.3", "--name", "by cell")
-    return sessgit
-
 
 # As it was recorded
 

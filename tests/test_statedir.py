@@ -28,11 +28,6 @@ Export = Callable[..., Exported]
 
 
 @pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
-@pytest.fixture
 def export(store: Store, index: Index, tmp_path: Path) -> Export:
     """Exports sessions, all there are if none is named, into `tmp_path / "out"`."""
 

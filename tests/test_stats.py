@@ -32,11 +32,6 @@ PRICE = "{input = 1000, output = 10000, cache_read = 1, cache_write = 10}"
 
 
 @pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
-@pytest.fixture
 def family(sessgit: Shell) -> Talk:
     """A conversation with tools and a rewind, a fork of it by the client, and another one; prices are known."""
     parser = sessgit.talk(PARSER).title("parser rewrite")

@@ -19,11 +19,6 @@ from sessgit.store.recorder.latest import Latest
 from sessgit.ui import text
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def size(sessgit: Shell) -> str:
     return text.size(sum(path.stat().st_size for path in sessgit.store.rglob("*") if path.is_file()))
 

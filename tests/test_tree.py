@@ -34,11 +34,6 @@ LEFT = f"{PARSER}.r-a0000003"
 PRICE = "{input = 1000, output = 1000, cache_read = 0, cache_write = 0}"
 
 
-@pytest.fixture
-def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(monkeypatch, capsys)
-
-
 def beginning(sessgit: Shell) -> Talk:
     talk = sessgit.talk(PARSER).prompt("write the tokenizer").tool("Write").answer("Written.").stop_lines()
     return talk.turns("why is it ambiguous?")
