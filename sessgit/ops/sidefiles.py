@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import sidefiles, statedir, transcript
+from sessgit.agents.claude import transcript
+from sessgit.agents.claude.beside import folders, sidefiles
+from sessgit.agents.claude.beside.folders import PLAN, RESULT, SUBAGENT, TASK, TODO, Place, SideFile
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import Redact, no_redaction, opened
-from sessgit.agents.claude.statedir import PLAN, RESULT, SUBAGENT, TASK, TODO, Place, SideFile
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model.secrets import redact
 from sessgit.model.session import Session
@@ -31,7 +32,7 @@ _LIVE = {"tasks": TASK, "todos": TODO, "plans": PLAN}
 class WrittenFile:
     """A file and what became of it: `written`, `already` there with the same bytes, or another one that was `left`.
 
-    `kind` is one of `statedir.KINDS`, or `transcript` or `index`; `redacted` counts the secrets that stand replaced
+    `kind` is one of `folders.KINDS`, or `transcript` or `index`; `redacted` counts the secrets that stand replaced
     in it; `counts` says whether a person would count it.
     """
 
@@ -91,7 +92,7 @@ def of_lines(store: Store, commit: str, number: int, lines: Sequence[bytes]) -> 
 
 def taken_over(files: Iterable[SideFile], agent_id: str, version: str) -> list[SideFile]:
     """The files of one session as those of another; a subagent's that both find in one place stays as it is."""
-    return [file if statedir.is_flat(file, version) else statedir.as_own(file, agent_id) for file in files]
+    return [file if folders.is_flat(file, version) else folders.as_own(file, agent_id) for file in files]
 
 
 def write(files: Iterable[SideFile], place: Place, rules: Redact = no_redaction) -> list[WrittenFile]:
@@ -216,9 +217,9 @@ def _joined_parts(parts: Sequence[tuple[SideFile, bool]]) -> SideFile:
 
 def _own(parts: Sequence[tuple[SideFile, bool]], agent_id: str, version: str) -> SideFile:
     """The file of these pieces with this session's id in those that it took over."""
-    if statedir.is_flat(parts[0][0], version):
+    if folders.is_flat(parts[0][0], version):
         return _joined_parts(parts)
-    return _joined_parts([(statedir.as_own(p, agent_id) if taken else p, taken) for p, taken in parts])
+    return _joined_parts([(folders.as_own(p, agent_id) if taken else p, taken) for p, taken in parts])
 
 
 def _live(store: Store, commit: str) -> list[SideFile]:

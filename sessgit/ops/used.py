@@ -93,7 +93,8 @@ class _Reader:
     def _gist(self, row: Row, commit: str, known: Gist | None) -> Gist:
         """What the turn holds as of a commit, its subagents included; all but those where that is known."""
         # Not loaded where all is known.
-        from sessgit.agents.claude import cells, subagents, transcript
+        from sessgit.agents.claude import cells, transcript
+        from sessgit.agents.claude.beside import subagents
 
         store = self.index.open_store()
         body: list[Line] = []

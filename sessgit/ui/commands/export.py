@@ -91,7 +91,8 @@ def _target(here: Context, address: str) -> Target:
     found = named.target(here, address)
     if found.cell:
         raise UsageError(
-            "an export ends with a whole turn.", f"sessgit export … {found.branch.name[:8]}@{found.turn} ends with it."
+            "an export ends with a whole turn.",
+            f"sessgit export … {here.ident(found.branch.name)}@{found.turn} ends with it.",
         )
     return found
 
@@ -165,7 +166,7 @@ def _folder(here: Context, addresses: list[str], output: str, *, as_json: bool) 
 
     if output in _STDOUT:
         raise UsageError("claude writes a folder.", "--output DIR names it.")
-    from sessgit.ops import statedir
+    from sessgit.ops import clientfolder
 
     found = [_target(here, address) for address in addresses]
     part = next((one for one in found if one.turn is not None), None)
@@ -173,7 +174,7 @@ def _folder(here: Context, addresses: list[str], output: str, *, as_json: bool) 
         name = part.branch.name[:8]
         raise UsageError("claude exports whole conversations.", f"sessgit export claude {name} exports all of it.")
     folder = Path(output).absolute()
-    done = statedir.export(here.store, here.index, [one.branch for one in found], folder)
+    done = clientfolder.export(here.store, here.index, [one.branch for one in found], folder)
     if as_json:
         told = {"format": "claude", "path": str(folder), "conversations": done.sessions, "files": len(done.files)}
         render.document("exported/v1", told)

@@ -16,11 +16,12 @@ from plain import Keep, run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk, subagent
 
-from sessgit.agents.claude import home, statedir
-from sessgit.agents.claude.sidefiles import plan_name
+from sessgit.agents.claude import home
+from sessgit.agents.claude.beside import folders
+from sessgit.agents.claude.beside.sidefiles import plan_name
 from sessgit.errors import ConflictError, SessgitError
-from sessgit.ops import statedir as folders
-from sessgit.ops.statedir import Exported
+from sessgit.ops import clientfolder
+from sessgit.ops.clientfolder import Exported
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -33,7 +34,7 @@ def export(store: Store, index: Index, tmp_path: Path) -> Export:
 
     def export(names: Sequence[str] = (), folder: Path = tmp_path / "out") -> Exported:
         index.sync()
-        return folders.export(store, index, [b for b in index.branches() if not names or b.name in names], folder)
+        return clientfolder.export(store, index, [b for b in index.branches() if not names or b.name in names], folder)
 
     return export
 
@@ -170,7 +171,7 @@ def test_a_name_that_has_the_form_stays() -> None:
     ],
 )
 def test_the_folder_of_a_project(said: str, project: str, name: str) -> None:
-    assert statedir.folder_name(said, project) == name
+    assert folders.folder_name(said, project) == name
 
 
 # Read back

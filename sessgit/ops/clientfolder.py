@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sessgit.agents.claude import home, statedir
+from sessgit.agents.claude import home
+from sessgit.agents.claude.beside import folders
+from sessgit.agents.claude.beside.folders import PLAN, Place, SideFile
+from sessgit.agents.claude.beside.sidefiles import plan_name
 from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.sidefiles import plan_name
-from sessgit.agents.claude.statedir import PLAN, Place, SideFile
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
 from sessgit.model.session import Session
-from sessgit.ops import restore, sidefiles
+from sessgit.ops import laying, restore, sidefiles
 from sessgit.ops.sidefiles import ALREADY, LEFT, WRITTEN, WrittenFile
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index
@@ -60,7 +61,7 @@ def export(store: Store, index: Index, branches: Sequence[Branch], folder: Path)
             f"there is a file at {taken[0]} already, and it holds something else",
             "Nothing was written. Another folder has room for all of it.",
         )
-    indexes = {path.parent / statedir.INDEX for path in laid.transcripts}
+    indexes = {path.parent / folders.INDEX for path in laid.transcripts}
     old = {path: _index(path) for path in sorted(indexes)}
     written = [_write(path, file, outcomes[path]) for path, file in laid.files.items()]
     return Exported([*written, *(_write_index(path, found, laid) for path, found in old.items())], len(heads))
@@ -69,11 +70,11 @@ def export(store: Store, index: Index, branches: Sequence[Branch], folder: Path)
 def _lay_out(store: Store, head: Branch, folder: Path, laid: _Laid) -> None:
     """Adds a session's files; of two sessions with one file, a plan or a subagent's, the one written later has it."""
     state = head.state
-    project = folder / "projects" / statedir.folder_name(state.transcript, state.project)
+    project = folder / "projects" / folders.folder_name(state.transcript, state.project)
     path = home.transcript_place(folder, str(project / f"{state.agent_id}.jsonl"), state.agent_id, "")
     if path is None:
         raise SessgitError(f"the id of {head.name} cannot be the name of a file: {state.agent_id!r}")
-    kept = sidefiles.of_session(store, head.name, restore.branches(store, head.name))
+    kept = sidefiles.of_session(store, head.name, laying.branches(store, head.name))
     place = Place(folder, project, state.agent_id, state.agent_version)
     for file in kept:
         where = place.of(SideFile(PLAN, plan_name(file.name), file.data) if file.kind == PLAN else file)
@@ -109,13 +110,13 @@ def _index(path: Path) -> bytes | None:
             found = source.file.read()
     except NotFoundError:
         return None
-    statedir.merged(found, [], path)
+    folders.merged(found, [], path)
     return found
 
 
 def _write_index(path: Path, found: bytes | None, laid: _Laid) -> WrittenFile:
     entries = [_entry(file, state) for file, state in laid.transcripts.items() if file.parent == path.parent]
-    data = statedir.merged(found, entries, path)
+    data = folders.merged(found, entries, path)
     if data == found:
         return WrittenFile(path, INDEX, ALREADY, counts=False)
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -100,7 +101,7 @@ class Subagents:
         if self._files is None:
             self._files = {}
             for folder, flat in self._folders:
-                for path in _entries(folder):
+                for path in _entries(folder, "agent-"):  # thousands of transcripts may lie there
                     if AGENT.fullmatch(path.name) and (prompt := self._belongs(path, flat)) is not None:
                         self._files[path.name] = (path, prompt)
         return self._files
@@ -153,7 +154,7 @@ def live(config: Path, agent_id: str, slug: str, redact: Redact) -> dict[str, by
     """Plan, todos and tasks as they are now, by path in `live/`."""
     if not PLAIN.fullmatch(agent_id):
         return {}
-    todos = [(p.name, p) for p in _entries(config / "todos") if p.name.startswith(f"{agent_id}-agent-")]
+    todos = [(p.name, p) for p in _entries(config / "todos", f"{agent_id}-agent-")]
     tasks = [(p.name, p) for p in _entries(config / "tasks" / agent_id) if p.suffix == ".json"]
     found = [(f"todos/{name}", p) for name, p in todos] + [(f"tasks/{name}", p) for name, p in tasks]
     if slug and PLAIN.fullmatch(slug):
@@ -182,9 +183,11 @@ def _mentions(lines: Sequence[Line], name: str) -> bool:
     return any(token in line.raw for line in lines)
 
 
-def _entries(folder: Path) -> list[Path]:
+def _entries(folder: Path, start: str = "") -> list[Path]:
+    """What lies in a folder under names that begin so, by name."""
     try:
-        return sorted(folder.iterdir())
+        with os.scandir(folder) as entries:
+            return [folder / name for name in sorted(entry.name for entry in entries if entry.name.startswith(start))]
     except OSError:
         return []
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.agents.claude import home
+from sessgit.agents.claude.beside.sidefiles import AGENT, PLAIN
 from sessgit.agents.claude.lines import parse
-from sessgit.agents.claude.sidefiles import AGENT, PLAIN
 from sessgit.agents.claude.transcript import as_session
 from sessgit.errors import SessgitError
 

@@ -1,0 +1,1 @@
+"""What lies beside a transcript in the client's folder."""
