@@ -102,7 +102,7 @@ def test_a_session_for_programs(parser: Shell) -> None:
         "by_kind": {"input": 900, "output": 140, "cache_read": 9000, "cache_write": 450},
     }  # fmt: skip
     assert found["family"]["forks"][1]["turn"] == 2
-    assert found["family"]["rewound"] == [{"branch": f"{SESSION}.r-a0000003", "turn": 2, "turns": 1}]
+    assert found["family"]["rewound"] == [{"branch": f"{SESSION}.r-a0000003", "turn": 2, "turns": 1, "brought_back": 0}]
     assert document(parser, "by hand")["family"]["origin"]["session"] == SESSION
 
 

@@ -29,6 +29,14 @@ def test_they_stay_what_they_were() -> None:
     assert ids.cell_id("p", "toolu_1") == "cell_z8ftp5m1"
     assert ids.rewound_name("a41f", "9c02d7e1-0000-4000-8000-000000000000") == "a41f.r-9c02d7e1"
     assert ids.rewound_name("a41f", "no uuid") == "a41f.r-e4f934b1"
+    assert ids.other_name("a41f", "9c02d7e1-0000-4000-8000-000000000000") == "a41f.m-9c02d7e1"
+
+
+def test_what_a_branch_can_be_called() -> None:
+    for name in ("a41f", "a41f.r-9c02d7e1", "a41f.m-9c02d7e1"):
+        assert ids.is_branch(name), name
+    for name in ("", "-a", "A41F", "a/b", "a41f.", "a41f.x-9c02d7e1", "a41f.m-9c02d7e", "a41f.m-9C02D7E1", "a41f\n"):
+        assert not ids.is_branch(name), name
 
 
 @given(st.text(), st.text())
@@ -36,6 +44,7 @@ def test_shapes(a: str, b: str) -> None:
     assert ids.SESSION_ID.fullmatch(ids.session_id(a))
     assert re.fullmatch("cell_[a-z0-9]{8}", ids.cell_id(a, b))
     assert re.fullmatch(r"[0-9a-f]{8}", ids.short(a))
+    assert ids.is_branch(ids.other_name(ids.session_id(a), b)) and ids.is_branch(ids.rewound_name(ids.session_id(a), b))
 
 
 @given(st.text(), st.text())

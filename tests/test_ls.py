@@ -7,10 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from plain import run_git
 from shell import Shell
 
 from sessgit.agents.claude import home
+from sessgit.ops import ls
 
 PARSER, LEXER, UPLOAD, ELSEWHERE, HEADLESS = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abcde")
 
@@ -124,6 +127,8 @@ def test_for_programs(sessgit: Shell) -> None:
         "fork_turn": 2,
         "tokens": {"input": 300, "output": 30, "cache_read": 3000, "cache_write": 150},
         "cost_usd": None,
+        "merged_into": [],
+        "elsewhere": 0,
     }
 
 
@@ -211,3 +216,15 @@ def test_by_what_was_said(six: Shell) -> None:
     assert ids(six, "--search", '"fix flaky"') == ["cccc"]
     assert ids(six, "--search", "nowhere") == []
     assert six("ls", "--search", "?!").code == 2
+
+
+_RANGES = st.builds(range, st.integers(0, 9), st.integers(0, 12))
+
+
+@given(st.lists(_RANGES, max_size=5), st.builds(range, st.integers(0, 5), st.integers(5, 10)))
+def test_what_several_ranges_cover(parts: list[range], whole: range) -> None:
+    assert ls.covers(parts, whole) == all(any(number in part for part in parts) for number in whole)
+
+
+def test_a_range_that_no_session_has_is_no_work() -> None:
+    assert ls.covers([range(1, 10**15)], range(1, 10**14))

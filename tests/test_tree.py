@@ -113,6 +113,7 @@ def test_for_programs(family: Shell) -> None:
         "cost_usd": 0.56,
         "own_cost_usd": 0.22,
         "first_words": "write the lexer by hand",
+        "kind": "session",
         "rewound_of": None,
         "merged_into": [],
         "archived": False,
@@ -142,7 +143,7 @@ def test_the_family_of_one_wherever_it_was_held(family: Shell, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     assert [family.out("tree", name).splitlines() for name in (PARSER, LEFT, "dddd")] == [whole] * 3
     assert family.out("tree") == "No conversation here, 6 in other projects or headless: sessgit tree --all\n"
-    assert family.json("tree") == {"families": []}
+    assert family.json("tree") == {"families": [], "at_op": None}
     assert family.out("tree", "--project", str(family.project)).startswith("\n".join(whole))
     everything = family.out("tree", "--all").splitlines()
     assert (everything[0], everything[1:7]) == ("~/shop", whole)

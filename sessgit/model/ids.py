@@ -7,6 +7,7 @@ import re
 import uuid
 
 SESSION_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+BRANCH = re.compile(rf"{SESSION_ID.pattern}(\.[rm]-[0-9a-f]{{8}})?")
 _NAMESPACE = uuid.UUID("6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -40,6 +41,16 @@ def short(prompt_uuid: str) -> str:
 def rewound_name(session: str, prompt_uuid: str) -> str:
     """The branch for the turns that a rewind left behind, of which `prompt_uuid` is the first."""
     return f"{session}.r-{short(prompt_uuid)}"
+
+
+def other_name(session: str, prompt_uuid: str) -> str:
+    """The branch for the turns that another machine added, of which `prompt_uuid` is the first that is not shared."""
+    return f"{session}.m-{short(prompt_uuid)}"
+
+
+def is_branch(name: str) -> bool:
+    """Whether a branch can have this name: a session's id, or that with the end of a side branch."""
+    return BRANCH.fullmatch(name) is not None
 
 
 def cell_id(prompt_uuid: str, key: str) -> str:

@@ -44,8 +44,9 @@ class Story:
 
     `state` is that of the session's tip, `contents` are the turns that are told, in order, with `tokens` by model,
     `cost` in US dollars or None, and `redacted`, the secrets that stand replaced in them. `family` has parents before
-    their forks, each fork behind its parent; `rewound` counts the turns that rewinds left behind. `tools` says
-    whether more than what person and model said is told, `commit` is the branch's tip.
+    their forks, each fork behind its parent; `rewound` counts the turns that rewinds left behind, `elsewhere` those
+    that other machines added, without what was brought back since. `tools` says whether more than what person and
+    model said is told, `commit` is the branch's tip.
     """
 
     branch: str
@@ -60,6 +61,7 @@ class Story:
     cost: float | None = None
     redacted: int = 0
     rewound: int = 0
+    elsewhere: int = 0
     tools: bool = True
 
     @property
@@ -78,7 +80,8 @@ class Told:
 
     `about` has for each call, by its ordinal, the argument that tells best what it is about, on one line. `compacted`
     says that the conversation so far was made a summary before this turn's prompt, `summary` is that one. `forks` are
-    the sessions that left after this turn, `left` the turns that rewinds left behind after it, by branch.
+    the sessions that left after this turn, `left` so many turns after it that rewinds left behind, by branch, and
+    `elsewhere` those that other machines added, both without what was brought back.
     """
 
     number: int
@@ -90,3 +93,4 @@ class Told:
     summary: str = ""
     forks: tuple[Relative, ...] = ()
     left: Mapping[str, int] = field(default_factory=dict)
+    elsewhere: Mapping[str, int] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,11 @@ from sessgit.agents.claude import content
 from sessgit.model import canonical, prices
 from sessgit.model.content import Call, Piece, Words
 from sessgit.model.session import Session
-from sessgit.model.turn import Cell, Tokens, Turn, count
+from sessgit.model.turn import Tokens, Turn, count
 from sessgit.ops import show
+from sessgit.ops.cells import graph as cell_graph
+from sessgit.ops.cells import index as cell_index
+from sessgit.ops.log import Left
 from sessgit.ops.show import Family, ShownCell, ShownTurn, Start
 from sessgit.ops.views import Prices, Report, total, turn_json
 from sessgit.store import layout
@@ -43,6 +46,7 @@ def session(
         seen.take(row, *show.read(store, branch, row))
     state = branch.state
     kin = show.family(index, branch)
+    graph = cell_graph.read(store, index, branch)
     return {
         "metadata": _metadata(state),
         "activation": _activation(state),
@@ -52,7 +56,7 @@ def session(
             "working_memory": bounded(_mapping(_mapping(state.extra.get("context")).get("working_memory"))),
         },
         "budget": _budget(state, seen.recursive, overrides),
-        "cells": {"count": len(seen.cells), **_cell_index(branch.name, seen.cells)},
+        "cells": {"count": seen.cells, **cell_index.document(layout.session_of(branch.name), graph)},
         "trajectory": {
             "events_count": seen.events,
             "export_path": None,
@@ -221,12 +225,12 @@ class _Seen:
 
     files: dict[str, _File] = field(default_factory=dict)
     outputs: list[dict[str, Any]] = field(default_factory=list)
-    cells: list[Cell] = field(default_factory=list)
+    cells: int = 0
     events: int = 0
     recursive: int = 0
 
     def take(self, row: Row, told: Turn, pieces: Sequence[Piece]) -> None:
-        self.cells += told.cells
+        self.cells += len(told.cells)
         self.events += len(pieces)
         for call in (one for one in pieces if isinstance(one, Call)):
             self.recursive += call.tool in _SUBAGENT_TOOLS
@@ -250,27 +254,6 @@ def _tool_output(call: Call, row: Row) -> dict[str, Any]:
         "exit_code": call.exit_code,
         "timestamp": _moment(call.ended or call.time, row),
         "cell_id": call.cell.id,
-    }
-
-
-def _cell_index(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
-    known = {one.id: one for one in cells}
-    depends = {own: [d for d in one.depends if d in known] for own, one in known.items()}
-    dependents: dict[str, list[str]] = {own: [] for own in known}
-    for own, needed in depends.items():
-        for other in needed:
-            dependents[other].append(own)
-    return {
-        "version": "1.0",
-        "session_id": layout.session_of(name),
-        "cells": {
-            own: {"type": one.type, "dependencies": depends[own], "dependents": dependents[own]}
-            for own, one in known.items()
-        },
-        "roots": [own for own in known if not depends[own]],
-        "leaves": [own for own in known if not dependents[own]],
-        # A cell depends on earlier ones alone, and they stand in the order in which they began.
-        "execution_order": list(known),
     }
 
 
@@ -331,9 +314,6 @@ def _cost(tokens: Mapping[str, Tokens], overrides: Prices) -> dict[str, float]:
 
 def _family(state: Session, kin: Family) -> dict[str, Any]:
     origin = state.origin
-    left: Iterable[dict[str, Any]] = (
-        {"branch": left.branch.name, "turn": left.turn, "turns": left.count} for left in kin.left
-    )
     return {
         "origin": None
         if origin is None
@@ -344,8 +324,13 @@ def _family(state: Session, kin: Family) -> dict[str, Any]:
             "commit": origin.commit,
         },
         "forks": [_fork(fork) for fork in kin.forks],
-        "rewound": list(left),
+        "rewound": [_left(left) for left in kin.left if left.rewound],
+        "elsewhere": [_left(left) for left in kin.left if not left.rewound],
     }
+
+
+def _left(left: Left) -> dict[str, Any]:
+    return {"branch": left.branch.name, "turn": left.turn, "turns": left.count, "brought_back": left.brought}
 
 
 def _fork(fork: Branch) -> dict[str, Any]:

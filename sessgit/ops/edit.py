@@ -122,7 +122,7 @@ def _label(text: str) -> str:
 
 
 def session(found: Target) -> str:
-    """The session of an address, of a rewound branch too; raises UsageError where the address names a turn."""
+    """The session of an address, of a side branch too; raises UsageError where the address names a turn."""
     if found.turn is not None:
         raise UsageError(
             f"this belongs to a whole conversation, not to turn {found.turn}",
@@ -147,12 +147,12 @@ def edit(store: Store, index: Index, session_id: str, changes: Changes, now: flo
     with _alone(store, session_id, naming=bool(changes.name)):
         for _ in range(_TRIES):
             index.sync()
-            ref, tip = _head(store, session_id)
+            ref, tip = head(store, session_id)
             done = _changed(store.state(tip), changes)
             if done.after == done.before:
                 return done
             if changes.name:
-                check_free(index, done.after.name, session_id, done.after.project)
+                check_free(index, done.after.name, session_id, index.here(done.after.project))
             message = Message(f"edit: {_told(done)}", (("Session", session_id), ("Event", "edit")))
             time = max(int(now), store.commit(tip).time)
             commit = store.write_commit(tip, {}, done.after, message, [tip], time)
@@ -172,7 +172,7 @@ def check_free(index: Index, name: str, session_id: str, project: str) -> None:
     """
     check_name(name)
     for branch, agent_id, *_ in index.names():
-        if layout.is_rewound(branch) != ("." in name) or branch == session_id:
+        if layout.is_side(branch) != ("." in name) or branch == session_id:
             continue
         if name in (branch, agent_id) or (len(name) >= resolve.SHORTEST_PREFIX and resolve.begins(branch, name)):
             raise ConflictError(f"the id of {branch} begins with “{name}”", "An address could mean either of the two.")
@@ -196,7 +196,7 @@ def _named(store: Store, session_id: str) -> Iterator[None]:
         yield
 
 
-def _head(store: Store, session_id: str) -> tuple[str, str]:
+def head(store: Store, session_id: str) -> tuple[str, str]:
     """The ref of the session, live or archived, and its tip."""
     for ref in (layout.HEADS + session_id, layout.ARCHIVE + session_id):
         tip = refs.read(store.path, ref)

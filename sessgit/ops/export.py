@@ -20,8 +20,8 @@ from sessgit.model.story import Heading, Relative, Story, Told
 from sessgit.model.turn import Tokens, add_by_model
 from sessgit.ops import documents, show
 from sessgit.ops import log as logs
+from sessgit.ops.laying import turn_lines
 from sessgit.ops.resolve import row_of, title
-from sessgit.ops.restore import turn_lines
 from sessgit.ops.views import Prices, Report, gists
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
@@ -55,7 +55,7 @@ class Lines:
 
 def chosen(index: Index, choice: Choice) -> list[Row]:
     """The turns that are exported, in order; raises NotFoundError where one of them is not there."""
-    branch, name = choice.branch, choice.branch.name[:8]
+    branch, name = choice.branch, layout.short(choice.branch.name)
     end = branch.state.turns if choice.end is None else choice.end
     if not end:
         raise UsageError(f"{name} has no turn to export", f"sessgit log {name} shows its turns.")
@@ -102,7 +102,7 @@ def story(store: Store, index: Index, choice: Choice, rows: Sequence[Row], overr
     whole = len(rows) == branch.state.turns
     tokens = dict(branch.state.tokens) if whole else _tokens(store, index, branch, rows)
     family = _family(logs.family(index, branch), layout.session_of(branch.name), rows)
-    log = logs.log(index, branch, limit=0)
+    left = [one for several in logs.log(index, branch, limit=0).left.values() for one in several]
     return Story(
         branch=branch.name,
         commit=branch.tip,
@@ -114,7 +114,8 @@ def story(store: Store, index: Index, choice: Choice, rows: Sequence[Row], overr
         tokens=tokens,
         cost=prices.cost(tokens, overrides),
         redacted=redacted(store, rows),
-        rewound=sum(left.count for several in log.left.values() for left in several),
+        rewound=sum(one.open for one in left if one.rewound),
+        elsewhere=sum(one.open for one in left if not one.rewound),
         tools=choice.tools,
     )
 
@@ -127,8 +128,9 @@ def told(
     for done, row in enumerate(rows):
         report(done, len(rows))
         forks = tuple(_relative(fork, rows) for fork in log.forks.get(row.turn, ()))
-        left = {left.branch.name: left.count for left in log.left.get(row.turn, ())}
-        yield replace(_read(store, choice, row, overrides), forks=forks, left=left)
+        asides = [one for one in log.left.get(row.turn, ()) if one.open]
+        left, elsewhere = ({one.branch.name: one.open for one in asides if one.rewound == is_} for is_ in (True, False))
+        yield replace(_read(store, choice, row, overrides), forks=forks, left=left, elsewhere=elsewhere)
     report(len(rows), len(rows))
 
 
@@ -245,7 +247,7 @@ def _agent_id(choice: Choice, rows: Sequence[Row]) -> str:
     """The session's own id for the whole of it; a part has one of its own, the same each time, so that nothing
     takes it for the whole."""
     agent_id = choice.branch.state.agent_id
-    if choice.tools and len(rows) == choice.branch.state.turns and not layout.is_rewound(choice.branch.name):
+    if choice.tools and len(rows) == choice.branch.state.turns and not layout.is_side(choice.branch.name):
         return agent_id
     numbers = ",".join(str(row.turn) for row in rows)
     return ids.session_id(f"{choice.branch.name} {agent_id} {numbers} {'all' if choice.tools else 'words'}")

@@ -66,11 +66,9 @@ def follow(
 
 def _in_order(index: Index, branches: Sequence[str]) -> list[str]:
     """The branches, the ones to begin with last: sessions by age, so that new turns get the highest numbers, then
-    what rewinds left behind."""
+    side branches."""
     updated = {outline.name: outline.updated for outline in index.outlines()} if len(branches) > 1 else {}
-    return sorted(
-        branches, key=lambda branch: (layout.is_rewound(branch), updated.get(branch, ""), branch), reverse=True
-    )
+    return sorted(branches, key=lambda branch: (layout.is_side(branch), updated.get(branch, ""), branch), reverse=True)
 
 
 def _tips(index: Index) -> dict[str, str]:

@@ -6,7 +6,7 @@ from sessgit.errors import NotFoundError, UsageError
 from sessgit.ops.fork import Point
 from sessgit.ops.resolve import Target, row_of
 from sessgit.store import layout
-from sessgit.store.index import Index
+from sessgit.store.index import Branch, Index
 from sessgit.store.store import Store
 
 
@@ -16,13 +16,22 @@ def point(store: Store, index: Index, found: Target) -> Point:
     number = branch.state.turns if found.turn is None else found.turn
     if not number:
         raise UsageError(
-            f"nothing would be in a fork of {branch.name[:8]} before its first turn", "A fork keeps turn 1 at least."
+            f"nothing would be in a fork of {layout.short(branch.name)} before its first turn",
+            "A fork keeps turn 1 at least.",
         )
     row = row_of(index, branch, number)
-    session = branch.name if layout.is_rewound(branch.name) else found.session
+    session = branch.name if layout.is_side(branch.name) else found.session
     if not found.cell:
-        return Point(session, number, row.commit)
+        return Point(session, number, row.commit, pad=before_the_next(store, index, branch, number))
     parents = store.commit(row.commits[0]).parents
     if not parents:
         raise NotFoundError(f"nothing comes before turn {number} of {branch.name}")
     return Point(session, number, row.commit, found.cell, parents[0])
+
+
+def before_the_next(store: Store, index: Index, branch: Branch, number: int) -> str:
+    """The last commit before the turn after this one: edits that came between are part of it."""
+    if number == branch.state.turns:
+        return branch.tip
+    following = row_of(index, branch, number + 1).commits[0]
+    return next(iter(store.commit(following).parents), following)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sessgit.errors import SessgitError
 from sessgit.ops import views
-from sessgit.store import layout
+from sessgit.ops.merged import merges
+from sessgit.store import kin, layout
 from sessgit.store.index import Branch, Index, Row
 
 if TYPE_CHECKING:
@@ -16,21 +19,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """So many turns that a rewind left behind after turn `turn`, on a branch of their own."""
+    """So many turns after turn `turn` that stand on a side branch: a rewind left them behind, or they are from another
+    machine. `brought` of them were brought back since."""
 
     branch: Branch
     turn: int
     count: int
+    brought: int = 0
+
+    @property
+    def open(self) -> int:
+        """How many of them stand nowhere else."""
+        return max(0, self.count - self.brought)
+
+    @property
+    def rewound(self) -> bool:
+        """Whether a rewind left them behind."""
+        return layout.is_rewound(self.branch.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The turns of a branch, oldest first, with what left it: forks by the turn they left after, and rewinds."""
+    """The turns of a branch, oldest first, with forks and side branches by the turn after which they left."""
 
     branch: Branch
     rows: list[Row]
     forks: dict[int, list[Branch]] = field(default_factory=dict)
     left: dict[int, list[Left]] = field(default_factory=dict)
+    merged: dict[int, list[str]] = field(default_factory=dict)
+    """The branches that were merged after a turn and brought none, and maybe others."""
     narrowed: bool = False
     """Whether turns between those that are there were left out."""
 
@@ -74,15 +91,46 @@ def log(
         rows = index.turns(branch.name, 1 if limit is None else end - limit + 1, end)
     forks: dict[int, list[Branch]] = {}
     for fork in sorted(index.forks_of(session), key=lambda fork: (fork.state.created, fork.name)):
-        assert fork.state.origin is not None
-        if fork.name != session and fork.state.origin.turn <= end:
-            forks.setdefault(fork.state.origin.turn, []).append(fork)
+        at = _leaving(index, branch, fork)
+        if fork.name != session and at <= end:
+            forks.setdefault(at, []).append(fork)
     left: dict[int, list[Left]] = {}
-    for other in index.branches(session):
+    for one in asides(index, branch):
+        if one.turn <= end:
+            left.setdefault(one.turn, []).append(one)
+    return Log(branch, rows, forks, left, _merged(index, branch), only is not None and only.narrows)
+
+
+def _merged(index: Index, branch: Branch) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    if kin.has_silent_merges(index, branch.name):
+        with suppress(SessgitError):  # what is damaged is no merge that could be told
+            for theirs, turn in merges(index.open_store(), branch):
+                found.setdefault(turn, []).insert(0, theirs)
+    return found
+
+
+def _leaving(index: Index, branch: Branch, fork: Branch) -> int:
+    """The last turn that a fork of the branch's session has in common with the branch: it may have left another one of
+    the session's branches."""
+    origin = fork.state.origin
+    assert origin is not None
+    if origin.session == branch.name:
+        return origin.turn
+    last, count = index.left_behind(origin.session, branch.name)
+    return min(origin.turn, last) if count else origin.turn
+
+
+def asides(index: Index, branch: Branch) -> Iterator[Left]:
+    """The side branches of the branch's session that have turns which the branch lacks, by name."""
+    others = [other for other in kin.sides(index, layout.session_of(branch.name)) if other != branch.name]
+    brought = kin.brought(index, branch.name) if others else {}
+    for other in index.branches_named(others):
         last, count = index.left_behind(other.name, branch.name)
-        if other.name != branch.name and count and last <= end and layout.is_rewound(other.name):
-            left.setdefault(last, []).append(Left(other, last, count))
-    return Log(branch, rows, forks, left, only is not None and only.narrows)
+        if count:
+            back = brought.get(other.name, ())
+            known = sum(any(n in turns for turns in back) for n in range(last + 1, last + count + 1))
+            yield Left(other, last, count, known)
 
 
 def _chosen(index: Index, branch: Branch, rows: list[Row], only: Only, open_store: Callable[[], Store]) -> list[Row]:

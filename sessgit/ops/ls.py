@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal
 
 from sessgit.model import canonical
 from sessgit.ops import views
+from sessgit.ops.log import asides
 from sessgit.ops.resolve import in_project, title
 from sessgit.ops.views import Prices
+from sessgit.store import kin, layout
 from sessgit.store.index import Branch, Index, Outline
 
 Order = Literal["updated", "created", "turns", "tokens", "cost", "name"]
@@ -51,11 +53,17 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A session, how deep it stands under the first of its family, and how many sessions left it."""
+    """A session, how deep it stands under the first of its family, and how many sessions left it.
+
+    `merged` are the sessions to which all that it has of its own was brought back; `elsewhere` counts the turns that
+    other machines added and that it lacks.
+    """
 
     branch: Branch
     depth: int
     forks: int
+    merged: tuple[str, ...] = ()
+    elsewhere: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +103,39 @@ def listing(index: Index, wanted: Wanted, limit: int | None, offset: int, prices
         places.reverse()
     shown = places[offset:] if limit is None else places[offset : offset + limit]
     branches = {branch.name: branch for branch in index.branches_named([name for name, _ in shown])}
-    entries = [Entry(branches[name], depth, len(forks.get(name, ()))) for name, depth in shown if name in branches]
+    back, apart = kin.returned(index), kin.elsewhere(index)
+    entries = [
+        Entry(
+            branches[name],
+            depth,
+            len(forks.get(name, ())),
+            tuple(_merged(branches[name], back.get(name, {}))),
+            sum(one.open for one in asides(index, branches[name]) if not one.rewound) if name in apart else 0,
+        )
+        for name, depth in shown
+        if name in branches
+    ]
     return Listing(entries, len(found), len(everything), offset, wanted)
+
+
+def _merged(branch: Branch, back: Mapping[str, Sequence[range]]) -> Iterator[str]:
+    """Those of the sessions that turns of the branch were brought to which have got all that are its own."""
+    origin = branch.state.origin
+    first = origin.turn + bool(origin.cell) + 1 if origin else 1
+    own = range(first, branch.state.turns + 1)
+    for into, turns in back.items():
+        if own and into == layout.session_of(into) and covers(turns, own):
+            yield into
+
+
+def covers(parts: Sequence[range], whole: range) -> bool:
+    """Whether each number of a range is in one of the others; as quick for long ranges as for short ones."""
+    reached = whole.start
+    for part in sorted(parts, key=attrgetter("start")):
+        if part.start > reached:
+            break
+        reached = max(reached, part.stop)
+    return reached >= whole.stop
 
 
 def _chosen(index: Index, everything: Sequence[Outline], wanted: Wanted) -> Iterator[Outline]:

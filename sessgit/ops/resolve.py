@@ -15,7 +15,7 @@ from sessgit.model import ids, words
 from sessgit.model.address import Address
 from sessgit.model.session import Session
 from sessgit.ops import project
-from sessgit.store import layout, refs
+from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Outline, Row
 
 SHORTEST_PREFIX = 4
@@ -117,7 +117,7 @@ def called(index: Index, text: str, where: Whereabouts) -> list[str]:
     if index.branch(text) is not None:
         return [text]
     rows = index.names()
-    heads = [row for row in rows if not layout.is_rewound(row[0])]
+    heads = [row for row in rows if not layout.is_side(row[0])]
     by_agent = [name for name, agent_id, *_ in heads if agent_id == text]
     if by_agent:
         return by_agent[:1]
@@ -132,18 +132,18 @@ def called(index: Index, text: str, where: Whereabouts) -> list[str]:
     if len(text) < SHORTEST_PREFIX:
         return []
     fitting = [row[0] for row in rows if begins(row[0], text)]
-    return [name for name in fitting if not layout.is_rewound(name)] or fitting
+    return [name for name in fitting if not layout.is_side(name)] or fitting
 
 
 def begins(branch: str, text: str) -> bool:
-    """Whether a word abbreviates a branch's name, as `a41f` or, of a rewound one, `a41f.r-9c02`."""
+    """Whether a word abbreviates a branch's name, as `a41f` or, of a side branch, `a41f.r-9c02`."""
     session, _, left = text.partition(".")
     own, _, rest = branch.partition(".")
     return branch.startswith(text) or (bool(left) and own.startswith(session) and rest.startswith(left))
 
 
 def _tag_or_commit(index: Index, text: str) -> tuple[str, int | None]:
-    oid = text if _COMMIT.fullmatch(text) else refs.tags(index.path).get(text)
+    oid = text if _COMMIT.fullmatch(text) else index.tags().get(text)
     found = points(index, [oid]).get(oid) if oid else None
     if found is None:
         for name, damage in index.damaged.items():
@@ -209,7 +209,7 @@ def title(state: Session) -> str:
 
 
 def _near(index: Index, text: str) -> str:
-    rows = [row for row in index.names() if not layout.is_rewound(row[0])]
+    rows = [row for row in index.names() if not layout.is_side(row[0])]
     known = {name[:8]: name for name, *_ in rows} | {row[2]: row[0] for row in rows if row[2]}
     close = [word for word in known if text and word.startswith(text)]
     close += [word for word in difflib.get_close_matches(text, known, n=3, cutoff=0.4) if word not in close]
@@ -227,7 +227,7 @@ def _turn_number(branch: Branch, turn: int | None) -> int | None:
     count = branch.state.turns
     number = count + 1 + turn if turn < 0 else turn
     if not 0 <= number <= count:
-        name = branch.name[:8]
+        name = layout.short(branch.name)
         turns = words.counted(count, "turn")
         raise NotFoundError(f"{name} has {turns}, there is no turn {turn}", f"sessgit log {name} shows them.")
     return number

@@ -11,8 +11,8 @@ from sessgit.model import canonical, words
 from sessgit.model.content import Call, Piece, Words
 from sessgit.model.session import Session
 from sessgit.model.turn import Cell, Tokens, Turn, add_by_model
+from sessgit.ops import laying, resolve
 from sessgit.ops import log as logs
-from sessgit.ops import resolve, restore
 from sessgit.ops.log import Left
 from sessgit.ops.views import Report, TurnView, body_of, gists
 from sessgit.store import layout
@@ -30,7 +30,7 @@ class Subagent:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Where a session comes from and what left it: forks in their order, and what rewinds left behind.
+    """Where a session comes from and what left it: forks and side branches, each in their order.
 
     `parent` is None for a session that left no other, and for one that left a session which is not in the store.
     """
@@ -138,7 +138,7 @@ def between(began: str, ended: str) -> float | None:
 
 
 def card(store: Store, index: Index, branch: Branch, report: Report = lambda done, total: None) -> Card:
-    """The card of a session, or of what a rewind left behind of one; of its turns only the last one is read, and
+    """The card of a session, or of a side branch of one; of its turns only the last one is read, and
     those that nobody has asked the index about yet."""
     rows = index.turns(branch.name)
     known = gists(store, index, branch, rows, report) if rows else []
@@ -157,7 +157,7 @@ def card(store: Store, index: Index, branch: Branch, report: Report = lambda don
         list(changed),
         [name for name in seen if name not in changed],
         last,
-        bool(path and rows) and not home.is_there(path),
+        bool(path and rows) and not layout.is_other(branch.name) and not home.is_there(path),
         used,
     )
 
@@ -183,7 +183,7 @@ def cell(store: Store, index: Index, branch: Branch, number: int, name: str) -> 
     """The cell of that ordinal or id; raises NotFoundError where the turn has none."""
     if not number:
         raise NotFoundError(
-            "there is no cell before the first turn", f"sessgit show {branch.name[:8]}@1 shows that turn's."
+            "there is no cell before the first turn", f"sessgit show {layout.short(branch.name)}@1 shows that turn's."
         )
     shown = turn(store, index, branch, number)
     ordinal = _ordinal(branch, shown.row, shown.told.cells, name)
@@ -228,7 +228,7 @@ def raw_session(store: Store, branch: Branch) -> Iterator[bytes]:
 
 def raw_turn(store: Store, branch: Branch, number: int) -> list[bytes]:
     """The lines before the prompt and the body."""
-    return restore.turn_lines(store, branch.tip, branch.state, number)
+    return laying.turn_lines(store, branch.tip, branch.state, number)
 
 
 def raw_cell(store: Store, shown: ShownCell) -> list[bytes]:
@@ -253,6 +253,6 @@ def _ordinal(branch: Branch, row: Row, cells: tuple[Cell, ...], name: str) -> in
     if not ordinal:
         raise NotFoundError(
             f"turn {row.turn} has {words.counted(len(cells), 'cell')}, there is no cell {name}",
-            f"sessgit show {branch.name[:8]}@{row.turn} shows them.",
+            f"sessgit show {layout.short(branch.name)}@{row.turn} shows them.",
         )
     return ordinal

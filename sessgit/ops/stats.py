@@ -111,11 +111,11 @@ def shares(index: Index, report: Report = lambda done, total: None) -> list[Shar
 
 
 def of_branch(found: Iterable[Share], index: Index, branch: Branch, turn: int | None) -> list[Share]:
-    """What a session did, also in turns that a rewind left behind; up to a turn, or of a rewound branch, what it did
-    on that branch."""
+    """What a session did, also in turns of its side branches; up to a turn, or of a side branch, what it did on
+    that branch."""
     session = layout.session_of(branch.name)
     own = [share for share in found if share.session == session]
-    if turn is None and not layout.is_rewound(branch.name):
+    if turn is None and not layout.is_side(branch.name):
         return own
     commits = {row.commit for row in index.turns(branch.name, 1, turn)}
     return [share for share in own if share.row.commit in commits]

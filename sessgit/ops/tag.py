@@ -43,7 +43,7 @@ class Tagged:
 
 def tags(index: Index) -> list[Tag]:
     """All tags by name. Loads a git library only for one that is at no turn."""
-    found = refs.tags(index.path)
+    found = index.tags()
     points = resolve.points(index, list(found.values())) if found else {}
     return [Tag(name, oid, *points.get(oid, ("", 0))) for name, oid in sorted(found.items())]
 
@@ -113,8 +113,7 @@ def address(tag: Tag) -> str:
     """The address that a tag stands for, in short; the commit where it leads to no conversation."""
     if not tag.branch:
         return f"{tag.commit[:12]}, which is no conversation here"
-    session = layout.session_of(tag.branch)
-    return f"{session[:8]}{tag.branch[len(session) :]}@{tag.turn}"
+    return f"{layout.short(tag.branch)}@{tag.turn}"
 
 
 def _commit(store: Store, index: Index, found: Target, turn: int) -> str:

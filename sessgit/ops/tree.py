@@ -1,16 +1,17 @@
-"""Families as they are drawn: what left what and where, what rewinds left behind, what was merged into what."""
+"""Families as they are drawn: what left what and where, side branches, what was merged into what."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sessgit.errors import SessgitError
 from sessgit.model import prices as price_list
 from sessgit.model.turn import Tokens, add_by_model
 from sessgit.ops import views
+from sessgit.ops.merged import merges
 from sessgit.ops.resolve import in_project
 from sessgit.ops.views import Prices, Report
 from sessgit.store import kin, layout
@@ -18,7 +19,9 @@ from sessgit.store.index import Branch, Index, Outline, Row
 from sessgit.store.kin import Departure
 
 if TYPE_CHECKING:
-    from sessgit.store.store import Store
+    pass
+
+Kind = Literal["session", "rewound", "machine"]
 
 _LITTLE = 5
 """A fork with so many turns of its own at most may be folded."""
@@ -46,7 +49,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A session, or what a rewind left behind of one, and what it has of its own.
+    """A session, or a side branch of one, and what it has of its own.
 
     `parent` is the branch under which it stands, ``""`` for the first of a family; it left after turn `turn`, or at
     `cell` of the next. A turn that was cut for a fork at a cell is not its own. `own_cost` leaves out turns that were
@@ -65,9 +68,10 @@ class Node:
     """The sessions that it was merged into, each with the turn that did it."""
 
     @property
-    def rewound_of(self) -> str:
-        """The session of which a rewind left this behind, or ``""``."""
-        return layout.session_of(self.branch.name) if layout.is_rewound(self.branch.name) else ""
+    def kind(self) -> Kind:
+        """Whether a rewind left it behind, or another machine went on with it, or it is a session's head."""
+        name = self.branch.name
+        return "rewound" if layout.is_rewound(name) else "machine" if layout.is_other(name) else "session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ class Family:
     @property
     def sessions(self) -> int:
         """How many sessions it has, those in folds too."""
-        drawn = sum(not node.rewound_of for node in self.nodes)
+        drawn = sum(node.kind == "session" for node in self.nodes)
         return drawn + sum(fold.count for fold in self.folds.values())
 
 
@@ -216,28 +220,13 @@ def _shared(left: Departure) -> int:
 
 
 def _merged(index: Index, bringing: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
-    """By the session that was merged, what it was merged into and the last turn that was there by then."""
+    """By the branch that was merged, what it was merged into and the last turn that was there by then."""
     found: dict[str, list[tuple[str, int]]] = {}
     for branch in index.branches_named(bringing):
         with suppress(SessgitError):  # what is damaged is no merge that could be told
-            for theirs, turn in _merges(index.open_store(), branch):
+            for theirs, turn in merges(index.open_store(), branch):
                 found.setdefault(theirs, []).append((branch.name, turn))
     return {theirs: sorted(set(into)) for theirs, into in found.items()}
-
-
-def _merges(store: Store, branch: Branch) -> Iterator[tuple[str, int]]:
-    """The sessions that were merged into a branch, and when; a fork has none of those of the session that it left."""
-    waiting: list[str] = []
-    for commit in store.repo.first_parents(branch.tip):
-        message = store.message(commit.id)
-        own = message.get("Session") == branch.name
-        if own and message.get("Event") == "merge":
-            waiting += [store.message(parent).get("Session") for parent in store.commit(commit.id).parents[1:]]
-        if number := message.number("Turn"):
-            yield from ((theirs, number) for theirs in waiting if theirs != branch.name)
-            waiting = []
-        if not own and not waiting:
-            return
 
 
 class _Reader:
@@ -267,7 +256,7 @@ class _Reader:
         return Fold(parent, len(left), *(at.cell or str(at.turn) for at in (left[0], left[-1])))
 
     def _nodes(self, branch: Branch, root: str) -> Iterator[Node]:
-        """The session and what its rewinds left behind."""
+        """The session and its side branches."""
         left = self.departures.get(branch.name)
         first = _shared(left) + 1 if left else 1
         yield Node(
@@ -282,12 +271,13 @@ class _Reader:
             self._words(branch, first),
             tuple(self.merged.get(branch.name, ())),
         )
-        for other in self.index.branches_named(kin.rewound(self.index, branch.name)):
+        for other in self.index.branches_named(kin.sides(self.index, branch.name)):
             last, count = self.index.left_behind(other.name, branch.name)
             if count:
                 cost = self._cost(other, self._own(other, last + 1))
                 words = self._words(other, last + 1)
-                yield Node(other, branch.name, last, own_turns=count, own_cost=cost, first_words=words)
+                merged = tuple(self.merged.get(other.name, ()))
+                yield Node(other, branch.name, last, "", count, cost, words, merged)
 
     def _own(self, branch: Branch, first: int) -> list[Row]:
         """The turns that used something themselves: one that was brought used it where it comes from."""
@@ -316,7 +306,7 @@ def _in_order(nodes: Sequence[Node], root: str) -> list[Node]:
     below: dict[str, list[Node]] = {}
     for node in nodes:
         if node.branch.name != root:
-            # The rewound branch that a fork left may be gone; the session never is.
+            # The side branch that a fork left may be gone; the session never is.
             parent = node.parent if node.parent in known else layout.session_of(node.parent)
             below.setdefault(parent, []).append(replace(node, parent=parent))
     ordered: list[Node] = []

@@ -34,6 +34,11 @@ def connect(path: Path, schema: Schema) -> sqlite3.Connection:
             if isinstance(error, sqlite3.OperationalError) or attempt:
                 break
             remove(path)
+    return in_memory(schema)
+
+
+def in_memory(schema: Schema) -> sqlite3.Connection:
+    """Empty tables of the schema that go with the connection."""
     return _prepared(sqlite3.connect(":memory:"), schema)
 
 

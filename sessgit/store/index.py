@@ -11,8 +11,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -110,6 +110,10 @@ class Index:
         self.damaged: dict[str, SessgitError] = {}
         """The branches that could not be read when they were last looked at, and why."""
         self.open_store = open_store
+        self.tips, self.tags = partial(refs.branches, path), partial(refs.tags, path)
+        """What the index is level with, and each tag with the object that it leads to: those of the store as it is."""
+        self.here: Callable[[str], str] = str
+        """The folder here that stands for one of a project: whoever asks is told that one."""
         self._db = derived.connect(layout.Beside(path).index, tables.INDEX)
 
     def close(self) -> None:
@@ -119,7 +123,7 @@ class Index:
 
     def sync(self, session: str | None = None) -> None:
         """Brings all branches level with their refs, or those of one session."""
-        wanted = refs.branches(self.path, session)
+        wanted = self.tips(session)
         query, arguments = "SELECT name, tip, archived FROM branches", ()
         if session is not None:
             query, arguments = f"{query} WHERE session = ?", (session,)  # type: ignore[assignment]
@@ -129,7 +133,7 @@ class Index:
             self._renew(error)
             known = {}
         if known.keys() - wanted.keys():  # one that is just being archived, or brought back, may look like gone
-            wanted |= refs.branches(self.path, session)
+            wanted |= self.tips(session)
         if wanted == known:
             return
         moved = [(at[1], b) for b, at in wanted.items() if b in known and known[b] != at and known[b][0] == at[0]]
@@ -141,7 +145,7 @@ class Index:
                     self._drop(branch)
                 self._db.executemany("UPDATE branches SET archived = ? WHERE name = ?", moved)
                 store = self.open_store() if changed else None
-                for branch in sorted(changed, key=lambda branch: (layout.is_rewound(branch), branch)):
+                for branch in sorted(changed, key=lambda branch: (layout.is_side(branch), branch)):
                     assert store is not None
                     try:  # what is damaged, or none of ours, is kept out and asked for again
                         self._update(store, branch, *wanted[branch])
@@ -182,15 +186,15 @@ class Index:
     def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[list[tuple[object, ...]], tuple[str, int] | None]:
         """The rows from the tip back to the first commit that is known, and the branch and turn of that one."""
         rows: dict[int, tuple[list[str], str, int, str]] = {}
-        size: Counter[int] = Counter()
         found: tuple[str, int] | None = None
-        compacted: set[int] = set()
-        last = 0
+        size, compacted, last = Counter[int](), set[int](), 0
         for commit in store.repo.first_parents(tip):
             message = messages.loads(commit.message)
             turn, prompt = message.number("Turn"), message.get("Prompt")
             if not turn or not prompt:
                 compacted |= {last} if message.get("Event") == "compact" else set()
+                if message.get("Event") == "merge" and "@" not in message.get("Origin"):
+                    self._db.execute("INSERT OR IGNORE INTO merges VALUES (?)", (branch,))
                 continue
             if turn not in rows and (found := self._holder(branch, prompt, commit.id)):
                 break
@@ -209,7 +213,7 @@ class Index:
     # Questions
 
     def branches(self, session: str | None = None) -> list[Branch]:
-        """All branches, or those of one session, the sessions' heads before what rewinds left."""
+        """All branches, or those of one session, each session's head before its side branches."""
         where, arguments = ("WHERE session = ?", [session]) if session else ("", [])
         query = f"SELECT name, tip, state, archived FROM branches {where} ORDER BY name"
         return self._branches(query, arguments)
@@ -224,7 +228,7 @@ class Index:
         return [branch for branch in found if branch is not None]
 
     def forks_of(self, session: str) -> list[Branch]:
-        """The sessions that left this one or one of its rewound branches, by name."""
+        """The sessions that left this one or one of its side branches, by name."""
         query = "SELECT name, tip, state, archived FROM branches WHERE parent = ? AND name = session ORDER BY name"
         return self._branches(query, (session,))
 
@@ -237,20 +241,22 @@ class Index:
         return self._holders(commits, "substr(commits, -40) = value")
 
     def _holders(self, commits: Sequence[str], where: str) -> dict[str, tuple[str, int]]:
-        """A turn that branches share is its own session's, and a head's before that of what rewinds left."""
+        """A turn that branches share is its own session's, and a head's before that of a side branch."""
         own = "instr(message, char(10) || 'Session: ' || substr(branch, 1, instr(branch || '.', '.') - 1) || char(10))"
         order = f"{own} > 0, instr(branch, '.') DESC, branch DESC"  # the best one comes last
         query = f"SELECT value, branch, turn FROM json_each(?), turns WHERE {where} ORDER BY {order}"
         return {commit: (branch, turn) for commit, branch, turn in self._ask(query, (json.dumps(list(commits)),))}
 
     def outlines(self) -> list[Outline]:
-        """The outline of every session, the one written last first; rewound branches are none."""
+        """The outline of every session, the one written last first; side branches are none."""
         query = f"SELECT {_OUTLINE} FROM branches WHERE name = session ORDER BY updated DESC, name"
-        return [Outline._make(row) for row in self._ask(query)]
+        found = map(Outline._make, self._ask(query))
+        return [one if (here := self.here(one.project)) == one.project else one._replace(project=here) for one in found]
 
     def names(self) -> list[tuple[str, str, str, str, str]]:
         """Of each branch its name, the agent's id, the authored name, the title and the project."""
-        return self._ask("SELECT name, agent_id, authored_name, title, project FROM branches")
+        rows = self._ask("SELECT name, agent_id, authored_name, title, project FROM branches")
+        return [(*said, self.here(project)) for *said, project in rows]
 
     def sessions_beginning(self, start: str) -> list[str]:
         """The sessions whose id begins so."""
@@ -263,10 +269,11 @@ class Index:
         return [_row(row) for row in self._ask(query, (branch, first, last if last is not None else 1 << 31))]
 
     def every_turn(self) -> list[tuple[Row, Gist | None]]:
-        """Each turn and what is remembered of it but for files; a shared one once, on a head where one has it."""
+        """Each turn and what is remembered of it but for files; a shared one once, best on a head, else not rewound."""
         told = "json_remove(told, '$.files_read', '$.files_changed')"
         turns = "turns LEFT JOIN gists ON commit_id = substr(commits, -40) GROUP BY substr(commits, -40)"
-        rows = self._ask(f"SELECT {told}, min(instr(branch, '.r-')), {_COLUMNS} FROM {turns}")
+        place = "min((instr(branch, '.') > 0) + (instr(branch, '.r-') > 0))"  # the other columns are of that row
+        rows = self._ask(f"SELECT {told}, {place}, {_COLUMNS} FROM {turns}")
         every = json.loads(f"[{','.join(row[0] or 'null' for row in rows)}]")  # half the time of one by one
         gists = (Gist.from_json(told) if told else None for told in every)
         return [(_row(row[2:]), gist) for row, gist in zip(rows, gists, strict=True)]
@@ -282,13 +289,15 @@ class Index:
         return [_row(row) for row in self._ask(query, (prompt,))]
 
     def left_behind(self, branch: str, head: str) -> tuple[int, int]:
-        """The last turn that a branch has in common with the head, and how many turns it has after that one."""
-        query = (
-            "SELECT min(turn), count(*) FROM turns AS own WHERE branch = ? AND NOT EXISTS (SELECT 1 FROM turns"
-            " WHERE branch = ? AND turn = own.turn AND prompt = own.prompt)"
+        """The last turn that a branch has in common with the head from the first one on, and how many turns it has
+        after that one: (0, 0) where the head has all of them."""
+        first = (
+            "SELECT min(turn) AS first FROM turns AS own WHERE branch = ?1 AND NOT EXISTS (SELECT 1 FROM turns"
+            " WHERE branch = ?2 AND turn = own.turn AND prompt = own.prompt)"
         )
-        ((first, count),) = self._ask(query, (branch, head))
-        return (int(first) - 1, int(count)) if count else (0, 0)
+        query = f"SELECT first, (SELECT count(*) FROM turns WHERE branch = ?1 AND turn >= first) FROM ({first})"
+        ((found, count),) = self._ask(query, (branch, head))
+        return (int(found) - 1, int(count)) if count else (0, 0)
 
     def title(self, row: Row) -> str:
         """The first line of a turn's prompt, also of one that a fork cut: that one's commit tells of the fork."""
@@ -330,7 +339,7 @@ class Index:
         return found
 
     def sessions_holding(self, commits: Collection[str]) -> set[str]:
-        """The sessions that have a turn which ends with one of the commits, also one that a rewind left behind."""
+        """The sessions that have a turn which ends with one of the commits, on whichever of their branches."""
         query = "SELECT branch FROM turns WHERE substr(commits, -40) = ?"
         return {layout.session_of(row[0]) for commit in commits for row in self._ask(query, (commit,))}
 
@@ -348,11 +357,15 @@ class Index:
     def _branches(self, query: str, arguments: Sequence[object]) -> list[Branch]:
         """The branches; where a state turns out to be damaged, those of an index made anew."""
         try:
-            return [_branch(*row) for row in self._ask(query, arguments)]
+            return [self._branch(*row) for row in self._ask(query, arguments)]
         except ValueError:
             self._renew(derived.DAMAGE)
         self.sync()
-        return [_branch(*row) for row in self._ask(query, arguments)]
+        return [self._branch(*row) for row in self._ask(query, arguments)]
+
+    def _branch(self, name: str, tip: str, state: bytes, archived: int) -> Branch:
+        found = sessions.loads(json.loads(state))
+        return Branch(name, tip, replace(found, project=self.here(found.project)), bool(archived))
 
     def _ask(self, query: str, arguments: Sequence[object] = ()) -> list[Any]:
         """The rows; where the file turns out to be damaged, those of one made anew."""
@@ -376,10 +389,6 @@ class Index:
 def _taken(values: Sequence[object]) -> list[object]:
     """The values as SQLite takes them."""
     return [derived.text(value) if isinstance(value, str) else value for value in values]
-
-
-def _branch(name: str, tip: str, state: bytes, archived: int) -> Branch:
-    return Branch(name, tip, sessions.loads(json.loads(state)), bool(archived))
 
 
 def _row(fields: tuple[str, int, str, str, int, str, int]) -> Row:

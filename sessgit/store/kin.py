@@ -1,14 +1,19 @@
-"""Questions to the index about families: where sessions left others, what rewinds left behind, what was brought."""
+"""Questions to the index about families: where sessions left others, their side branches, what was brought."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from sessgit.model import message as messages
 from sessgit.model.turn import count
 from sessgit.store import layout
 from sessgit.store.index import Index
+from sessgit.store.tables import BROUGHT
+
+_ORIGIN = re.compile(r"([^@]+)@(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 
 class Departure(NamedTuple):
@@ -30,20 +35,55 @@ def departures(index: Index, sessions: Collection[str]) -> dict[str, Departure]:
     return found
 
 
-def rewound(index: Index, session: str) -> list[str]:
-    """The branches that rewinds of a session left behind, by name."""
-    query = "SELECT name FROM branches WHERE name BETWEEN ? AND ? AND session = ?"
+def sides(index: Index, session: str) -> list[str]:
+    """The side branches of a session, by name."""
+    query = "SELECT name FROM branches WHERE name BETWEEN ? AND ? AND session = ? ORDER BY name"
     found = index._ask(query, (session, f"{session}~", session))
-    return [name for (name,) in found if layout.is_rewound(name)]
+    return [name for (name,) in found if layout.is_side(name)]
+
+
+def elsewhere(index: Index) -> set[str]:
+    """The sessions with which another machine went on too."""
+    query = "SELECT DISTINCT session FROM branches WHERE instr(name, '.m-')"
+    return {name for (name,) in index._ask(query)}
+
+
+def brought(index: Index, branch: str) -> dict[str, list[range]]:
+    """By the branch that they come from the numbers of the turns that were brought into this one, as they are or in a
+    summary."""
+    query = f"SELECT branch, message FROM turns WHERE branch = ? AND {BROUGHT}"
+    return {source: turns for source, _, turns in _brought(index, query, (branch,))}
+
+
+def returned(index: Index) -> dict[str, dict[str, list[range]]]:
+    """Of all branches from which turns were brought into others the numbers of those, by the branch that has them."""
+    found: dict[str, dict[str, list[range]]] = {}
+    for source, into, turns in _brought(index, f"SELECT branch, message FROM turns WHERE {BROUGHT}", ()):
+        found.setdefault(source, {})[into] = turns
+    return found
+
+
+def _brought(index: Index, query: str, arguments: Sequence[str]) -> Iterator[tuple[str, str, list[range]]]:
+    """From where, into what, and the numbers of the turns where they come from."""
+    found: dict[tuple[str, str], list[range]] = {}
+    for into, text in index._ask(query, arguments):
+        origin = _ORIGIN.fullmatch(messages.loads(text).get("Origin"))
+        if origin is not None:
+            first = int(origin[2])
+            found.setdefault((origin[1], into), []).append(range(first, int(origin[3] or first) + 1))
+    return ((source, into, turns) for (source, into), turns in found.items())
 
 
 def bringing(index: Index, sessions: Collection[str]) -> list[str]:
-    """Those of these sessions that have turns which were brought from others, by a merge or one by one."""
-    query = (
-        "SELECT DISTINCT branch FROM turns WHERE branch IN (SELECT value FROM json_each(?))"
-        " AND instr(message, char(10) || 'Origin: ') ORDER BY branch"
-    )
-    return [name for (name,) in index._ask(query, (json.dumps(list(sessions)),))]
+    """Those of these sessions into which others may have been merged, or single turns of others been brought."""
+    wanted = "branch IN (SELECT value FROM json_each(?1))"
+    query = f"SELECT branch FROM turns WHERE {wanted} AND {BROUGHT} UNION SELECT branch FROM merges WHERE {wanted}"
+    return [name for (name,) in index._ask(f"{query} ORDER BY branch", (json.dumps(list(sessions)),))]
+
+
+def has_silent_merges(index: Index, branch: str) -> bool:
+    """Whether others may have been merged into a branch that brought no turn."""
+    return bool(index._ask("SELECT 1 FROM merges WHERE branch = ?", (branch,)))
 
 
 def managers(index: Index) -> set[str]:
@@ -54,6 +94,14 @@ def managers(index: Index) -> set[str]:
 
 def transcripts(index: Index, sessions: Collection[str]) -> dict[str, str]:
     """Where the transcript of each of these sessions was, as its state says it, or ``""``."""
-    place = "json_extract(CAST(state AS TEXT), '$.metadata.transcript_path')"
+    # Two paths, so that the answer is JSON: it can tell of half a character, and text cannot.
+    place = "json_extract(CAST(state AS TEXT), '$.metadata.transcript_path', '$.metadata.agent_id')"
     query = f"SELECT name, {place} FROM branches WHERE name IN (SELECT value FROM json_each(?))"
-    return {name: place or "" for name, place in index._ask(query, (json.dumps(list(sessions)),))}
+    found = index._ask(query, (json.dumps(list(sessions)),))
+    return {name: text if isinstance(text := json.loads(told)[0], str) else "" for name, told in found}
+
+
+def births(index: Index, sessions: Collection[str]) -> dict[str, tuple[str, bool]]:
+    """Of each of these sessions when it began, RFC 3339 or empty, and whether it left another one."""
+    query = "SELECT name, created, parent > '' FROM branches WHERE name IN (SELECT value FROM json_each(?))"
+    return {name: (born, bool(left)) for name, born, left in index._ask(query, (json.dumps(list(sessions)),))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 FORMAT = 1
@@ -11,6 +12,10 @@ ARCHIVE = "refs/archive/"
 TAGS = "refs/tags/"
 KEEP = "refs/keep/"
 DELETED = "refs/deleted/"
+REMOTES = "refs/remotes/"
+SPACES = (HEADS, ARCHIVE, DELETED, TAGS)
+"""What stores have in common: these refs come from remotes and go to them, and no others."""
+REMOTES = "refs/remotes/"
 
 FORMAT_FILE = "format"
 STATE = "session.json"
@@ -30,12 +35,12 @@ FAN_OUT = 100
 
 
 def head(branch: str) -> str:
-    """The ref of a live session or of one of its rewound branches."""
+    """The ref of a live session or of one of its side branches."""
     return HEADS + branch
 
 
 def archived(branch: str) -> str:
-    """The ref of an archived session or of one of its rewound branches."""
+    """The ref of an archived session or of one of its side branches."""
     return ARCHIVE + branch
 
 
@@ -49,13 +54,42 @@ def kept(operation: str, number: int) -> str:
     return f"{KEEP}{operation}-{number}"
 
 
+def tracking(remote: str, ref: str) -> str:
+    """The ref that holds here what `ref` held at a remote when that was last seen; with ``""`` the beginning of all."""
+    return f"{REMOTES}{remote}/{ref.removeprefix('refs/')}"
+
+
+def parts(ref: str) -> tuple[str, str]:
+    """The space of a ref and its name there: of a tracking ref those that it has at the remote."""
+    rest, _, name = ref.rpartition("/")
+    before, _, kind = rest.rpartition("/")
+    return (f"refs/{kind}/", name) if before == "refs" or before.startswith("refs/remotes/") else ("", ref)
+
+
 def session_of(branch: str) -> str:
-    """The session that a branch belongs to: `a41f.r-9c02` belongs to `a41f`."""
+    """The session that a branch belongs to: `a41f.r-9c02` and `a41f.m-5d1e` belong to `a41f`."""
     return branch.partition(".")[0]
 
 
 def is_rewound(branch: str) -> bool:
+    """Whether the branch holds turns that a rewind of the session's own file left behind."""
     return ".r-" in branch
+
+
+def is_other(branch: str) -> bool:
+    """Whether the branch is the session as another machine went on with it, in a file of its own."""
+    return ".m-" in branch
+
+
+def is_side(branch: str) -> bool:
+    """Whether the branch belongs to a session whose head is another branch."""
+    return is_rewound(branch) or is_other(branch)
+
+
+def short(branch: str) -> str:
+    """`a41f9c02`, `a41f9c02.m-5d1e77aa`: the branch's name with the first eight characters of its session's id."""
+    session, dot, side = branch.partition(".")
+    return f"{session[:8]}{dot}{side}"
 
 
 def turn(number: int) -> str:
@@ -85,6 +119,10 @@ class Beside:
 
     def cursor(self, session: str) -> Path:
         return self.state / f"{session}.json"
+
+    def agreed(self, url: str) -> Path:
+        """What this store and the remote at that address were last seen to agree on."""
+        return self.state / f"remote-{hashlib.sha256(url.encode()).hexdigest()[:16]}.json"
 
     def appending(self, session: str) -> Path:
         """What is just being appended to the session's file."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from sessgit.store import derived
 
+BROUGHT = "instr(message, char(10) || 'Origin: ')"
+"""Whether a turn was brought from another conversation; the index of these is used where a question says it so."""
+
 INDEX = derived.Schema(
-    4,
-    ("branches", "turns", "gists", "touched"),
+    6,
+    ("branches", "turns", "merges", "gists", "touched"),
     (
         """CREATE TABLE branches(
             name TEXT PRIMARY KEY, tip TEXT NOT NULL, archived INTEGER NOT NULL, session TEXT NOT NULL,
@@ -21,11 +24,14 @@ INDEX = derived.Schema(
         ) WITHOUT ROWID""",
         "CREATE INDEX turns_prompt ON turns(prompt)",
         "CREATE INDEX turns_commit ON turns(substr(commits, -40))",
+        f"CREATE INDEX turns_brought ON turns(branch) WHERE {BROUGHT}",
+        "CREATE TABLE merges(branch TEXT PRIMARY KEY) WITHOUT ROWID",
         "CREATE TABLE gists(commit_id TEXT PRIMARY KEY, told TEXT NOT NULL) WITHOUT ROWID",
         """CREATE TABLE touched(
             path TEXT NOT NULL, commit_id TEXT NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY(path, commit_id)
         ) WITHOUT ROWID""",
     ),
 )
-"""`branches` has a row for each branch with its state as of its tip, `turns` one for each turn of each branch, `gists`
+"""`branches` has a row for each branch with its state as of its tip, `turns` one for each turn of each branch, `merges`
+one for each branch into which others were merged that brought no turn, be it that they were taken out again, `gists`
 what turns hold, by their last commit, and `touched` the files that those read or changed."""

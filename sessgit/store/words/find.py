@@ -39,7 +39,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """The best line of a turn, where the turn stands in a branch; `left_behind` says that no session's head has it."""
+    """The best line of a turn, where the turn stands in a branch; `left_behind` says that only a rewound one has it."""
 
     branch: str
     number: int
@@ -224,9 +224,10 @@ def _first_rows(db: Connection, wanted: Wanted, turns: Sequence[int], match: str
 
 
 def _hit(db: Connection, row: int, wanted: Wanted) -> Hit | None:
-    """Where a line stands: in the session that it was recorded for, else in one that has it, else where a rewind
-    left it; None where no branch has it."""
-    query = """SELECT name, placed.number, blocks.number, name = home, instr(name, '.')
+    """Where a line stands: in the session that it was recorded for, else in one that has it, else on a machine
+    branch, else where a rewind left it; None where no branch has it."""
+    query = """SELECT name, placed.number, blocks.number, name = home,
+        (instr(name, '.') > 0) + (instr(name, '.r-') > 0)
         FROM blocks JOIN placed USING (turn, variant) JOIN branches ON branches.id = branch
         JOIN turns ON turns.id = turn
         WHERE blocks.id = ? AND lines > ? + (blocks.number << ?)"""
@@ -236,8 +237,8 @@ def _hit(db: Connection, row: int, wanted: Wanted) -> Hit | None:
         found = [place for place in found if place[0] in allowed]
     if not found:
         return None
-    name, number, block, _, rewound = min(found, key=lambda place: (bool(place[4]), not place[3], place[0]))
-    return Hit(name, number, (block << BITS) + (row & PLACE) + 1, bool(rewound))
+    name, number, block, _, side = min(found, key=lambda place: (place[4], not place[3], place[0]))
+    return Hit(name, number, (block << BITS) + (row & PLACE) + 1, side == 2)
 
 
 def _match(wanted: Wanted, terms: Sequence[Term]) -> str:

@@ -68,7 +68,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     only those in which a tool read or changed PATH: a file, a folder, or a pattern.
     """
     from sessgit.agents.claude import home
-    from sessgit.ops import ls, views
+    from sessgit.ops import ls
     from sessgit.ui import choices, named
     from sessgit.ui.pages import ls as page
 
@@ -95,8 +95,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     most = limit if limit is not None or as_json else _FOLD
     listing = ls.listing(index, wanted, most, offset, here.settings.prices)
     if as_json:
-        found = [views.session_json(branch, here.settings.prices) for branch in listing.branches]
-        render.document("ls/v1", found)
+        render.document("ls/v1", page.as_json(here, listing))
     else:
         render.lines(here, page.full(here, listing, by_project=everything, folded=limit is None))
     for name, damage in list(index.damaged.items())[:1]:

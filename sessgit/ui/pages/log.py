@@ -13,7 +13,7 @@ from sessgit.ops import views
 from sessgit.ops.log import Left, Log
 from sessgit.ops.resolve import title
 from sessgit.ops.tag import by_commit
-from sessgit.store import layout
+from sessgit.store import kin, layout
 from sessgit.store.index import Branch, Row
 from sessgit.ui import text
 from sessgit.ui.context import Context
@@ -131,6 +131,23 @@ def _told_of(row: Row) -> int:
     return max(1, int(last) - int(first) + 1) if known else 1
 
 
+def aside(left: Left, after: str = "") -> str:
+    """`3 turns left behind by a rewind, 2 of them brought back`; `after` tells after which turn they left."""
+    what = f"{text.counted(left.count, 'turn')} {'left behind by a rewind' if left.rewound else 'from another machine'}"
+    some = f"{left.brought} of them " if left.open else ""
+    return f"{what}{after}, {some}brought back" if left.brought else f"{what}{after}"
+
+
+def _inside(here: Context, fork: Branch, branch: Branch, turn: int) -> str:
+    """Where a fork left that stands behind `turn` of a branch, if not there."""
+    origin = fork.state.origin
+    if origin is None or (origin.turn == turn and not origin.cell):
+        return ""
+    if origin.turn != turn:
+        return f"  (from {here.ident(origin.session)}@{text.clean(origin.cell) or origin.turn})"
+    return f"  (at {text.clean(origin.cell)})"
+
+
 def _left_rows(here: Context, left: Left) -> list[Row]:
     return here.index.turns(left.branch.name, left.turn + 1)
 
@@ -150,35 +167,37 @@ class _Turns:
         return [*compacted, *turn, *after] if wanted.reverse else [*after, *turn, *compacted]
 
     def _brought(self, log: Log, row: Row) -> list[str]:
-        """What was merged, beside the last of the turns that it brought back."""
+        """What was merged, beside the last of the turns that it brought back, or the last one that was there."""
         source = _source(row)
+        silent = [self._merge(theirs) for theirs in log.merged.get(row.turn, ()) if theirs != source]
         if not source:
-            return []
+            return silent
         rows = self.by_turn = self.by_turn or {other.turn: other for other in log.rows}
         if _source(rows.get(row.turn + 1)) == source:
-            return []
+            return silent
         count, number = 0, row.turn
         while _source(rows.get(number)) == source:
             count += _told_of(rows[number])
             number -= 1
-        branch = self.here.index.branch(source)
-        called = text.clean(title(branch.state), 200) if branch else ""
-        name = self.here.ident(source) if branch else text.clean(source[:8])
-        back = f"({text.counted(count, 'turn')} brought back)"
-        return [self._note("○─┐", "", f"merged {name}  {called} {back}" if called else f"merged {name} {back}")]
+        return [self._merge(source, f" ({text.counted(count, 'turn')} brought back)"), *silent]
+
+    def _merge(self, theirs: str, back: str = "") -> str:
+        branch = self.here.index.branch(theirs)
+        called = f"  {text.clean(title(branch.state), 200)}" if branch else ""
+        name = self.here.ident(theirs) if branch else text.clean(layout.short(theirs), 30)
+        return self._note("○─┐", "", f"merged {name}{called}{back}")
 
     def between(self, log: Log, turn: int, wanted: Wanted) -> list[str]:
         """What left the conversation after a turn."""
         lines: list[str] = []
         for left in log.left.get(turn, ()):
-            what = text.counted(left.count, "turn")
-            lines.append(self._note("┊", "", f"{what} left behind by a rewind: {self.here.ident(left.branch.name)}"))
+            lines.append(self._note("┊", "", f"{aside(left)}: {self.here.ident(left.branch.name)}"))
             if wanted.rewound:
                 rows = _left_rows(self.here, left)
                 lines += [self.turn(row, "○") for row in (rows if wanted.reverse else reversed(rows))]
         for fork in log.forks.get(turn, ()):
             moment = self.here_time(fork.state.created)
-            inside = f"  (at {fork.state.origin.cell})" if fork.state.origin and fork.state.origin.cell else ""
+            inside = _inside(self.here, fork, log.branch, turn)
             called = text.clean(title(fork.state), 200)
             lines.append(
                 self._note("├─", moment, f"↳ {self.paint('yellow', self.here.ident(fork.name))}  {called}{inside}")
@@ -236,8 +255,7 @@ def graph(here: Context, family: list[Branch], limit: int | None, *, rewound: bo
     paint, nodes, where, tips = Paint(here.colour), list[Node](), dict[str, Row](), dict[str, list[Branch]]()
     branches = [*family]
     if rewound:
-        sessions = [member.name for member in family]
-        branches += [b for name in sessions for b in here.index.branches(name) if layout.is_rewound(b.name)]
+        branches += [b for one in family for b in here.index.branches_named(kin.sides(here.index, one.name))]
     for branch in branches:
         above = ""
         for row in here.index.turns(branch.name):
@@ -257,7 +275,7 @@ def graph(here: Context, family: list[Branch], limit: int | None, *, rewound: bo
         shown += 1
         row = where[key]
         names = "".join(
-            f"  {here.ident(b.name)}{'' if layout.is_rewound(b.name) else ' ' + text.clean(title(b.state), 40)}"
+            f"  {here.ident(b.name)}{'' if layout.is_side(b.name) else ' ' + text.clean(title(b.state), 40)}"
             for b in tips.get(key, ())
         )
         room = here.width - text.width(rail) - 2

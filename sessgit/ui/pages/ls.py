@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sessgit.model import canonical
 from sessgit.ops import views
 from sessgit.ops.ls import Entry, Listing
 from sessgit.ops.resolve import title
+from sessgit.store import layout
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.render import Paint
@@ -46,6 +48,18 @@ def full(here: Context, listing: Listing, *, by_project: bool, folded: bool = Fa
     yield paint("dim", _footer(listing, by_project=by_project, folded=folded))
 
 
+def as_json(here: Context, listing: Listing) -> list[dict[str, Any]]:
+    """The value of `sessgit.ls/v1`."""
+    return [
+        {
+            **views.session_json(entry.branch, here.settings.prices),
+            "merged_into": list(entry.merged),
+            "elsewhere": entry.elsewhere,
+        }
+        for entry in listing.entries
+    ]
+
+
 def _under_projects(here: Context, paint: Paint, entries: list[Entry], lines: list[str]) -> Iterator[str]:
     """Families keep their order; a project stands where its family that was written last does."""
     projects: dict[str, list[str]] = {}
@@ -75,8 +89,12 @@ def _cells(here: Context, entry: Entry, listing: Listing) -> _Cells:
 def _notes(here: Context, entry: Entry) -> str:
     origin, notes = entry.branch.state.origin, list[str]()
     if origin is not None:
-        at = f"turn {origin.cell or origin.turn}"
-        notes.append(f"from {at}" if entry.depth else f"from {here.ident(origin.session)}@{origin.cell or origin.turn}")
+        at, under = text.clean(origin.cell) or str(origin.turn), entry.depth and not layout.is_side(origin.session)
+        notes.append(f"from turn {at}" if under else f"from {text.clean(here.ident(origin.session), 80)}@{at}")
+    if entry.merged:
+        notes.append("merged")
+    if entry.elsewhere:
+        notes.append(f"{text.counted(entry.elsewhere, 'turn')} elsewhere")
     if entry.forks:
         notes.append(f"forked {text.times(entry.forks)}")
     notes += [text.clean(label) for label in entry.branch.state.labels]

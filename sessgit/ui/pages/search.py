@@ -16,6 +16,7 @@ from sessgit.ui.render import Paint
 
 _INDENT = 4
 _LINES = 2
+_ELSEWHERE = "another machine"
 
 
 def room(here: Context) -> int:
@@ -65,10 +66,11 @@ def _hit(result: Result) -> dict[str, Any]:
 
 def _cells(here: Context, result: Result) -> tuple[str, str, str, str]:
     kind = text.clean(result.tool.rpartition("__")[2] or result.tool, 16) if result.kind == "tool" else result.kind
+    is_other = layout.is_other(result.branch.name)
     return (
         f"{here.ident(result.branch.name)}@{result.place}",
         text.clean(title(result.branch.state), 200),
-        f"{kind}, left behind" if result.left_behind else kind,
+        f"{kind}, left behind" if result.left_behind else f"{kind}, {_ELSEWHERE}" if is_other else kind,
         text.ago(result.row.time, here.now),
     )
 

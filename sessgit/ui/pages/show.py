@@ -16,6 +16,7 @@ from sessgit.store.index import Branch
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.pages import pieces
+from sessgit.ui.pages.log import aside
 from sessgit.ui.pages.pieces import Pieces, Wanted
 from sessgit.ui.render import Paint
 
@@ -168,7 +169,7 @@ class _Card:
     def _times(self) -> list[str]:
         state = self.state
         live = state.agent_id in {client.agent_id for client in home.live_clients(self.here.config)}
-        if layout.is_rewound(self.shown.branch.name):
+        if layout.is_side(self.shown.branch.name):
             return [_span(self.here, state.created, state.updated)]
         how = "live" if live else state.state
         later = _span(self.here, state.updated, state.ended)
@@ -190,15 +191,16 @@ class _Card:
         lines = [*self._origin()]
         lines += (self._relative(fork) for fork in self.shown.family.forks)
         for left in self.shown.family.left:
-            what = text.counted(left.count, "turn")
-            lines.append(f"{what} left behind by a rewind after turn {left.turn}: {self.here.ident(left.branch.name)}")
+            lines.append(f"{aside(left, f' after turn {left.turn}')}: {self.here.ident(left.branch.name)}")
         room = self.here.width - _LABEL
         yield from self._labelled("Family", [inner for line in lines for inner in text.wrap(line, room)])
 
     def _origin(self) -> Iterator[str]:
         origin, parent = self.state.origin, self.shown.family.parent
-        if layout.is_rewound(self.shown.branch.name):
-            yield f"left behind by a rewind of {self.here.ident(layout.session_of(self.shown.branch.name))}"
+        name = self.shown.branch.name
+        if layout.is_side(name):
+            what = "left behind by a rewind of" if layout.is_rewound(name) else "from another machine that went on with"
+            yield f"{what} {self.here.ident(layout.session_of(name))}"
         if origin is not None:
             at = f"{self.here.ident(origin.session)}@{origin.cell or origin.turn}"
             yield f"forked from {at}  {text.clean(title(parent.state), 60) if parent else '(not in this store)'}"

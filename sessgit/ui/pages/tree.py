@@ -102,10 +102,11 @@ def _node_json(here: Context, node: Node, live: frozenset[str]) -> dict[str, Any
         "cost_usd": None if cost is None else round(cost, 6),
         "own_cost_usd": None if node.own_cost is None else round(node.own_cost, 6),
         "first_words": node.first_words,
-        "rewound_of": node.rewound_of or None,
+        "kind": node.kind,
+        "rewound_of": node.parent if node.kind == "rewound" else None,
         "merged_into": [{"session": session, "turn": turn} for session, turn in node.merged],
         "archived": node.branch.archived,
-        "live": not node.rewound_of and state.agent_id in live,
+        "live": node.kind == "session" and state.agent_id in live,
     }
 
 
@@ -126,7 +127,7 @@ def _rows(here: Context, family: Family, chosen: Chosen) -> Iterator[_Row]:
         under = "" if one is family.root else f"{before}{' ' if last else '│'} "
         members = below.get(one.branch.name, [])
         line = _line(here, one, chosen)
-        begin = "● " if one is family.root else f"{rail}{'┄' if one.rewound_of else '─'} "
+        begin = "● " if one is family.root else f"{rail}{'─' if one.kind == 'session' else '┄'} "
         yield replace(line, rail=begin, under=_deep(here, under) + ("│ " if members else "  "))
         waiting += [(member, under, member is members[-1]) for member in reversed(members)]
 
@@ -141,11 +142,12 @@ def _line(here: Context, node: Node, chosen: Chosen) -> _Line:
     state = node.branch.state
     count = text.counted(state.turns, "turn")
     named = text.clean(state.name or state.title, 200)
-    if node.rewound_of:
-        named = f"left behind: {text.counted(node.own_turns, 'turn')}"
+    if node.kind != "session":
+        what = "left behind" if node.kind == "rewound" else "another machine"
+        named = f"{what}: {text.counted(node.own_turns, 'turn')}"
     elif not named and not node.first_words:
         named = text.clean(title(state), 200) if not node.parent else "nothing new yet"
-    live = not node.rewound_of and state.agent_id in chosen.live
+    live = node.kind == "session" and state.agent_id in chosen.live
     return _Line(
         node,
         "",
@@ -154,10 +156,10 @@ def _line(here: Context, node: Node, chosen: Chosen) -> _Line:
         f"@{text.clean(node.cell, 20) or node.turn}" if node.parent else "",
         named,
         text.clean(node.first_words, 200),
-        "" if node.rewound_of else f"{node.own_turns} of {count}" if node.turn or node.cell else count,
+        "" if node.kind != "session" else f"{node.own_turns} of {count}" if node.turn or node.cell else count,
         text.ago(canonical.seconds(state.updated), here.now),
         text.money(node.own_cost) if node.own_turns else "",
-        "● live" if live else "archived" if node.branch.archived and not node.rewound_of else "",
+        "● live" if live else "archived" if node.branch.archived and node.kind == "session" else "",
         tuple(_notes(here, node)),
     )
 
@@ -201,11 +203,11 @@ class _Table:
         """So many columns has a line to itself before the others begin, at most `most` of them for its title."""
         called, words = text.width(line.called), text.width(line.words)
         title = called + (words + 2 + 2 * bool(called) if words else 0)
-        most = max(most, called) if line.node.rewound_of else most
+        most = max(most, called) if line.node.kind != "session" else most
         return self._head(line) + min(most, title) - self._spare(line)
 
     def _spare(self, line: _Line) -> int:
-        """What a rewind left behind says in words how many turns it has, and has their column too."""
+        """A side branch says in words how many turns it has, and has their column too."""
         return self.widths["turns"] + 2 if self.widths["turns"] and not line.turns else 0
 
     def _node(self, line: _Line) -> str:
