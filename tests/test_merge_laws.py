@@ -23,7 +23,7 @@ from sessgit.model import compare, merge
 from sessgit.model.config import RecordConfig
 from sessgit.model.merge import Base, Choice
 from sessgit.model.session import Session
-from sessgit.ops import restore
+from sessgit.ops import laying, operations, restore
 from sessgit.ops.merging import merge as merges
 from sessgit.ops.merging.merge import Merged, World
 from sessgit.ops.merging.plan import Wish
@@ -237,6 +237,63 @@ def test_a_file_that_is_gone_gets_the_same_lines(sides: tuple[Talk, Talk], mode:
         assert gone.record(gone.ours) == ()
         assert gone.target(SESSION).branch.tip == same.commit
         gone.index.close()
+
+
+@FEWER
+@given(parted(), MODES)
+def test_undone_it_is_as_before_and_done_again_the_same(sides: tuple[Talk, Talk], mode: Any) -> None:
+    ours, theirs = sides
+    with place(ours, theirs) as found:
+        before = found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)
+        done = try_merge(found, mode)
+        assume(done is not None and done.commit)
+        after = found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)
+        for _ in range(2):
+            undo = operations.undo(found.store, "", found.config, NOW).undo
+            assert undo is not None
+            assert (found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)) == before
+            assert found.record(found.ours) == ()
+            assert found.target(SESSION).branch.tip == before[1]
+            operations.undo(found.store, undo.id, found.config, NOW)
+            assert (found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)) == after
+            assert found.record(found.ours) == ()
+            assert found.target(SESSION).branch.tip == after[1]
+            assert restore.rebuild(found.store, SESSION).data == after[0]
+
+
+@FEWER
+@given(st.data())
+def test_what_a_rewind_left_behind_is_one_side_too(data: st.DataObject) -> None:
+    ours = Talk().turns("begin", "left")
+    stage = Stage(data.draw, ours, [ours])
+    for _ in range(data.draw(st.integers(0, 3))):
+        data.draw(st.sampled_from(HELD))(stage)
+    ours.rewind(1).turns("instead")
+    for _ in range(data.draw(st.integers(0, 3))):
+        data.draw(st.sampled_from(HELD))(stage)
+    with place(ours) as found:
+        before, keys = found.ours.read_bytes(), found.keys(SESSION)
+        tips = laying.branches(found.store, SESSION)
+        side = data.draw(st.sampled_from(sorted(set(tips) - {SESSION})))
+        theirs = found.keys(side)
+        done = found.merge(data.draw(MODES), theirs=side)
+        assert done.commit
+        after = found.ours.read_bytes()
+        check_appended(before, after[len(before) :])
+        now = found.keys(SESSION)
+        assert now[: len(keys)] == keys
+        assert laying.branches(found.store, SESSION) == {**tips, SESSION: done.commit}
+        assert found.keys(side) == theirs
+        assert restore.rebuild(found.store, SESSION).data == after
+        assert found.record(found.ours) == ()
+        (found.store.beside.cursor(SESSION)).unlink()
+        assert found.record(found.ours) == ()
+        assert laying.branches(found.store, SESSION) == {**tips, SESSION: done.commit}
+        assert found.merge(None, theirs=side).commit == ""
+        operations.undo(found.store, "", found.config, NOW)
+        assert (found.ours.read_bytes(), found.keys(SESSION)) == (before, keys)
+        assert found.record(found.ours) == ()
+        assert laying.branches(found.store, SESSION) == tips
 
 
 @FEWER

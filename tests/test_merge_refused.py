@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from merging import THEIRS, THIRD, assert_whole, authored, git, parted, prompts, tip, transcript
 from shell import Shell
-from transcripts import SESSION
+from transcripts import SESSION, Talk
+
+from sessgit.agents.claude import ending
+from sessgit.agents.claude.home import project_folder
+from sessgit.store import layout, locks
+from sessgit.store.layout import Beside
+from sessgit.store.store import Store
 
 
 @pytest.fixture
@@ -58,8 +69,8 @@ def test_nothing_is_merged_into_what_a_rewind_left(sessgit: Shell) -> None:
     done = sessgit("merge", "e90c", "--into", f"{THIRD}.r-a0000002")
     assert (done.code, done.err) == (
         2,
-        f"Error: {THIRD}.r-a0000002 is what a rewind left behind: nothing is merged into it.\n"
-        f"Hint: sessgit fork {THIRD}.r-a0000002 makes a conversation of it.\n",
+        "Error: 77be01d3.r-a0000002 is what a rewind left behind: nothing is merged into it.\n"
+        "Hint: sessgit fork 77be01d3.r-a0000002 makes a conversation of it.\n",
     )
 
 
@@ -68,7 +79,10 @@ def test_nothing_is_merged_into_what_is_archived(sessgit: Shell) -> None:
     git(sessgit, "update-ref", f"refs/archive/{SESSION}", head)
     git(sessgit, "update-ref", "-d", f"refs/heads/{SESSION}")
     done = sessgit("merge", "e90c", "--into", "5e55")
-    assert (done.code, done.err.partition("\n")[0]) == (3, "Error: 5e551011 is archived.")
+    assert (done.code, done.err) == (
+        3,
+        "Error: 5e551011 is archived.\nHint: sessgit unarchive 5e551011 brings it back.\n",
+    )
     assert sessgit("merge", SESSION, "--into", "e90c").code == 0  # what is archived can be brought back
 
 
@@ -108,7 +122,128 @@ def test_a_file_that_is_ahead_is_left_alone_where_nothing_may_be_recorded(
     assert transcript(sessgit).read_bytes() == before
 
 
+def test_theirs_that_is_gone_or_cannot_be_read(sessgit: Shell) -> None:
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    sessgit.recorded(sessgit.talk(THIRD).turns("far"))
+    sessgit.out("delete", THIRD, "--yes")
+    done = sessgit("merge", THIRD, "--into", SESSION)
+    assert (done.code, done.err.partition("\n")[0]) == (4, "Error: 77be01d3 is not recorded: it was deleted here.")
+    later(sessgit, THEIRS)
+    done = sessgit("merge", THEIRS, "--into", SESSION)
+    assert (done.code, done.err) == (
+        5,
+        "Error: the store is in format 2, this sessgit knows format 1.\nHint: Install a newer sessgit.\n",
+    )
+    assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
+
+
+def later(sessgit: Shell, session: str) -> None:
+    """The session is as a later sessgit would write it."""
+    store, head = Store(sessgit.store), tip(sessgit, session)
+    tree = store.repo.edit_tree(store.tree(head), {"format": (store.repo.write_blob(b"2\n"), False)})
+    commit = store.repo.write_commit(tree, [head], f"later\n\nSession: {session}\nEvent: edit\n", 1)
+    store.repo.move(layout.head(session), head, commit)
+
+
+def test_theirs_of_another_project_comes_too(sessgit: Shell) -> None:
+    other = sessgit.home / "else"
+    other.mkdir()
+    talk = Talk(THIRD, cwd=str(other))
+    talk.file.counts["a"] = 50
+    talk.turns("far").save(project_folder(sessgit.config, str(other)))
+    assert sessgit("import").code == 0
+    sessgit.out("merge", THIRD, "--into", SESSION, "--mode", "graft")
+    assert prompts(sessgit) == ["one", "two", "three", "far"]
+    assert sessgit.json("log", SESSION)["session"]["project"] == str(sessgit.project)
+    assert_whole(sessgit)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("kill -9 $$", "“kill -9 $$” was killed by SIGKILL."),
+        ("yes | head -c 50000000", "“yes | head -c 50000000” says more than 4 MiB."),
+        ("cat /nowhere", "“cat /nowhere” left with 1."),
+        ("printf ' \\n'", "“printf ' \\n'” said nothing."),
+    ],
+)
+@pytest.mark.parametrize("new", [(), ("--new",)])
+def test_a_command_that_does_not_retell(sessgit: Shell, command: str, why: str, new: tuple[str, ...]) -> None:
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    done = sessgit("merge", "e90c", "--into", "5e55", "--with", command, *new)
+    assert (done.code, done.err.partition("\n")[0]) == (1, f"Error: {why}")
+    assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")) == (before, head, [])
+
+
+def test_a_command_that_does_not_read_what_it_gets(sessgit: Shell) -> None:
+    talk = sessgit.talk(THIRD).prompt("long " * 100_000).answer("Yes.").stop_lines()
+    talk.file.counts["a"] = 50
+    sessgit.recorded(talk)
+    sessgit.out("merge", THIRD, "--into", SESSION, "--with", "seq 100000")
+    assert prompts(sessgit)[-1].startswith("Brought back from 77be01d3")
+
+
+def test_a_command_that_hangs_holds_nobody_up_and_is_interrupted(sessgit: Shell) -> None:
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    command = [sys.executable, "-m", "sessgit", "merge", "e90c", "--into", "5e55", "--with", "echo > begun; sleep 60"]
+    running = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    begun = sessgit.project / "begun"
+    while not begun.exists():
+        assert running.poll() is None
+        time.sleep(0.02)
+    with locks.session(Beside(sessgit.store), SESSION) as held:
+        assert held
+    os.killpg(running.pid, signal.SIGINT)
+    assert running.wait(20) == 130
+    assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")) == (before, head, [])
+
+
+def test_a_client_that_holds_ours_is_found_before_a_command_retells(sessgit: Shell) -> None:
+    notes = sessgit.config / "sessions"
+    notes.mkdir()
+    (notes / "1.json").write_text(json.dumps({"pid": os.getpid(), "sessionId": SESSION, "cwd": str(sessgit.project)}))
+    assert sessgit("merge", "e90c", "--into", "5e55", "--with", "echo > begun; cat").code == 3
+    assert not (sessgit.project / "begun").exists()
+
+
+@pytest.mark.parametrize("mode", [(), ("--mode", "graft")])
+@pytest.mark.parametrize("room", [0, 1, 400])
+def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tuple[str, ...], room: int) -> None:
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    append, limits = ending.append, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def full(path: Path, size: int, data: bytes) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, limits[1]))
+        try:
+            append(path, size, data)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ending, "append", full)
+        done = sessgit("merge", "e90c", "--into", "5e55", *mode)
+    assert done.code == 1
+    assert done.err.startswith(f"Error: cannot append to {transcript(sessgit)}: ")
+    assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")) == (before, head, [])
+    assert not list((sessgit.store / "state").glob("*.append"))
+    sessgit.out("merge", "e90c", "--into", "5e55", *mode)
+    assert_whole(sessgit)
+
+
 # Interrupted
+
+
+STEPS = [
+    "store.recorder.appending.save",
+    "agents.claude.ending.append",
+    "ops.merging.writing.record",
+    "ops.merging.merge.writing.began",
+    "ops.operations.perform",
+    "store.journal.append",
+    "store.backend.Repository.move",
+    "store.recorder.appending.forget",
+]
+"""What a merge calls one after the other."""
 
 
 class KilledError(Exception):
@@ -120,22 +255,47 @@ def _killed(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize("mode", [(), ("--mode", "graft"), ("--turns", "3")])
-@pytest.mark.parametrize("step", ["operations.perform", "writing.record", "writing._append", "writing._forget"])
+@pytest.mark.parametrize("step", STEPS)
 def test_killed_at_any_step_a_second_run_completes_it(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tuple[str, ...], step: str
 ) -> None:
     sessgit.out("edit", THEIRS, "--label", "fast")
-    module, _, name = step.rpartition(".")
-    where = "sessgit.ops.operations" if module == "operations" else "sessgit.ops.merging.writing"
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     with monkeypatch.context() as patch:
-        patch.setattr(f"{where}.{name}", _killed)
+        patch.setattr(f"sessgit.{step}", _killed)
         assert sessgit("merge", "e90c", "--into", "5e55", *mode).code == 70
     sessgit.out("merge", "e90c", "--into", "5e55", *mode)
     turns = {(): 4, ("--mode", "graft"): 5, ("--turns", "3"): 4}[mode]
     assert len(prompts(sessgit)) == turns
     assert git(sessgit, "show", "-s", "--format=%P", SESSION).split()[1] == tip(sessgit, THEIRS)
     assert authored(sessgit)["labels"] == ["fast"]
+    origins = git(sessgit, "log", "--first-parent", "--format=%(trailers:key=Origin,valueonly)", SESSION, "--")
+    assert len(origins.split()) == turns - 2
     assert_whole(sessgit)
+    # One operation tells of it, from before the first of its turns on, and takes all of it back.
+    done = [(one["command"], one["standing"], one["refs"][0]["before"]) for one in sessgit.json("ops")]
+    assert [one for one in done if one[1] == "done"] == [("merge", "done", head), ("edit", "done", done[-1][2])]
+    assert not list((sessgit.store / "state").glob("*.append"))
+    assert sessgit("undo").code == 0
+    assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_merge_that_was_killed_is_told_rightly_by_whoever_records_it(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(f"sessgit.{step}", _killed)
+        assert sessgit("merge", "e90c", "--into", "5e55", "--mode", "graft").code == 70
+    turns = sessgit.json("log", SESSION)["turns"][3:]
+    told = [turn["event"] for turn in turns]
+    assert told in ([], ["graft", "graft"])
+    assert sessgit.json("ops") == [] or sessgit.json("ops")[0]["standing"] in ("not done", "done")
+    wanted = "--format=%(trailers:key=Event,valueonly)%(trailers:key=Origin,valueonly)"
+    if told and sessgit.json("ops")[:1] == []:
+        assert git(sessgit, "log", "--first-parent", "-2", wanted, SESSION, "--").split() == [
+            "graft", f"{THEIRS}@4", "graft", f"{THEIRS}@3",
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", [(), ("--mode", "graft")])
@@ -143,16 +303,14 @@ def test_killed_at_any_step_a_second_run_completes_it(
 def test_a_half_appended_file_is_completed(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tuple[str, ...], written: int
 ) -> None:
-    from sessgit.ops.merging import writing
-
-    append = writing._append
+    append = ending.append
 
     def some(path: Path, size: int, data: bytes) -> None:
         append(path, size, data[:written])
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing, "_append", some)
+        patch.setattr(ending, "append", some)
         assert sessgit("merge", "e90c", "--into", "5e55", *mode).code == 70
     assert sessgit("merge", "e90c", "--into", "5e55", *mode).code == 0
     assert len(prompts(sessgit)) == (5 if mode else 4)

@@ -43,10 +43,66 @@ def test_a_later_merge_brings_the_rest(sessgit: Shell) -> None:
 
 
 def test_for_programs(sessgit: Shell) -> None:
+    head, before = tip(sessgit), transcript(sessgit).read_bytes()
+    brought = {"path": "turns", "action": "bring", "conflict": False, "ours": None, "theirs": None}
+    told = {
+        "ours": head,
+        "decisions": [{**brought, "value": [f"{THEIRS}@3"]}],
+        "turns": [3],
+        "picked": [{"session": THEIRS, "turn": 3}],
+    }
+    dry = sessgit.json("pick", "e90c@-1", "--into", "5e55", "--dry-run")
+    assert dry == {**told, "session": None, "commit": None}
+    assert (tip(sessgit), transcript(sessgit).read_bytes(), sessgit.json("ops")) == (head, before, [])
     made = sessgit.json("pick", "e90c@-1", "--into", "5e55")
-    assert made == {
-        "session": SESSION, "commit": tip(sessgit), "turns": [3], "picked": [{"session": THEIRS, "turn": 3}],
-    }  # fmt: skip
+    assert made == {**told, "session": SESSION, "commit": tip(sessgit)}
+
+
+def test_what_would_be_brought(sessgit: Shell) -> None:
+    talk = sessgit.talk(NEW).prompt("long " * 40).tool("Edit", {"file_path": "/p/a.py"}, "ok")
+    sessgit.recorded(talk.answer("Done.").stop_lines())
+    assert sessgit.out("pick", f"{THIRD}@2", "e90c@2", f"{NEW}@1", "--into", "5e55", "--dry-run") == (
+        "ours  5e551011 (2 turns)\n"
+        "  bring back   turn 2 of 77be01d3, as turn 3: “away”\n"
+        "               turn 2 of e90c55aa, as turn 4: “two”\n"
+        "               turn 1 of f0000001, as turn 5: “long long long long long long l…”\n"
+        "  unite        files 0 + 1 → 1\n"
+    )
+
+
+def test_it_is_an_operation_and_undone(sessgit: Shell) -> None:
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    sessgit.out("pick", f"{THIRD}@2", "e90c@2", "--into", "5e55")
+    after = transcript(sessgit).read_bytes()
+    done = sessgit.json("ops")[0]
+    assert (done["command"], done["summary"]) == ("pick", f"5e551011: {THIRD[:8]}@2, {THEIRS[:8]}@2")
+    assert done["refs"] == [{"ref": f"refs/heads/{SESSION}", "before": head, "after": tip(sessgit)}]
+    assert done["appended"] == [str(transcript(sessgit))]
+    undo = sessgit.json("undo")
+    assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
+    assert_whole(sessgit)
+    assert (prompts(sessgit), tip(sessgit)) == (["one", "ours"], head)
+    sessgit.out("undo", undo["operation"])
+    assert transcript(sessgit).read_bytes() == after
+    assert_whole(sessgit)
+    assert prompts(sessgit) == ["one", "ours", "away", "two"]
+
+
+@pytest.mark.parametrize("step", ["appending.forget", "began"])
+def test_killed_before_it_was_written_down_a_second_run_completes_it(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    from test_merge_refused import _killed
+
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"sessgit.ops.merging.writing.{step}", _killed)
+        assert sessgit("pick", "e90c@3", "--into", "5e55").code == 70
+    assert sessgit.out("pick", "e90c@3", "--into", "5e55").startswith("5e551011  turn 3 brought back from e90c55aa\n")
+    assert prompts(sessgit) == ["one", "ours", "three"]
+    assert [one["command"] for one in sessgit.json("ops") if one["standing"] == "done"] == ["pick"]
+    assert sessgit("undo").code == 0
+    assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
 
 
 def test_into_a_new_conversation(sessgit: Shell) -> None:

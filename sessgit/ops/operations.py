@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from sessgit.errors import ConflictError, MovedError, NotFoundError
+from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model import canonical
+from sessgit.ops import endings
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
-from sessgit.store.journal import Operation
+from sessgit.store.journal import Operation, Wrote
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -22,6 +23,8 @@ Standing = Literal["done", "undone", "not done"]
 
 BACKGROUND = "background"
 """The command of an operation that nobody gave: it is undone where its id is named."""
+_LOCK_WAIT = 10.0
+_PLACES = (layout.HEADS, layout.ARCHIVE)
 _MANY = 1000
 """So many refs that were moved are packed at once: each is a file of its own before, and every command reads them."""
 
@@ -38,7 +41,8 @@ class Listed:
 class Undone:
     """What an undo did: `operation` is what was taken back, `undo` the operation that did it, None for a dry run.
 
-    `removed` are files that went, `left` those that stay, since they have changed.
+    `removed` are files that went, `left` those that stay, since they have changed. `cut` are those that lost again what
+    was appended to them, `appended` those that got it back.
     """
 
     operation: Operation
@@ -46,6 +50,8 @@ class Undone:
     moves: tuple[Move, ...]
     removed: tuple[Path, ...] = ()
     left: tuple[Path, ...] = ()
+    cut: tuple[Path, ...] = ()
+    appended: tuple[Path, ...] = ()
 
 
 def perform(  # noqa: PLR0913, PLR0917 - what an operation is
@@ -56,73 +62,120 @@ def perform(  # noqa: PLR0913, PLR0917 - what an operation is
     now: float,
     files: Mapping[str, bytes] | None = None,
     undoes: str = "",
+    *,
+    wrote: Wrote | None = None,
+    held: Mapping[str, str] | None = None,
+    completes: str = "",
 ) -> Operation:
     """Writes the operation down and moves the refs, all or none; raises MovedError where one was moved meanwhile.
 
-    `files` are those that the command writes next, by path with their bytes. A tip that nothing would reach any more
-    stays under `refs/keep/`. Raises ConflictError where what a ref shall hold was pruned meanwhile.
+    `files` are those that the command writes next, by path with their bytes, `wrote` is what it did to others before.
+    `held` says what refs hold by now that recording has moved on since the operation began, `completes` the operation
+    that was its first step. A tip that nothing would reach any more stays under `refs/keep/`. Raises ConflictError
+    where what a ref shall hold was pruned meanwhile.
     """
+    proved = {path: hashlib.sha256(data).hexdigest() for path, data in (files or {}).items()}
+    wrote = replace(wrote or Wrote(), files={**(wrote.files if wrote else {}), **proved})
+    planned = Operation(canonical.rfc3339(now), command, summary, tuple(moves), wrote, undoes, completes)
     store.repo.hold()
     try:
-        return _performed(store, command, summary, moves, now, files or {}, undoes)
+        return _performed(store, planned, held or {})
     finally:
         store.repo.release()
 
 
-def _performed(  # noqa: PLR0913, PLR0917 - what an operation is
-    store: Store, command: str, summary: str, moves: Sequence[Move], now: float, files: Mapping[str, bytes], undoes: str
-) -> Operation:
+def _performed(store: Store, planned: Operation, held: Mapping[str, str]) -> Operation:
+    moves = planned.moves
     if not all(move.new is None or store.repo.has(move.new) for move in moves):
         raise ConflictError(
             "what it needs is gone for good: sessgit gc --prune made that final", "Nothing was changed."
         )
-    proved = {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
-    planned = Operation(canonical.rfc3339(now), command, summary, tuple(moves), proved, undoes)
     written = journal.append(store.beside, planned)
     kept = [
         Move(layout.kept(written.id, number), None, tip)
         for number, tip in enumerate(_unreachable(store, moves), start=1)
     ]
-    if len(moves) == 1 and not kept:
-        store.repo.move(*moves[0])
+    steps = [
+        move._replace(old=held.get(move.ref, move.old))
+        for move in moves
+        if move.ref not in held or held[move.ref] != move.new
+    ]
+    if len(steps) == 1 and not kept:
+        store.repo.move(*steps[0])
     else:
-        transaction.move_all(store.path, [*moves, *kept])
+        transaction.move_all(store.path, [*steps, *kept])
     if len(moves) > _MANY:
-        with locks.maintenance(store.beside) as held:
-            if held:
-                maintenance.pack_refs(store.path, held)
+        with locks.maintenance(store.beside) as lock:
+            if lock:
+                maintenance.pack_refs(store.path, lock)
     return written
 
 
 def listed(store: Store) -> list[Listed]:
-    """The operations, newest first, and how each stands."""
+    """The operations, newest first, and how each stands; one that was the first step of another is told by that."""
     every = journal.read(store.beside)
-    taken_back = _taken_back(every)
+    taken_back = set[str]()
     held = refs.read_all(store.path)
-    later: dict[str, list[str | None]] = {}
-    again = set[str]()
+    later: dict[str, dict[str | None, None]] = {}
+    again, steps = set[str](), set[str]()
+    latest: dict[str, Operation] = {}
+    branches = _branches(held)
     out = []
     for operation in reversed(every):
+        if operation.id in steps:
+            continue
         if operation.id in taken_back:
             standing: Standing = "undone"
+        elif _was_done_later(operation, latest):
+            standing = "not done"
         else:
-            standing = "done" if all(_took(store, move, held, later, again) for move in operation.moves) else "not done"
+            took = all(_took(store, move, held, branches, later, again) for move in operation.moves)
+            standing = "done" if took else "not done"
+        if standing == "done" and operation.undoes:
+            taken_back.add(operation.undoes)
         if standing != "not done":
+            steps.add(operation.completes)
+            latest.update((move.ref, operation) for move in operation.moves)
             for move in operation.moves:
-                later.setdefault(move.ref, []).append(move.old)
+                found = later.setdefault(move.ref, {})
+                found.pop(move.old, None)
+                found[move.old] = None
+                if move.new is None and move.old is not None and move.ref.startswith(_PLACES):
+                    branches.setdefault(_session(move.ref), []).append(move.old)
                 if move.ref.startswith(layout.DELETED) and move.new is None:
                     again.add(move.ref.removeprefix(layout.DELETED))
         out.append(Listed(operation, standing))
     return out
 
 
+def named(every: Sequence[Listed], wanted: str) -> Listed:
+    """The operation whose id begins so; raises NotFoundError where there is none, or several."""
+    fitting = [one for one in every if one.operation.id.startswith(wanted)]
+    if len(fitting) != 1:
+        what = f"“{wanted}” fits {len(fitting)} operations" if fitting else f"there is no operation “{wanted}”"
+        raise NotFoundError(what, "sessgit ops lists them.")
+    return fitting[0]
+
+
 def undo(store: Store, wanted: str, config: Path, now: float, *, dry_run: bool = False) -> Undone:
     """Takes an operation back, by default the last one that stands and is no undo itself.
 
-    Only while every ref still holds what the operation left there: raises ConflictError where one has gone on since.
-    Files that it wrote below `config`, the agent's folder, go where they are unchanged.
+    Only while every ref still holds what the operation left there, and a file that it appended to ends with that:
+    raises ConflictError where one has gone on since. Files that it wrote below `config`, the agent's folder, go where
+    they are unchanged.
     """
     found = _wanted(store, wanted)
+    if not found.wrote.appended and not found.wrote.cut:
+        return _undo(store, found, config, now, dry_run=dry_run)
+    session = _session(found.moves[0].ref)
+    with locks.session(store.beside, session, _LOCK_WAIT) as held:
+        if not held:
+            raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
+        return _undo(store, found, config, now, session, dry_run=dry_run)
+
+
+def _undo(store: Store, found: Operation, config: Path, now: float, session: str = "", *, dry_run: bool) -> Undone:
+    """The same, of an operation; `session` is the one to whose file it appended, and then its lock is held."""
     held = refs.read_all(store.path)
     for move in found.moves:
         if not _only_ended(store, move.new, held.get(move.ref)) or _is_back(move, found, held):
@@ -131,16 +184,23 @@ def undo(store: Store, wanted: str, config: Path, now: float, *, dry_run: bool =
             )
     back = tuple(Move(move.ref, held.get(move.ref), move.old) for move in found.moves)
     unchanged, changed = _files(found, config)
+    ends = str(back[0].old), str(back[0].new)
+    turned = endings.turns(store, found, config, *ends) if session else []
+    cut = tuple(one.path for one in turned if one.data is None)
+    appended = tuple(one.path for one in turned if one.data is not None)
     if dry_run:
-        return Undone(found, None, back, unchanged, changed)
+        return Undone(found, None, back, unchanged, changed, cut, appended)
     # The files first: a restore brings them back, but one that outlived its session would be recorded anew.
     for path in unchanged:
         path.unlink(missing_ok=True)
+    wrote = endings.do(store, found, turned, session, ends[1]) if session else None
     try:
-        done = perform(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id)
+        done = perform(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
     except MovedError as error:
         raise ConflictError("a ref was moved just now", "Nothing was changed but files. Try again.") from error
-    return Undone(found, done, back, unchanged, changed)
+    if session:
+        endings.done(store, session)
+    return Undone(found, done, back, unchanged, changed, cut, appended)
 
 
 def _wanted(store: Store, wanted: str) -> Operation:
@@ -150,39 +210,58 @@ def _wanted(store: Store, wanted: str) -> Operation:
             if one.standing == "done" and not one.operation.undoes and one.operation.command != BACKGROUND:
                 return one.operation
         raise NotFoundError("there is nothing to undo", "sessgit ops lists what commands did.")
-    fitting = [one for one in every if one.operation.id.startswith(wanted)]
-    if len(fitting) != 1:
-        what = f"“{wanted}” fits {len(fitting)} operations" if fitting else f"there is no operation “{wanted}”"
-        raise NotFoundError(what, "sessgit ops lists them.")
-    if fitting[0].standing != "done":
-        state = "was undone already" if fitting[0].standing == "undone" else "was never done"
-        raise ConflictError(f"“{fitting[0].operation.summary}” {state}", "sessgit ops lists all.")
-    return fitting[0].operation
+    found = named(every, wanted)
+    if found.standing != "done":
+        state = "was undone already" if found.standing == "undone" else "was never done"
+        raise ConflictError(f"“{found.operation.summary}” {state}", "sessgit ops lists all.")
+    return found.operation
 
 
-def _taken_back(every: Sequence[Operation]) -> set[str]:
-    """The operations that an undo took back which was not undone itself."""
-    taken: set[str] = set()
-    for operation in reversed(every):
-        if operation.undoes and operation.id not in taken:
-            taken.add(operation.undoes)
-    return taken
+def _was_done_later(operation: Operation, latest: Mapping[str, Operation]) -> bool:
+    """Whether it was interrupted and the very same was done after it; `latest` has the next one of each ref."""
+    again = latest.get(operation.moves[0].ref) if operation.moves else None
+    return again is not None and again.moves == operation.moves and again.command == operation.command
 
 
 def _took(
-    store: Store, move: Move, held: Mapping[str, str], later: Mapping[str, Sequence[str | None]], again: Collection[str]
-) -> bool:
+    store: Store, move: Move, held: Mapping[str, str], branches: Mapping[str, Sequence[str]],
+    later: Mapping[str, dict[str | None, None]], again: Collection[str],
+) -> bool:  # fmt: skip
     """Whether the ref holds what the move left there, or something that came of it, or a later operation found it.
 
-    `again` are sessions that were recorded again later, after they had been deleted.
+    `later` is what later operations found in each ref, the next of them last. `again` are sessions that were recorded
+    again later, after they had been deleted. What a rewind left behind came of it too: that is on another of the
+    session's `branches`, also of those that were taken away later.
     """
-    now = held.get(move.ref)
-    if move.new is None and layout.session_of(move.ref.split("/", 2)[-1]) in again:
+    now, found = held.get(move.ref), later.get(move.ref, {})
+    session = _session(move.ref)
+    if move.new is None and session in again:
         return True
-    if now == move.new or move.new in later.get(move.ref, ()):
+    if now == move.new or move.new in found:
         return True
-    tips = [tip for tip in (now, *later.get(move.ref, ())) if tip is not None]
-    return move.new is not None and any(store.repo.is_ancestor(move.new, tip) for tip in tips)
+    next_found = next(reversed(found)) if found else None
+    sides = branches.get(session, ()) if move.ref.startswith(_PLACES) else ()
+    tips = dict.fromkeys(tip for tip in (next_found, now, *sides) if tip is not None)
+    if move.new is None:
+        return False
+    came = [tip for tip in tips if store.repo.is_ancestor(move.new, tip)]
+    # A move back is not done as long as what it leads away from is there.
+    if came and move.old is not None and store.repo.is_ancestor(move.new, move.old):
+        came = [tip for tip in came if not store.repo.is_ancestor(move.old, tip)]
+    return bool(came)
+
+
+def _branches(held: Mapping[str, str]) -> dict[str, list[str]]:
+    """The tips of all branches of each session, wherever they are."""
+    found: dict[str, list[str]] = {}
+    for ref, tip in held.items():
+        if ref.startswith(_PLACES):
+            found.setdefault(_session(ref), []).append(tip)
+    return found
+
+
+def _session(ref: str) -> str:
+    return layout.session_of(ref.split("/", 2)[-1])
 
 
 def _only_ended(store: Store, after: str | None, held: str | None) -> bool:
@@ -210,8 +289,11 @@ def _unreachable(store: Store, moves: Sequence[Move]) -> Iterator[str]:
     """The tips that the moves leave without a ref that leads to them; nothing is kept of a tombstone."""
     kept = [move for move in moves if not move.ref.startswith(layout.DELETED)]
     new = {move.new for move in kept if move.new is not None}
-    for old in dict.fromkeys(move.old for move in kept if move.old is not None):
-        if old not in new and not any(store.repo.is_ancestor(old, tip) for tip in new):
+    for old, on in {move.old: move.new for move in kept if move.old is not None}.items():
+        # First the ref itself, which mostly went forward: of a thousand refs each is not held against all the others.
+        if old in new or (on is not None and store.repo.is_ancestor(old, on)):
+            continue
+        if not any(store.repo.is_ancestor(old, tip) for tip in new):
             yield old
 
 

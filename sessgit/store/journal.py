@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessgit.errors import StoreError
 from sessgit.model import canonical
@@ -19,25 +19,49 @@ from sessgit.store import layout
 from sessgit.store.layout import Beside
 from sessgit.store.transaction import Move
 
-_WORDLESS = ("archive", "unarchive", "delete", "import", "background")
+_WORDLESS = ("archive", "unarchive", "delete", "import", "pull", "background")
 """The commands whose summaries hold no words of a conversation."""
+
+
+class Piece(NamedTuple):
+    """So many bytes at a place in a file, and their SHA-256."""
+
+    offset: int
+    length: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """What an operation does to the agent's files: those that it writes whole, with the SHA-256 of their bytes, what it
+    appends to one that is there, and what it takes off one's end, each by path."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    appended: Mapping[str, Piece] = field(default_factory=dict)
+    cut: Mapping[str, Piece] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """A command's effect on the refs: `time` is RFC 3339, `summary` a line for a person.
 
-    `files` are those that it wrote, by path, with the SHA-256 of their bytes; `undoes` is the id of the operation that
-    it takes back, or empty.
+    `undoes` is the id of the operation that it takes back, `completes` that of one which was its first step; both may
+    be empty.
     """
 
     time: str
     command: str
     summary: str
     moves: tuple[Move, ...]
-    files: Mapping[str, str] = field(default_factory=dict)
+    wrote: Wrote = Wrote()
     undoes: str = ""
+    completes: str = ""
     id: str = ""
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The files that it wrote whole, by path with the SHA-256 of their bytes."""
+        return self.wrote.files
 
 
 def append(beside: Beside, operation: Operation) -> Operation:
@@ -50,6 +74,8 @@ def append(beside: Beside, operation: Operation) -> Operation:
         "files": dict(operation.files),
         "undoes": operation.undoes,
     }
+    more = {"appended": operation.wrote.appended, "cut": operation.wrote.cut, "completes": operation.completes}
+    document |= {key: value for key, value in more.items() if value}
     size = beside.journal.stat().st_size if beside.journal.exists() else 0
     document["id"] = hashlib.sha256(json.dumps([size, document]).encode()).hexdigest()[:8]
     # A line that was torn by a full disk must not swallow this one.
@@ -113,14 +139,27 @@ def _operation(line: bytes) -> Operation | None:
     try:
         document = json.loads(line)
         texts = [document[key] for key in ("time", "command", "summary", "undoes", "id")]
+        texts.append(document.get("completes", ""))
         moves = tuple(Move(ref, *values) for ref, values in document["refs"].items())
         files = document["files"]
+        appended, cut = (_pieces(document.get(key, {})) for key in ("appended", "cut"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     values = [value for move in moves for value in (move.old, move.new) if value is not None]
     if not all(isinstance(text, str) for text in [*texts, *values, *files, *files.values()]):
         return None
-    return Operation(texts[0], texts[1], texts[2], moves, files, texts[3], texts[4])
+    time, command, summary, undoes, name, completes = texts
+    return Operation(time, command, summary, moves, Wrote(files, appended, cut), undoes, completes, name)
+
+
+def _pieces(said: dict[str, list[Any]]) -> dict[str, Piece]:
+    found = {path: Piece(*values) for path, values in said.items()}
+    for piece in found.values():
+        if type(piece.offset) is not int or type(piece.length) is not int or not isinstance(piece.sha256, str):
+            raise TypeError
+        if piece.offset < 0 or piece.length <= 0:
+            raise ValueError
+    return found
 
 
 def _is_torn(beside: Beside, size: int) -> bool:

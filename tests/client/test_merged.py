@@ -153,6 +153,21 @@ def test_merged_while_the_file_was_gone_and_restored(world: World, kept: Kept) -
     goes_on(kept, session, 5)
 
 
+def test_what_was_undone_is_not_sent_and_is_where_it_comes_back(world: World, kept: Kept) -> None:
+    session, theirs, ours, other = parted(world, kept)
+    before = world.transcript(session).read_bytes()
+    kept.run("merge", theirs, "--into", session, "--mode", "graft")
+    kept.run("undo")
+    assert world.transcript(session).read_bytes() == before
+    again = kept.json("fork", session)["id"]
+    assert held(world, again, AFTER) == [*ours, ("user", AFTER)]
+    kept.run("merge", theirs, "--into", session, "--mode", "graft")
+    undo = kept.json("undo")["operation"]
+    kept.run("undo", undo)
+    assert held(world, session, AFTER) == [*ours, *own(other, THEIRS[0]), ("user", AFTER)]
+    goes_on(kept, session, 5)
+
+
 def test_a_client_that_holds_ours_is_left_alone(kept: Kept) -> None:
     world = kept.world
     if world.client.release < (2, 1):

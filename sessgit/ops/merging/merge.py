@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sessgit.agents.claude import home
 from sessgit.errors import NotFoundError, StoreError, UsageError
 from sessgit.model import canonical, ids, words
 from sessgit.model.message import Message
@@ -16,12 +18,15 @@ from sessgit.ops import forkpoint, operations, sidefiles
 from sessgit.ops.merging import grafting, summary, writing
 from sessgit.ops.merging import plan as plans
 from sessgit.ops.merging.grafting import Seam, Turn
-from sessgit.ops.merging.plan import Plan, Wish
+from sessgit.ops.merging.plan import Picked, Plan, Wish
 from sessgit.ops.merging.sides import check, check_ours
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.resolve import Target
-from sessgit.store import layout, locks, refs
+from sessgit.ops.views import Prices
+from sessgit.store import journal, layout, locks, refs
 from sessgit.store.index import Branch, Index, Row
+from sessgit.store.journal import Piece, Wrote
+from sessgit.store.recorder import appending
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -30,11 +35,13 @@ _LOCK_WAIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Where and when a merge takes place: the agent's folder, what may be recorded, the time in seconds since 1970."""
+    """Where and when a merge takes place: the agent's folder, what may be recorded, the time in seconds since 1970, and
+    the prices of models that a person set."""
 
     config: Path
     privacy: Privacy
     now: float
+    prices: Prices = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,25 @@ class Merged:
     turns: tuple[int, ...] = ()
     transcript: Path | None = None
     secrets: int = 0
+    picked: Picked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The first step of what a new session shall hold: the operation that made it, and its file."""
+
+    operation: str
+    path: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The branch that turns are brought to. `finished` are the addresses of those that another run had brought there,
+    and `path` is the file that got them, if it is there."""
+
+    branch: Branch
+    finished: Sequence[str] = ()
+    path: Path | None = None
 
 
 def planned(store: Store, index: Index, ours: Target, theirs: Target, wish: Wish) -> Plan:
@@ -75,76 +101,102 @@ def merge(  # noqa: PLR0913, PLR0917 - both sides, what is wanted of them, and w
     Raises ConflictError, with nothing changed, where both sides changed the same or ours' file cannot be written.
     """
     first = planned(store, index, ours, theirs, wish)
-    if new is not None and first.is_open:
+    if first.is_open:
         plans.check_conflicts(first)
-        if wish.retell is not None:  # before anything is made: it may fail
-            said = wish.retell(summary.text(store, first.sides, first.rows))
-            wish = replace(wish, retell=lambda _: said)
-        return _in_new(store, index, ours, theirs, wish, world, new, first)
-    with _alone(store, index, ours.session, world) as branch:
-        found = plans.plan(store, index, branch, theirs.branch, theirs.turn, wish)
+        if wish.retell is not None and first.standing == "open":
+            if new is None:
+                writing.check_closed(ours.branch, world.config)
+            wish = _retold(wish, wish.retell, summary.text(store, first.sides, first.rows, world.prices))
+        if new is not None:
+            return _in_new(store, index, ours, theirs, wish, world, new, first)
+    with _alone(store, index, ours.session, world) as at:
+        found = plans.plan(store, index, at.branch, theirs.branch, theirs.turn, wish)
         if not found.is_open:
-            return Merged(branch.state, "", found)
+            return Merged(at.branch.state, "", found)
         plans.check_conflicts(found)
-        return _merged(store, index, branch, found, found.authored, wish, world)
+        return _merged(store, index, at.branch, found, found.authored, wish, world)
+
+
+def _retold(wish: Wish, retell: Callable[[str], str], given: str) -> Wish:
+    """The wish with that text retold already: it may fail, or take a while, in which nobody should have to wait."""
+    said = retell(given)
+    return replace(wish, retell=lambda now: said if now == given else retell(now))
+
+
+def picked(store: Store, index: Index, ours: Target, chosen: Sequence[Target]) -> Picked:
+    """What picking these turns will do, of which nothing is done yet; raises where they cannot be picked."""
+    check_ours(ours)
+    rows = [_turn(index, one) for one in chosen]
+    _check_picked(index, ours.branch, rows)
+    return plans.picked(store, index, ours.branch, rows)
 
 
 def pick(
-    store: Store, index: Index, ours: Target, picked: Sequence[Target], world: World, new: New | None = None
+    store: Store, index: Index, ours: Target, chosen: Sequence[Target], world: World, new: New | None = None
 ) -> Merged:
     """Appends single turns to ours, or to a new session that begins as ours; they are not merged otherwise."""
     check_ours(ours)
-    chosen = [_turn(index, one) for one in picked]
-    _check_picked(index, ours.branch, chosen)
-    session = ours.session if new is None else _forked(store, index, ours, world, new).name
-    with _alone(store, index, session, world) as branch:
-        _check_picked(index, branch, chosen)
-        names = "+".join(row.commit for row in chosen)
+    rows = [_turn(index, one) for one in chosen]
+    begun = None
+    if new is not None:
+        _check_picked(index, ours.branch, rows)
+        begun = _forked(store, index, ours, world, new)
+    with _alone(store, index, new.id if new else ours.session, world) as at:
+        if at.finished == [_address(row) for row in rows]:  # by another run, which was killed before it could say so
+            before = replace(at.branch, state=replace(at.branch.state, turns=at.branch.state.turns - len(rows)))
+            found = plans.picked(store, index, before, rows)
+            return Merged(at.branch.state, at.branch.tip, None, tuple(found.numbers), at.path, 0, found)
+        _check_picked(index, at.branch, rows)
+        found = plans.picked(store, index, at.branch, rows)
+        names = "+".join(row.commit for row in rows)
 
         def key(what: str) -> str:
-            return ids.merged_id("pick", branch.tip, names, what)
+            return ids.merged_id("pick", at.branch.tip, names, what)
 
-        turns, numbers, path = _brought(
-            store,
-            index,
-            branch,
-            world,
-            lambda at: _graft(store, at, chosen, key, branch.state.agent_id),
-            _origins(chosen),
-            chosen,
-        )
-        head = refs.read(store.path, layout.head(branch.name)) or ""
-        return Merged(store.state(head), head, None, numbers, path, _secrets(turns))
+        def graft(end: Seam) -> list[Turn]:
+            return _graft(store, end, rows, key, at.branch.state.agent_id)
+
+        turns, numbers, path = _brought(store, index, at.branch, world, graft, _origins(rows), rows, "pick")
+        head = refs.read(store.path, layout.head(at.branch.name)) or ""
+        _note(store, at.branch.name, "pick", _told_picked(rows), head, world, {row.branch for row in rows}, begun)
+        return Merged(store.state(head), head, None, numbers, path, _secrets(turns), found)
 
 
 def _in_new(  # noqa: PLR0913, PLR0917 - the same
     store: Store, index: Index, ours: Target, theirs: Target, wish: Wish, world: World, new: New, first: Plan
 ) -> Merged:
-    branch = _forked(store, index, ours, world, new)
-    with _alone(store, index, branch.name, world) as fork:
-        found = plans.plan(store, index, fork, theirs.branch, theirs.turn, replace(wish, mode=first.mode))
-        found = replace(found, decisions=first.decisions)
-        return _merged(store, index, fork, found, first.authored, wish, world)
+    begun = _forked(store, index, ours, world, new)
+    with _alone(store, index, new.id, world) as at:
+        found = plans.plan(store, index, at.branch, theirs.branch, theirs.turn, replace(wish, mode=first.mode))
+        found = replace(found, decisions=first.decisions, pad=first.pad)
+        return _merged(store, index, at.branch, found, first.authored, wish, world, begun)
 
 
-def _forked(store: Store, index: Index, ours: Target, world: World, new: New) -> Branch:
+def _forked(store: Store, index: Index, ours: Target, world: World, new: New) -> Begun:
     point = forkpoint.point(store, index, replace(ours, turn=None))
-    forks.fork(store, ours.state, point, forks.Plan(new.id, new.name, world.now, world.config))
+    done = forks.fork(store, ours.state, point, forks.Plan(new.id, new.name, world.now, world.config, whole_pad=True))
     index.sync()
-    branch = index.branch(new.id)
-    assert branch is not None
-    return branch
+    first = [one for one in journal.read(store.beside) if any(move.new == done.commit for move in one.moves)]
+    return Begun(first[-1].id if first else "", done.transcript)
 
 
 @contextmanager
-def _alone(store: Store, index: Index, session: str, world: World) -> Iterator[Branch]:
+def _alone(store: Store, index: Index, session: str, world: World) -> Iterator[At]:
     """The session's branch, level with its file, while nobody else records it."""
     with locks.session(store.beside, session, _LOCK_WAIT) as held:
         if not held:
             raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
         index.sync(session)
         writing.prepare(store, index, _branch(index, session), world.config, world.privacy)
-        yield _branch(index, session)
+        branch = _branch(index, session)
+        note = appending.load(store.beside, session)
+        if note is None or note.command != "pick" or not writing.began(store, note, branch.tip):
+            yield At(branch)
+            return
+        # A pick that was killed before it was written down: its turns are there.
+        origins = [origin for _, origin in note.brought.values()]
+        _note(store, session, "pick", ", ".join(origins), branch.tip, world, note.sources)
+        yield At(branch, origins, Path(note.path) if home.is_there(note.path) else None)
 
 
 def _branch(index: Index, session: str) -> Branch:
@@ -155,29 +207,56 @@ def _branch(index: Index, session: str) -> Branch:
 
 
 def _merged(  # noqa: PLR0913, PLR0917 - the same
-    store: Store, index: Index, branch: Branch, found: Plan, authored: Session, wish: Wish, world: World
-) -> Merged:
+    store: Store, index: Index, branch: Branch, found: Plan, authored: Session, wish: Wish, world: World,
+    begun: Begun | None = None,
+) -> Merged:  # fmt: skip
     """Appends what is brought back and makes the commit with two parents."""
     turns, numbers, path = list[Turn](), tuple[int, ...](), None
     if found.rows and found.standing == "open":
         told = found.mode == "summary"
         origins = [("turn", _range(found))] if told else _origins(found.rows)
         turns, numbers, path = _brought(
-            store, index, branch, world, lambda at: _turns(store, branch, found, wish, at), origins,
-            () if told else found.rows,
+            store, index, branch, world, lambda at: _turns(store, branch, found, wish, at, world.prices), origins,
+            () if told else found.rows, "merge",
         )  # fmt: skip
     head = refs.read(store.path, layout.head(branch.name))
     assert head is not None
     state, commit = _commit(store, branch, found, authored, head)
-    move = Move(layout.head(branch.name), head, commit)
-    operations.perform(store, "merge", f"{branch.name[:8]}: {_told(found)}", [move], world.now)
+    theirs = found.sides.theirs.name
+    _note(store, branch.name, "merge", _told(found, layout.short(theirs)), commit, world, {theirs}, begun)
     index.sync(branch.name)
     return Merged(state, commit, found, numbers, path, _secrets(turns))
 
 
+def _note(  # noqa: PLR0913, PLR0917 - what an operation is
+    store: Store, session: str, command: str, summary: str, commit: str, world: World, sources: Set[str],
+    begun: Begun | None = None,
+) -> None:  # fmt: skip
+    """Writes down what was done since its first step, moves the head to the commit, and forgets what was noted.
+
+    `sources` are the branches that turns are brought from: what is noted of others is of a merge that was interrupted.
+    """
+    ref, note = layout.head(session), appending.load(store.beside, session)
+    head = refs.read(store.path, ref)
+    assert head is not None
+    old: str | None = head
+    wrote = Wrote()
+    if note is not None and note.sources <= sources and writing.began(store, note, head):
+        piece = Piece(note.offset, len(note.data), hashlib.sha256(note.data).hexdigest())
+        old, wrote = note.head, Wrote(note.files, {note.path: piece})
+    if begun is not None:
+        whole = {str(begun.path): writing.proof(begun.path)} if begun.path else {}
+        old, wrote = None, Wrote({**wrote.files, **whole})
+    operations.perform(
+        store, command, f"{session[:8]}: {summary}", [Move(ref, old, commit)], world.now, wrote=wrote, held={ref: head},
+        completes=begun.operation if begun else "",
+    )  # fmt: skip
+    appending.forget(store.beside, session)
+
+
 def _brought(  # noqa: PLR0913, PLR0917 - the same
     store: Store, index: Index, branch: Branch, world: World, make: Callable[[Seam], list[Turn]],
-    origins: Sequence[tuple[str, str]], rows: Sequence[Row],
+    origins: Sequence[tuple[str, str]], rows: Sequence[Row], command: str,
 ) -> tuple[list[Turn], tuple[int, ...], Path | None]:  # fmt: skip
     """Appends the turns that `make` gives, with what lay beside the turns `rows`.
 
@@ -187,28 +266,29 @@ def _brought(  # noqa: PLR0913, PLR0917 - the same
     with writing.end(store, branch, world.config) as at:
         turns = make(writing.seam(store, branch, at))
         files = [file for row in rows for file in sidefiles.of_turns(store, row.commit, [row.turn])]
-        writing.write_beside(branch, at, world.config, files)
+        beside = writing.write_beside(branch, at, world.config, files)
         brought = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
-        writing.append(store, index, branch, at, turns, world.config, writing.rules_of(world.privacy), brought)
+        rules = writing.rules_of(world.privacy)
+        writing.append(store, index, branch, at, turns, world.config, rules, brought, beside, command)
         first = branch.state.turns + 1
         return turns, tuple(range(first, first + len(turns))), at.path if at.is_there else None
 
 
 def _origins(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    return [("graft", f"{row.branch}@{row.turn}") for row in rows]
+    return [("graft", _address(row)) for row in rows]
 
 
-def _turns(store: Store, branch: Branch, found: Plan, wish: Wish, at: Seam) -> list[Turn]:
+def _turns(store: Store, branch: Branch, found: Plan, wish: Wish, at: Seam, prices: Prices) -> list[Turn]:
     """The turns that the merge appends."""
     if found.mode != "summary":
         return _graft(store, at, found.rows, found.key, branch.state.agent_id)
-    said = summary.text(store, found.sides, found.rows)
+    said = summary.text(store, found.sides, found.rows, prices)
     if wish.retell is not None:
         said = wish.retell(said)
     there = canonical.seconds(store.state(found.sides.tip).updated) or 0
     at = replace(at, latest=max(at.latest, round(there * 1000)))
     prompt = f"{summary.heading(found.sides, found.rows)}\n\n{said}"
-    return [grafting.told(at, found.key, (prompt, summary.reply(found.rows)), _common(branch.state))]
+    return [grafting.told(at, found.key, (prompt, summary.reply(found.rows)), _common(store.state(branch.tip)))]
 
 
 def _graft(store: Store, at: Seam, rows: Sequence[Row], key: Callable[[str], str], agent_id: str) -> list[Turn]:
@@ -216,7 +296,7 @@ def _graft(store: Store, at: Seam, rows: Sequence[Row], key: Callable[[str], str
 
 
 def _common(state: Session) -> dict[str, str]:
-    """What the client writes in every line."""
+    """What the client writes in every line; the same on every machine."""
     said = {
         "cwd": state.project, "sessionId": state.agent_id, "version": state.agent_version, "gitBranch": state.git_branch
     }  # fmt: skip
@@ -238,14 +318,25 @@ def _commit(store: Store, branch: Branch, found: Plan, authored: Session, head: 
     origin = _range(found)
     trailers = (("Session", branch.name), ("Event", "merge"), ("Origin", origin))
     time = max(store.commit(head).time, store.commit(found.sides.tip).time)
-    message = Message(f"merge: {_told(found)}", trailers)
+    message = Message(f"merge: {_told(found, found.sides.theirs.name)}", trailers)
     return state, store.write_commit(head, found.pad.changes(store), state, message, [head, found.sides.tip], time)
 
 
-def _told(found: Plan) -> str:
-    """`a summary of 2 turns of e90c55aa`: what was brought back."""
+def _told(found: Plan, name: str) -> str:
+    """`a summary of 2 turns of e90c55aa`: what was brought back from a branch."""
     what = f"{'a summary of ' if found.mode == 'summary' else ''}{words.counted(len(found.rows), 'turn')}"
-    return f"{what if found.rows else 'what was brought back'} of {found.sides.theirs.name}"
+    if not found.rows:
+        what = "what was said" if found.standing == "open" else "what was brought back"
+    return f"{what} of {name}"
+
+
+def _told_picked(rows: Sequence[Row]) -> str:
+    """`77be01d3@2, e90c55aa@2`: the turns that were picked."""
+    return ", ".join(f"{layout.short(row.branch)}@{row.turn}" for row in rows)
+
+
+def _address(row: Row) -> str:
+    return f"{row.branch}@{row.turn}"
 
 
 def _range(found: Plan) -> str:
@@ -258,9 +349,9 @@ def _range(found: Plan) -> str:
 
 
 def _turn(index: Index, one: Target) -> Row:
-    name = one.branch.name
+    name, short = one.branch.name, layout.short(one.branch.name)
     if one.turn is None or one.turn == 0 or one.cell:
-        raise UsageError(f"{name[:8]} names no whole turn", f"Name one: {name[:8]}@{one.turn or one.state.turns}.")
+        raise UsageError(f"{short} names no whole turn", f"Name one: {short}@{one.turn or one.state.turns}.")
     row = index.turn(name, one.turn)
     if row is None:
         raise NotFoundError(f"{name} has no turn {one.turn} in the store", "sessgit restore --verify checks it.")
@@ -272,13 +363,12 @@ def _check_picked(index: Index, ours: Branch, rows: Sequence[Row]) -> None:
     known = {row.prompt for row in index.turns(ours.name)} | {_origin(row) for row in index.turns(ours.name)}
     seen = set[str]()
     for row in rows:
-        address = f"{row.branch}@{row.turn}"
         if row.prompt in seen:
-            raise UsageError(f"turn {row.turn} of {row.branch[:8]} is named twice", "Name each turn once.")
-        if row.prompt in known or address in known:
+            raise UsageError(f"turn {row.turn} of {layout.short(row.branch)} is named twice", "Name each turn once.")
+        if row.prompt in known or _address(row) in known:
             raise UsageError(
-                f"turn {row.turn} of {row.branch[:8]} is in {ours.name[:8]} already",
-                f"sessgit diff {ours.name[:8]} {row.branch[:8]} shows what is not.",
+                f"turn {row.turn} of {layout.short(row.branch)} is in {ours.name[:8]} already",
+                f"sessgit diff {ours.name[:8]} {layout.short(row.branch)} shows what is not.",
             )
         seen.add(row.prompt)
 

@@ -16,6 +16,7 @@ from sessgit.ops.merging import sides as parted
 from sessgit.ops.merging.pads import United
 from sessgit.ops.merging.sides import Sides
 from sessgit.ops.views import gists
+from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store
 
@@ -74,6 +75,32 @@ class Plan:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Single turns that are brought behind the last one of ours, and what is decided about them."""
+
+    ours: Branch
+    rows: tuple[Row, ...]
+    decisions: tuple[Decision, ...]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Those that the turns get."""
+        first = self.ours.state.turns + 1
+        return list(range(first, first + len(self.rows)))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"ours": self.ours.tip, "decisions": [decision.as_json() for decision in self.decisions]}
+
+
+def picked(store: Store, index: Index, ours: Branch, rows: Sequence[Row]) -> Picked:
+    """What picking these turns decides."""
+    brought = Decision("turns", "bring", value=[f"{row.branch}@{row.turn}" for row in rows])
+    named = [path for row in rows for path in gists(store, index, _of(index, row), [row])[0].files]
+    files = [Decision("files", "unite", [], list(dict.fromkeys(named)), list(dict.fromkeys(named)))] if named else []
+    return Picked(ours, tuple(rows), (brought, *files))
+
+
 def plan(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None, wish: Wish) -> Plan:
     """Decides a merge of theirs, up to a turn if one is given, into ours.
 
@@ -85,6 +112,8 @@ def plan(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | N
         () if found.merged else _picked(found, wish.turns) if mode == "pick" else _brought(found, mode)
     )
     standing = _standing(store, found, mode, rows)
+    if standing == "nothing" and _is_said(store, found):
+        standing = "open"
     if standing in ("merged", "nothing"):
         return Plan(found, standing, mode, (), (), United({}, {}, []))
     pad = pads.unite(store, found, wish.choice)
@@ -110,6 +139,12 @@ def shown(value: object) -> str:
     return "none" if value in (None, "") else f"“{value}”" if isinstance(value, str) else str(value)
 
 
+def _of(index: Index, row: Row) -> Branch:
+    branch = index.branch(row.branch)
+    assert branch is not None
+    return branch
+
+
 def _brought(found: Sides, mode: Mode) -> tuple[Row, ...]:
     """All turns that ours lacks; a summary also tells of one that both have and theirs has more of."""
     return (*([found.grown] if mode == "summary" and found.grown else ()), *found.new)
@@ -119,7 +154,7 @@ def _picked(found: Sides, wanted: Sequence[int]) -> tuple[Row, ...]:
     by_number = {row.turn: row for row in found.new}
     if set(wanted) <= set(found.brought):
         return ()
-    name, last = found.theirs.name[:8], found.theirs.state.turns
+    name, last = layout.short(found.theirs.name), found.theirs.state.turns
     for number in wanted:
         if not 1 <= number <= last:
             raise NotFoundError(
@@ -142,6 +177,17 @@ def _standing(store: Store, found: Sides, mode: Mode, rows: Sequence[Row]) -> St
     if rows:
         return "open"
     return "unfinished" if found.brought and (mode == "pick" or not found.new) else "nothing"
+
+
+def _is_said(store: Store, found: Sides) -> bool:
+    """Whether people said something of theirs, or put something on its pad, that ours has not."""
+    ours = found.ours.state
+    said = merge.decide(parted.began(store, found), ours, found.theirs.state, Choice())
+    return (
+        any(decision.conflict for decision in said)
+        or merge.resolved(ours, said) != ours
+        or bool(pads.unite(store, found, Choice()).decisions)
+    )
 
 
 def _is_told(store: Store, found: Sides) -> bool:

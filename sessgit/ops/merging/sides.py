@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 
 from sessgit.agents.claude import transcript
@@ -45,17 +44,20 @@ class Sides:
 
 def check(ours: Target, theirs: Target) -> None:
     """Raises UsageError or ConflictError where the two cannot be the sides of a merge."""
+    name = layout.short(theirs.branch.name)
     if ours.branch.name == theirs.branch.name:
         raise UsageError(
-            f"both addresses name {ours.branch.name[:8]}", "sessgit merge THEIRS --into OURS takes two conversations."
+            f"both addresses name {name}",
+            "sessgit merge THEIRS --into OURS takes two conversations.",
         )
     if theirs.cell:
         raise UsageError(
-            "a merge takes whole turns, no cells", f"Leave the cell out: {theirs.branch.name[:8]}@{theirs.turn}."
+            "a merge takes whole turns, no cells",
+            f"Leave the cell out: {name}@{theirs.turn}.",
         )
     check_ours(ours)
     if not theirs.state.turns or theirs.turn == 0:
-        raise UsageError(f"{theirs.branch.name[:8]} has no turn that could be brought back", "sessgit log shows turns.")
+        raise UsageError(f"{name} has no turn that could be brought back", "sessgit log shows turns.")
 
 
 def check_ours(ours: Target) -> None:
@@ -66,13 +68,14 @@ def check_ours(ours: Target) -> None:
             f"a merge goes on behind the last turn of {name[:8]}, not behind turn {ours.turn}",
             f"sessgit fork {name[:8]} --at {ours.turn} makes a conversation that ends there.",
         )
-    if layout.is_rewound(name):
+    if layout.is_side(name):
+        what = "what a rewind left behind" if layout.is_rewound(name) else "what another machine went on with"
         raise UsageError(
-            f"{name} is what a rewind left behind: nothing is merged into it",
-            f"sessgit fork {name} makes a conversation of it.",
+            f"{layout.short(name)} is {what}: nothing is merged into it",
+            f"sessgit fork {layout.short(name)} makes a conversation of it.",
         )
     if ours.branch.archived:
-        raise ConflictError(f"{name[:8]} is archived", "Name another conversation, or fork it: sessgit fork.")
+        raise ConflictError(f"{name[:8]} is archived", f"sessgit unarchive {name[:8]} brings it back.")
     if not ours.state.turns:
         raise UsageError(f"{name[:8]} has no turn yet that anything could go on from")
 
@@ -112,20 +115,25 @@ def began(store: Store, found: Sides) -> Base:
 
 
 def _began(store: Store, tip: str, base: str) -> Session:
-    """The state as of the base; of a session that left another one there, its own first one."""
+    commit = began_at(store, tip, base)
+    return store.state(commit) if commit else Session(store.state(tip).id, "")
+
+
+def began_at(store: Store, tip: str, base: str) -> str:
+    """The commit that a side began with: the base; of a session that left another one there, its own first one."""
     first, session = "", store.state(tip).id
     for commit in store.repo.first_parents(tip):
         if commit.id == base or store.message(commit.id).get("Session") != session:
             break
         first = commit.id
-    if first and store.message(first).get("Event") == "fork" and (not base or store.repo.is_ancestor(base, first)):
-        return store.state(first)
-    return store.state(base) if base else Session(session, "")
+    is_fork = bool(first) and store.message(first).get("Event") == "fork"
+    return first if is_fork and (not base or store.repo.is_ancestor(base, first)) else base
 
 
 def _reached(store: Store, rows: list[Row], tip: str) -> int:
     """So many of the turns, from the first, are part of the history of a commit."""
-    return bisect_right(rows, 0, key=lambda row: 0 if store.repo.is_ancestor(row.commit, tip) else 1)
+    known = {commit.id for commit in store.repo.since([tip], [])}
+    return next((number for number, row in enumerate(rows) if row.commit not in known), len(rows))
 
 
 def _brought_from(row: Row) -> str:

@@ -1,11 +1,13 @@
 """What a conversation found, as a text that another one can go on from; made without a model.
 
-It is a function of what is stored, so that two machines that merge the same write the same.
+It is a function of what is stored and of the prices that a person set.
 """
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 
 from sessgit.errors import SessgitError
@@ -14,7 +16,8 @@ from sessgit.model.turn import Tokens, Turn, add_by_model
 from sessgit.ops.merging import pads
 from sessgit.ops.merging.sides import Sides
 from sessgit.ops.resolve import title
-from sessgit.ops.views import read_turn
+from sessgit.ops.views import Prices, read_turn
+from sessgit.store import layout
 from sessgit.store.index import Row
 from sessgit.store.store import Store
 
@@ -26,19 +29,20 @@ def heading(found: Sides, rows: Sequence[Row]) -> str:
     state = found.theirs.state
     since = f" since turn {found.shared}" if found.shared else ""
     called = canonical.one_line(title(state), 100)
-    return f"Brought back from {state.id[:8]}, “{called}”: {words.counted(len(rows), 'turn')}{since}"
+    return f"Brought back from {layout.short(found.theirs.name)}, “{called}”: {words.counted(len(rows), 'turn')}{since}"
 
 
-def text(store: Store, found: Sides, rows: Sequence[Row]) -> str:
-    """What theirs found in these turns: what was asked and answered, the files, the scratchpad, what it used."""
+def text(store: Store, found: Sides, rows: Sequence[Row], known: Prices) -> str:
+    """What theirs found in these turns: what was asked and answered, the files, the scratchpad, what it used, at these
+    prices."""
     turns = [read_turn(store, found.tip, row).told for row in rows]
     parts = [_intro(found)]
     for row, turn in zip(rows, turns, strict=True):
         parts.append(f"Turn {row.turn}. Asked:\n{_quoted(turn.prompt.strip() or '(no text)')}")
         parts.append(f"Answered:\n{turn.answer.strip() or '(no answer)'}")
     parts += _files(turns)
-    parts += [f"Scratchpad, {name}:\n{''.join(lines)}".rstrip() for name, lines in pads.new_lines(store, found).items()]
-    parts.append(_used(turns))
+    parts += ["\n".join([f"Scratchpad, {name}:", *lines]) for name, lines in pads.new_lines(store, found).items()]
+    parts.append(_used(turns, known))
     return "\n\n".join(parts)
 
 
@@ -48,20 +52,44 @@ def retold(command: str, given: str, cwd: str, env: Mapping[str, str]) -> str:
     What it starts is not recorded.
     """
     try:
-        done = subprocess.run(
-            command, shell=True, input=given.encode("utf-8", "replace"), stdout=subprocess.PIPE, cwd=cwd,
-            env={**env, "SESSGIT_OFF": "1"}, check=False,
-        )  # fmt: skip
+        code, data = _run(command, given.encode("utf-8", "replace"), cwd, {**env, "SESSGIT_OFF": "1"})
     except OSError as error:
         raise SessgitError(f"“{command}” cannot be run: {error.strerror or error}", "Nothing was changed.") from error
-    said = done.stdout.decode("utf-8", "replace").strip()
-    if done.returncode:
-        raise SessgitError(f"“{command}” left with {done.returncode}", "Nothing was changed.")
+    if len(data) > _LONGEST:
+        raise SessgitError(
+            f"“{command}” says more than {_LONGEST >> 20} MiB", "Nothing was changed: a few pages are enough."
+        )
+    if code:
+        how = f"left with {code}" if code > 0 else f"was killed by {_signal(-code)}"
+        raise SessgitError(f"“{command}” {how}", "Nothing was changed.")
+    said = data.decode("utf-8", "replace").strip()
     if not said:
         raise SessgitError(f"“{command}” said nothing", "Nothing was changed. It gets the text on standard input.")
-    if len(said) > _LONGEST:
-        raise SessgitError(f"“{command}” said {len(said):,} characters", "Nothing was changed: a few pages are enough.")
     return said
+
+
+def _run(command: str, given: bytes, cwd: str, env: Mapping[str, str]) -> tuple[int, bytes]:
+    """The command's exit code and what it says; it is stopped where that is too much."""
+    with tempfile.TemporaryFile() as source:  # not a pipe: who does not read it, and speaks, would wait for ever
+        source.write(given)
+        source.seek(0)
+        with subprocess.Popen(command, shell=True, stdin=source, stdout=subprocess.PIPE, cwd=cwd, env=env) as running:
+            assert running.stdout is not None
+            try:
+                said = running.stdout.read(_LONGEST + 1)
+            except BaseException:
+                running.kill()
+                raise
+            if len(said) > _LONGEST:
+                running.kill()
+        return running.returncode, said
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def reply(rows: Sequence[Row]) -> str:
@@ -73,6 +101,8 @@ def _intro(found: Sides) -> str:
     if not found.shared:
         return "That is another conversation, which has no turn in common with this one."
     turns = words.counted(found.shared, "turn")
+    if layout.is_other(found.theirs.name):
+        return f"That is this conversation as another machine went on with it after the first {turns}."
     return f"That conversation has the first {turns} in common with this one and went on by itself."
 
 
@@ -83,13 +113,12 @@ def _files(turns: Sequence[Turn]) -> list[str]:
     return ["\n".join([f"{what}:", *(f"- {path}" for path in paths)]) for what, paths in named if paths]
 
 
-def _used(turns: Sequence[Turn]) -> str:
+def _used(turns: Sequence[Turn], known: Prices) -> str:
     by_model: dict[str, Tokens] = {}
     for turn in turns:
         by_model = add_by_model(by_model, turn.tokens)
     tokens = words.tokens(words.said_and_heard(sum(by_model.values(), Tokens())))
-    # List prices: what a person set for themselves would be another text on another machine.
-    cost = words.money(prices.cost(by_model, {}))
+    cost = words.money(prices.cost(by_model, known))
     return f"It used {tokens} tokens{f', {cost}' if cost else ''}."
 
 

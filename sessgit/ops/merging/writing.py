@@ -7,33 +7,35 @@ are the turns that it would find in the whole file.
 
 from __future__ import annotations
 
-import base64
-import json
+import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import facts, home, transcript
+from sessgit.agents.claude import ending, facts, home, transcript
+from sessgit.agents.claude.beside.folders import Place, SideFile
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
-from sessgit.agents.claude.statedir import Place, SideFile
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import message as messages
 from sessgit.model.message import Extent
-from sessgit.ops import catchup, places, restore, sidefiles
+from sessgit.ops import catchup, laying, places, sidefiles
 from sessgit.ops.merging import grafting
 from sessgit.ops.merging.grafting import Seam, Turn
 from sessgit.ops.privacy import Privacy, of_transcript
+from sessgit.ops.recording.history import stands_on
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.ops.sidefiles import WrittenFile
 from sessgit.store.index import Branch, Index
+from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder.appending import Appending, Brought
 from sessgit.store.recorder.cursor import Cursor
-from sessgit.store.store import Store, TurnLines, write_private
+from sessgit.store.store import Store, TurnLines
 
 _LATER = 2
 """Milliseconds."""
@@ -44,13 +46,18 @@ _ELSEWHERE = "--new brings it together in a new conversation and leaves this one
 class End:
     """Where a session's file ends: its place, so many bytes, and the lines behind its last turn.
 
-    `is_there` is False where the agent's file is gone, and a file of ours stands in for its end.
+    `place` is where the agent looks for it; `is_there` is False where it is gone from there, and a file of ours at
+    `path` stands in for its end.
     """
 
     path: Path
     size: int
     pending: tuple[Line, ...]
-    is_there: bool
+    place: Path
+
+    @property
+    def is_there(self) -> bool:
+        return self.path == self.place
 
 
 @contextmanager
@@ -60,19 +67,19 @@ def end(store: Store, branch: Branch, config: Path) -> Iterator[End]:
     Raises ConflictError where a client holds the session, or where its file is not level with the store.
     """
     state = branch.state
-    path = home.transcript_place(config, state.transcript, state.agent_id, state.project)
+    path = places.place_of(config, state, store.beside)
     if path is None or not state.transcript:
         raise ConflictError(
             f"{branch.name[:8]} has no file yet that could go on", f"sessgit restore {branch.name[:8]} writes it."
         )
-    _check_closed(branch, config)
+    check_closed(branch, config)
     if home.is_there(path):
         yield _of_file(store, branch, path)
         return
     if others := places.copies(config, path):
         raise ConflictError(f"the file of {branch.name[:8]} lies in another folder: {others[0]}", _ELSEWHERE)
     with tempfile.TemporaryDirectory(prefix="sessgit-") as folder:
-        yield _stand_in(store, branch, Path(folder))
+        yield _stand_in(store, branch, path, Path(folder))
 
 
 def prepare(store: Store, index: Index, branch: Branch, config: Path, privacy: Privacy) -> None:
@@ -81,10 +88,10 @@ def prepare(store: Store, index: Index, branch: Branch, config: Path, privacy: P
     Whoever calls holds the session's lock.
     """
     state = branch.state
-    path = home.transcript_place(config, state.transcript, state.agent_id, state.project)
+    path = places.place_of(config, state, store.beside)
     if path is None or not home.is_transcript(config, path):
         return
-    _finish(store, branch.name, path)
+    finish(store, branch.name, path)
     level = catchup.is_level(store.beside, branch.name, path)
     if not level and not privacy.off and of_transcript(privacy, path, state.project).recorded:
         record(store, index, Source(path, state.agent_id, config), rules_of(privacy))
@@ -97,7 +104,7 @@ def rules_of(privacy: Privacy) -> Rules:
 
 def seam(store: Store, branch: Branch, at: End) -> Seam:
     """Where the new lines hang on, out of all that is recorded of the session, rewound turns too."""
-    tips = restore.branches(store, branch.name)
+    tips = laying.branches(store, branch.name)
     every = ([*stored.before, *stored.body] for tip in tips.values() for stored in _turns(store, tip))
     last = store.lines(branch.tip, branch.state.turns)
     found = grafting.seam(map(transcript.parsed, every), transcript.parsed(last.body), at.pending)
@@ -114,24 +121,45 @@ def write_beside(branch: Branch, at: End, config: Path, files: Sequence[SideFile
 
 def append(  # noqa: PLR0913, PLR0917 - what is appended, where, and how it is recorded
     store: Store, index: Index, branch: Branch, at: End, turns: Sequence[Turn], config: Path, rules: Rules,
-    brought: Mapping[str, tuple[str, str]],
+    brought: Brought, beside: Sequence[WrittenFile] = (), command: str = "",
 ) -> None:  # fmt: skip
     """Appends the turns to the session's file in one write, and records them.
 
-    `brought` says of prompts by which event and from where their turns come.
+    `brought` says of prompts by which event and from where their turns come, `beside` is what was just put beside the
+    file, `command` what it is done for. It is noted until `appending.forget`: `began` tells by it where it began.
     """
-    _check_closed(branch, config)  # telling may have taken a while
+    check_closed(branch, config)  # telling may have taken a while
     data = b"".join(line + b"\n" for turn in turns for line in turn.lines)
-    note = {"path": str(at.path), "offset": at.size, "data": base64.b64encode(data).decode()}
-    if at.is_there:
-        write_private(store.beside.appending(branch.name), json.dumps(note).encode())
-    _append(at.path, at.size, data)
-    _forget(store, branch.name)
+    files = {str(file.path): proof(file.path) for file in beside if file.outcome == sidefiles.WRITTEN and at.is_there}
+    note = Appending(str(at.place), at.size, data, branch.tip, command, brought, files)
+    appending.save(store.beside, branch.name, note)
+    try:
+        ending.append(at.path, at.size, data)
+    except SessgitError:  # it is as it was
+        appending.forget(store.beside, branch.name)
+        raise
     record(store, index, Source(at.path, branch.state.agent_id, config, brought=brought), rules)
     index.sync(branch.name)
 
 
-def _check_closed(branch: Branch, config: Path) -> None:
+def proof(path: Path) -> str:
+    """The SHA-256 of a file's bytes."""
+    return hashlib.sha256(sidefiles.read(path) or b"").hexdigest()
+
+
+def began(store: Store, note: Appending, head: str) -> bool:
+    """Whether the head came of what is noted alone: nothing was said, and nothing was edited, since it was begun."""
+    for commit in store.repo.first_parents(head):
+        if commit.id == note.head:
+            return commit.id != head
+        message = store.message(commit.id)
+        if message.get("Event") not in ("compact", "end") and message.get("Prompt") not in note.brought:
+            return False
+    return False
+
+
+def check_closed(branch: Branch, config: Path) -> None:
+    """Raises ConflictError where a client has the session open."""
     if any(client.agent_id == branch.state.agent_id for client in home.live_clients(config)):
         raise ConflictError(
             f"{branch.name[:8]} is open in a client, which would not see what is appended to its file",
@@ -147,25 +175,30 @@ def _of_file(store: Store, branch: Branch, path: Path) -> End:
         )
     known = cursors.load(store.beside, branch.name)
     assert known is not None
+    if not stands_on(store, branch.tip, known.commit):
+        raise ConflictError(
+            f"{branch.name[:8]} went on elsewhere, and its file here lacks that",
+            f"sessgit restore {branch.name[:8]} appends it.",
+        )
     with opened(path) as source:
         if not cursors.fits(known, path, source.file, source.inode, source.size):
             raise ConflictError(f"the file of {branch.name[:8]} is not the one that was recorded", _ELSEWHERE)
         reader = Reader(source, 0, no_redaction)
         pending = [line for extent in known.pending for line in reader.again(extent)]
-    return End(path, known.offset, tuple(pending), True)
+    return End(path, known.offset, tuple(pending), path)
 
 
 def _tail(store: Store, branch: Branch) -> list[Line]:
     return transcript.parsed(store.tail(branch.tip).split(b"\n")[:-1])
 
 
-def _stand_in(store: Store, branch: Branch, folder: Path) -> End:
+def _stand_in(store: Store, branch: Branch, place: Path, folder: Path) -> End:
     """A file as long as the agent's was, which holds the lines behind its last turn and nothing before them, and a
     cursor that says so: what is appended to it is recorded at the places that it will have when it is restored."""
     state, known = branch.state, cursors.load(store.beside, branch.name)
     path = folder / "projects" / "stand-in" / f"{state.agent_id}.jsonl"
     path.parent.mkdir(parents=True)
-    size, pieces = _laid(store, branch, known.offset if known else 0)
+    size, pieces, number = _laid(store, branch, known.offset if known else 0)
     with path.open("w+b") as file:
         file.truncate(size)
         for extent, data in pieces:
@@ -176,20 +209,20 @@ def _stand_in(store: Store, branch: Branch, folder: Path) -> End:
             str(path), os.fstat(file.fileno()).st_ino, size, cursors.proof(file, size), branch.tip, "",
             uuids=[line.uuid for line in transcript.parsed(store.lines(branch.tip, state.turns).body) if line.uuid],
             pending=messages.join(extent for extent, _ in pieces),
-            facts=known.facts if known and known.facts else asdict(facts.of(state)),
+            facts=known.facts if known and known.facts else asdict(facts.of(state)), file=number,
         )  # fmt: skip
     cursors.save(store.beside, branch.name, cursor)
-    return End(path, size, tuple(_tail(store, branch)), False)
+    return End(path, size, tuple(_tail(store, branch)), place)
 
 
-def _laid(store: Store, branch: Branch, known: int) -> tuple[int, list[tuple[Extent, bytes]]]:
-    """How long the file was, and each piece of its tail with its place.
+def _laid(store: Store, branch: Branch, known: int) -> tuple[int, list[tuple[Extent, bytes]], int]:
+    """How long the file was, each piece of its tail with its place, and which of the session's files it was.
 
     A tail in which secrets were replaced has another length than in the file: then it stands at its beginning, and
-    what follows comes right behind it.
+    what follows comes right behind it. Where there were several files it begins one more.
     """
-    ends = [known]
-    for tip in restore.branches(store, branch.name).values():
+    ends, number = [known], 1
+    for tip in laying.branches(store, branch.name).values():
         state = store.state(tip)
         ends.append(state.origin.prefix if state.origin else 0)
         for commit in store.repo.first_parents(tip):
@@ -197,9 +230,18 @@ def _laid(store: Store, branch: Branch, known: int) -> tuple[int, list[tuple[Ext
             if message.get("Session") != branch.name:
                 break
             ends += [extent.end for extent in message.extents]
+            number = max(number, message.file)
+    size, pieces = _tail_pieces(store, branch, max(ends) if number == 1 else 0)
+    if number == 1:
+        return size, pieces, 1
+    size, pieces = _close(pieces, 0)
+    return size, pieces, number + 1
+
+
+def _tail_pieces(store: Store, branch: Branch, end: int) -> tuple[int, list[tuple[Extent, bytes]]]:
     extents, tail = _ended(store, branch), store.tail(branch.tip)
     if not extents or not tail:
-        return max(ends), []
+        return end, []
     if not tail.endswith(b"\n"):
         raise ConflictError(f"the file of {branch.name[:8]} ended in the middle of a line", _ELSEWHERE)
     lines, pieces = tail.split(b"\n")[:-1], list[tuple[Extent, bytes]]()
@@ -208,8 +250,13 @@ def _laid(store: Store, branch: Branch, known: int) -> tuple[int, list[tuple[Ext
         lines = lines[extent.lines :]
         pieces.append((extent, data))
     if all(len(data) == extent.length for extent, data in pieces):
-        return max(ends), pieces
-    at, close = extents[0].offset, list[tuple[Extent, bytes]]()
+        return end, pieces
+    return _close(pieces, extents[0].offset)
+
+
+def _close(pieces: list[tuple[Extent, bytes]], at: int) -> tuple[int, list[tuple[Extent, bytes]]]:
+    """The pieces one right behind the other, and where the last one ends."""
+    close = list[tuple[Extent, bytes]]()
     for extent, data in pieces:
         close.append((Extent(at, len(data), extent.lines), data))
         at += len(data)
@@ -230,49 +277,17 @@ def _turns(store: Store, tip: str) -> Iterator[TurnLines]:
         yield store.lines(tip, number)
 
 
-def _append(path: Path, size: int, data: bytes) -> None:
-    """Appends the bytes in one write to a file that still has that size, or leaves it as it is."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        raise SessgitError(f"cannot append to {path}: {error.strerror or error}", "Nothing was changed.") from error
-    try:
-        if os.fstat(handle).st_size != size:
-            raise ConflictError(f"{path} was written just now", f"Nothing was changed. Try again. {_ELSEWHERE}")
-        written = 0
-        try:
-            written = os.write(handle, data)
-            os.fsync(handle)
-        except OSError as error:
-            raise SessgitError(f"cannot append to {path}: {error.strerror or error}") from error
-        finally:
-            if written != len(data):
-                os.ftruncate(handle, size)
-        if written != len(data):
-            raise SessgitError(f"cannot append to {path}: the disk is full", "Nothing was changed.")
-    finally:
-        os.close(handle)
-
-
-def _finish(store: Store, session: str, path: Path) -> None:
-    """Completes what a kill left half appended, where nothing else was written since."""
-    note = store.beside.appending(session)
-    try:
-        left = json.loads(note.read_bytes())
-        offset, data = int(left["offset"]), base64.b64decode(left["data"])
-        named = left["path"] == str(path)
-    except FileNotFoundError:
+def finish(store: Store, session: str, path: Path) -> None:
+    """Completes what a kill left half appended, where nothing else was written since; a note of anything that is not
+    in the file goes."""
+    note = appending.load(store.beside, session)
+    if note is None or note.path != str(path):
+        appending.forget(store.beside, session)
         return
-    except (OSError, ValueError, TypeError, KeyError):
-        named, offset, data = False, 0, b""
-    if named:
-        with opened(path) as source:
-            source.file.seek(offset)
-            found = source.file.read(len(data) + 1) if source.size > offset else b""
-        if found and found != data and data.startswith(found):
-            _append(path, offset + len(found), data[len(found) :])
-    note.unlink(missing_ok=True)
-
-
-def _forget(store: Store, session: str) -> None:
-    store.beside.appending(session).unlink(missing_ok=True)
+    with opened(path) as source:
+        source.file.seek(note.offset)
+        found = source.file.read(len(note.data) + 1) if source.size > note.offset else b""
+    if found and found != note.data and note.data.startswith(found):
+        ending.append(path, note.offset + len(found), note.data[len(found) :])
+    elif not found.startswith(note.data):
+        appending.forget(store.beside, session)

@@ -25,9 +25,9 @@ def run(
 ) -> None:
     """Delete conversations.
 
-    What their rewinds left and their tags go too. Forks keep what they share with them, and the client's own files
-    stay; nothing of them is recorded again, but by sessgit import --id. sessgit undo brings them back, until
-    sessgit gc --prune makes it final.
+    What their rewinds left and other machines added goes too, and their tags. Forks keep what they share with them,
+    and the client's own files stay; nothing of them is recorded again, but by sessgit import --id. sessgit undo brings
+    them back, until sessgit gc --prune makes it final.
     """
     from sessgit.errors import UsageError
     from sessgit.ops import delete as deletes
@@ -71,14 +71,18 @@ def _question(here: context.Context, going: Sequence[Doomed]) -> Iterator[str]:
 
 def _of(here: context.Context, one: Doomed) -> Iterator[str]:
     if one.rewound:
-        branches = text.counted(one.rewound, "branch") if one.rewound == 1 else f"{one.rewound:,} branches"
-        yield f"{branches} that rewinds left behind"
+        yield f"{text.counted(one.rewound, 'branch', 'branches')} that rewinds left behind"
+    if one.elsewhere:
+        yield f"{text.counted(one.elsewhere, 'branch', 'branches')} from other machines"
     if one.tags:
         yield f"tags: {', '.join(text.clean(name) for name in one.tags)}"
     if one.transcript is None:
         yield "its transcript is gone: only here is it kept"
     if one.forks:
         yield f"forks that keep what they share: {', '.join(map(here.ident, one.forks))}"
+    for into, turns in one.merged:
+        were, stay = ("was", "stays") if turns == 1 else ("were", "stay")
+        yield f"{text.counted(turns, 'turn')} of it {were} brought into {here.ident(into)} and {stay} there"
 
 
 def _told(here: context.Context, going: Sequence[Doomed]) -> Iterator[str]:
@@ -97,8 +101,10 @@ def _json(going: Sequence[Doomed], done: Operation) -> dict[str, object]:
                 "id": one.session,
                 "turns": one.branch.state.turns,
                 "rewound": one.rewound,
+                "elsewhere": one.elsewhere,
                 "tags": list(one.tags),
                 "forks": list(one.forks),
+                "merged": [{"session": into, "turns": turns} for into, turns in one.merged],
                 "transcript": str(one.transcript) if one.transcript else None,
             }
             for one in going

@@ -56,6 +56,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     What people said of the two is united; what both changed is a conflict.
     """
     from sessgit.ops import fork as forks
+    from sessgit.ops import places
     from sessgit.ops.merging import merge as merges
     from sessgit.ops.merging import sides
     from sessgit.ui.pages import merge as page
@@ -72,7 +73,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         else:
             render.lines(here, page.full(here, plan))
         return
-    world = merges.World(here.config, here.privacy, here.now)
+    world = merges.World(here.config, here.privacy, here.now, here.settings.prices)
     done = merges.merge(here.store, here.index, ours, other, wish, world, created(here, ours.state.project, new))
     tell_secrets(done)
     assert done.plan is not None
@@ -82,7 +83,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     elif not done.commit:
         render.tell(page.standing(here, done.plan))
     else:
-        resume = forks.resume_command(done.state, here.cwd)
+        resume = forks.resume_command(places.localized(done.state, here.here), here.cwd)
         render.lines(here, page.done(here, done, [other.branch.name], resume))
 
 

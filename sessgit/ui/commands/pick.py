@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sessgit.ui import complete, context, named, options, render
 from sessgit.ui.commands.merge import created, tell_secrets
+
+if TYPE_CHECKING:
+    from sessgit.ops.merging.plan import Picked
+    from sessgit.ops.resolve import Target
 
 
 def run(
@@ -19,6 +24,7 @@ def run(
     ],
     into: options.Into = "",
     new: options.New = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Bring single turns of other conversations into this one.
@@ -27,21 +33,37 @@ def run(
     conversations that they come from are not merged: a later merge brings back the rest.
     """
     from sessgit.ops import fork as forks
+    from sessgit.ops import places
     from sessgit.ops.merging import merge as merges
     from sessgit.ops.merging import sides
     from sessgit.ui.pages import merge as page
 
     here = context.read()
-    ours = named.target(here, into, changes=True)
+    ours = named.target(here, into, changes=not dry_run)
     sides.check_ours(ours)
     chosen = [named.target(here, address) for address in addresses]
-    world = merges.World(here.config, here.privacy, here.now)
+    if dry_run:
+        plan = merges.picked(here.store, here.index, ours, chosen)
+        if as_json:
+            render.document("pick/v1", {**_json(chosen, plan), "session": None, "commit": None})
+        else:
+            render.lines(here, page.picked(here, ours, plan))
+        return
+    world = merges.World(here.config, here.privacy, here.now, here.settings.prices)
     done = merges.pick(here.store, here.index, ours, chosen, world, created(here, ours.state.project, new))
     tell_secrets(done)
+    assert done.picked is not None
     if as_json:
-        picked = [{"session": one.session, "turn": one.turn} for one in chosen]
-        value = {"session": done.state.id, "commit": done.commit, "turns": list(done.turns), "picked": picked}
-        render.document("pick/v1", value)
+        render.document("pick/v1", {**_json(chosen, done.picked), "session": done.state.id, "commit": done.commit})
         return
     names = list(dict.fromkeys(one.branch.name for one in chosen))
-    render.lines(here, page.done(here, done, names, forks.resume_command(done.state, here.cwd)))
+    resume = forks.resume_command(places.localized(done.state, here.here), here.cwd)
+    render.lines(here, page.done(here, done, names, resume))
+
+
+def _json(chosen: Sequence[Target], plan: Picked) -> dict[str, object]:
+    return {
+        **plan.as_json(),
+        "turns": plan.numbers,
+        "picked": [{"session": one.session, "turn": one.turn} for one in chosen],
+    }

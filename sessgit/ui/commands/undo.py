@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import context, options, render, text
+from sessgit.ui import complete, context, options, render, text
 
 if TYPE_CHECKING:
     from sessgit.ops.operations import Undone
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 def run(
     operation: Annotated[
-        str, typer.Argument(metavar="[OP]", help="An id that sessgit ops shows; the last one if left out.")
+        str,
+        typer.Argument(
+            metavar="[OP]",
+            help="An id that sessgit ops shows; the last one if left out.",
+            autocompletion=complete.operations,
+        ),
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be.")] = False,
     as_json: options.Json = False,
@@ -23,7 +29,8 @@ def run(
     """Take back what a command did: the last one, or OP.
 
     Never what was recorded, and only while nothing came after it. The transcript that a fork wrote goes too where it
-    is unchanged. An undo can be undone: name its id. What would be lost otherwise stays under refs/keep/ in the store.
+    is unchanged, and what a merge or a pick appended is taken off again, if no client has it open. An undo can be
+    undone: name its id. What would be lost otherwise stays under refs/keep/ in the store.
     """
     from sessgit.ops import operations
 
@@ -37,12 +44,21 @@ def run(
 
 
 def _page(here: context.Context, done: Undone) -> Iterator[str]:
+    from sessgit.ops.code import worktree
+
     verb = "Undone" if done.undo else "Would be undone"
     yield f"{verb}: {text.clean(done.operation.summary)}"
     for path in done.removed:
         yield f"{'Deleted' if done.undo else 'Would be deleted'}: {here.shown(str(path))}"
+    for path in done.cut:
+        yield f"{'As it was before' if done.undo else 'Would be as it was before'}: {here.shown(str(path))}"
+    for path in done.appended:
+        yield f"{'Appended again to' if done.undo else 'Would be appended again to'}: {here.shown(str(path))}"
     for path in done.left:
         yield f"Left, since it has changed: {here.shown(str(path))}"
+    for folder, repository in worktree.left_by(here.store, done, here.here):
+        yield f"Left: the worktree {here.shown(folder)}"
+        yield f"It goes with:  git -C {shlex.quote(repository)} worktree remove {shlex.quote(folder)}"
     if done.undo:
         yield f"Back again: sessgit undo {done.undo.id}"
 
@@ -54,4 +70,6 @@ def _json(done: Undone) -> dict[str, object]:
         "refs": [{"ref": move.ref, "before": move.old, "after": move.new} for move in done.moves],
         "removed": [str(path) for path in done.removed],
         "left": [str(path) for path in done.left],
+        "cut": [str(path) for path in done.cut],
+        "appended": [str(path) for path in done.appended],
     }

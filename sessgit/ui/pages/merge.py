@@ -7,7 +7,8 @@ from typing import Any
 
 from sessgit.model.merge import SCALARS, Decision
 from sessgit.ops.merging.merge import Merged
-from sessgit.ops.merging.plan import Plan
+from sessgit.ops.merging.plan import Picked, Plan
+from sessgit.ops.resolve import Target
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.render import Paint
@@ -29,7 +30,8 @@ def full(here: Context, plan: Plan) -> Iterator[str]:
     if not plan.is_open:
         yield standing(here, plan)
         return
-    yield from _line(here, "bring back", [brought(plan)])
+    if plan.rows or plan.standing == "unfinished":
+        yield from _line(here, "bring back", [brought(plan)])
     united = [_united(decision) for decision in plan.decisions if decision.action == "unite"]
     if united:
         yield from _line(here, "unite", united)
@@ -39,6 +41,17 @@ def full(here: Context, plan: Plan) -> Iterator[str]:
             yield from _line(here, "take", [f"{text.clean(decision.path)}{value} ({_whose(decision)})"])
     for decision in plan.conflicts:
         yield from _conflict(here, paint, decision)
+
+
+def picked(here: Context, ours: Target, plan: Picked) -> Iterator[str]:
+    """Ours, then a line for each turn, and one for the files."""
+    yield Paint(here.colour)("bold", f"ours  {here.ident(ours.branch.name)} ({text.counted(ours.state.turns, 'turn')})")
+    for row, number in zip(plan.rows, plan.numbers, strict=True):
+        head = " " * _LABEL if number > plan.numbers[0] else f"  {'bring back'.ljust(_LABEL - 2)}"
+        head += f"turn {row.turn} of {here.ident(row.branch)}, as turn {number}: "
+        yield f"{head}“{text.cut(text.clean(here.index.title(row)), here.width - text.width(head) - 2)}”"
+    for decision in plan.decisions[1:]:
+        yield from _line(here, "unite", [_united(decision)])
 
 
 def standing(here: Context, plan: Plan) -> str:
