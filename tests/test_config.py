@@ -31,6 +31,7 @@ record.exclude      []  (default)
 record.include      []  (default)
 archive.after       ""  (default)
 undo.keep           90d  (default)
+sync.include        []  (default)
 """
     )
 

@@ -49,6 +49,7 @@ def test_to_another_place(sessgit: Shell, tmp_path: Path) -> None:
         "proved": 2,
         "already": False,
         "named": False,
+        "appended": 0,
         "files": [],
         "turns": None,
         "file": None,

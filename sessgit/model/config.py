@@ -42,6 +42,20 @@ class UndoConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectConfig:
+    """`map` says by folder of another machine which folder here stands for it, and for all below it."""
+
+    map: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncConfig:
+    """What `push` and `sync` send where nobody says more: globs of projects, and labels as `label:keep`."""
+
+    include: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """US dollars for a million tokens of each kind."""
 
@@ -58,6 +72,8 @@ class Config:
     record: RecordConfig = field(default_factory=RecordConfig)
     archive: ArchiveConfig = field(default_factory=ArchiveConfig)
     undo: UndoConfig = field(default_factory=UndoConfig)
+    project: ProjectConfig = field(default_factory=ProjectConfig)
+    sync: SyncConfig = field(default_factory=SyncConfig)
     prices: dict[str, Price] = field(default_factory=dict)
 
 
@@ -71,6 +87,21 @@ def seconds(span: str) -> float:
     return int(found[1]) * _UNITS[found[2]]
 
 
+def is_folder(path: str) -> bool:
+    """Whether a path is whole: absolute, or from the home on."""
+    return (path == "~" or path.startswith(("/", "~/"))) and "\0" not in path
+
+
+def label_of(item: str) -> str:
+    """The label that an item of `sync.include` names, or ``""`` where it is a glob."""
+    return item.removeprefix(_LABEL) if item.startswith(_LABEL) else ""
+
+
+def is_included(item: str) -> bool:
+    """Whether an item of `sync.include` can choose anything."""
+    return bool(label_of(item)) or globs.is_whole(item)
+
+
 def plain(document: Mapping[str, Any]) -> Config | None:
     """The settings of a document in which all is as it should be; None where `schema` must say what is wrong.
 
@@ -82,12 +113,16 @@ def plain(document: Mapping[str, Any]) -> Config | None:
         checks = _TABLES[name]
         if not all((checks.get(key) or _never)(value) if checks else _is_price(value) for key, value in table.items()):
             return None
-    record, archive, undo, prices = (document.get(name, {}) for name in ("record", "archive", "undo", "prices"))
+    record, archive, undo, project, sync, prices = (
+        document.get(name, {}) for name in ("record", "archive", "undo", "project", "sync", "prices")
+    )
     kept: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
     return Config(
         RecordConfig(**kept),
         ArchiveConfig(**archive),
         UndoConfig(**undo),
+        ProjectConfig(**project),
+        SyncConfig(**{key: tuple(value) for key, value in sync.items()}),
         {model: _price(given) for model, given in prices.items()},
     )
 
@@ -111,6 +146,16 @@ def _is_globs(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(glob, str) and globs.is_whole(glob) for glob in value)
 
 
+def _is_choice(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) and is_included(item) for item in value)
+
+
+def _is_map(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(right, str) and is_folder(left) and is_folder(right) for left, right in value.items()
+    )
+
+
 def _is_price(value: object) -> bool:
     kinds = {f.name for f in fields(Price)}
     if not isinstance(value, dict) or value.keys() != kinds:
@@ -118,6 +163,7 @@ def _is_price(value: object) -> bool:
     return all(type(dollars) in (int, float) and abs(dollars) < math.inf for dollars in value.values())
 
 
+_LABEL = "label:"
 _SPAN = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 _UNITS = {"h": 3600, "d": 86_400, "w": 604_800}
 _RECORD: Mapping[str, Callable[[object], bool]] = {
@@ -127,5 +173,12 @@ _RECORD: Mapping[str, Callable[[object], bool]] = {
     "exclude": _is_globs,
     "include": _is_globs,
 }
-_TABLES = {"record": _RECORD, "archive": {"after": _is_span}, "undo": {"keep": _is_span}, "prices": {}}
+_TABLES: Mapping[str, Mapping[str, Callable[[object], bool]]] = {
+    "record": _RECORD,
+    "archive": {"after": _is_span},
+    "undo": {"keep": _is_span},
+    "project": {"map": _is_map},
+    "sync": {"include": _is_choice},
+    "prices": {},
+}
 """What the values of each table must be, by key; of `prices` any key is a model."""

@@ -74,6 +74,11 @@ class Message:
         return [e for e in map(Extent.parse, self.all("Extent")) if e is not None]
 
     @property
+    def file(self) -> int:
+        """In which of the session's files, counted from 1, the extents are places."""
+        return self.number("File") or 1
+
+    @property
     def tools(self) -> dict[str, int]:
         """Tool calls by name."""
         out: dict[str, int] = {}

@@ -8,9 +8,20 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from sessgit.errors import SessgitError
 from sessgit.model import globs
-from sessgit.model.config import ArchiveConfig, Config, Price, RecordConfig, UndoConfig, seconds
+from sessgit.model.config import (
+    ArchiveConfig,
+    Config,
+    Price,
+    ProjectConfig,
+    RecordConfig,
+    SyncConfig,
+    UndoConfig,
+    is_folder,
+    is_included,
+    seconds,
+)
 
-for _value in (Config, Price, RecordConfig, ArchiveConfig, UndoConfig):
+for _value in (Config, Price, RecordConfig, ArchiveConfig, UndoConfig, ProjectConfig, SyncConfig):
     # pydantic looks for its rules here on a plain dataclass; a key that is not known is a mistake of the user.
     type.__setattr__(_value, "__pydantic_config__", ConfigDict(extra="forbid", allow_inf_nan=False))
 _CONFIG = TypeAdapter(Config)
@@ -39,4 +50,13 @@ def config(document: dict[str, Any], where: str) -> Config:
             seconds(span)
         except ValueError as error:
             raise SessgitError(f"{where}: {key}: {error}", _HINT) from error
+    for item in found.sync.include:
+        if not is_included(item):
+            raise SessgitError(
+                f"{where}: sync.include: “{item}” chooses nothing: a path has /, ~/ or * in front, a label label:",
+                _HINT,
+            )
+    for folder in (one for pair in found.project.map.items() for one in pair):
+        if not is_folder(folder):
+            raise SessgitError(f"{where}: project.map: “{folder}” is no whole path: it needs / or ~/ in front", _HINT)
     return found

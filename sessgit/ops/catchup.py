@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sessgit.agents.claude import home
 from sessgit.model import ids
 from sessgit.model.session import Session
+from sessgit.ops import places
 from sessgit.ops import privacy as private
 from sessgit.ops.privacy import Privacy
 from sessgit.store import layout
@@ -62,7 +63,7 @@ def catch_up(
 
     Only a file that lies where the client's transcripts lie is read, whatever the state says.
     """
-    path = home.transcript_place(config, state.transcript, state.agent_id, "")
+    path = places.place_of(config, state, layout.Beside(index.path))
     if path is None:
         return CaughtUp(True)
     final = _let_go(config, path, state.agent_id, now)

@@ -9,6 +9,7 @@ from pathlib import Path
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError
 from sessgit.ops import places, restore
+from sessgit.ops.places import Here
 from sessgit.ops.restore import Outcome
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index
@@ -33,26 +34,27 @@ class Brought:
 
 
 def lost(index: Index, config: Path) -> Iterator[Branch]:
-    """The sessions with turns whose transcript was a file and is none any more, archived ones left out."""
+    """The sessions with turns whose transcript was a file here and is none any more, archived ones left out."""
+    beside = layout.Beside(index.path)
     for branch in index.branches():
         state = branch.state
-        if layout.is_rewound(branch.name) or branch.archived or not state.turns or not state.transcript:
+        if layout.is_side(branch.name) or branch.archived or not state.turns or not state.transcript:
             continue
-        place = places.place_of(config, state)
-        if home.is_there(state.transcript):
+        place = places.place_of(config, state, beside)
+        if home.is_there(state.transcript) or not places.was_here(config, state, beside):
             continue
         if place is not None and (home.is_there(place) or places.copies(config, place)):
             continue
         yield branch
 
 
-def restore_all(store: Store, sessions: Sequence[str], config: Path, progress: Progress) -> Brought:
-    """Restores each session; one that cannot be is named in the result, and the others go on."""
+def restore_all(store: Store, sessions: Sequence[str], config: Path, progress: Progress, here: Here = str) -> Brought:
+    """Restores each session, as `restore` does; one that cannot be is named in the result, and the others go on."""
     back, errors = list[tuple[str, Outcome]](), list[Failure]()
     for number, session in enumerate(sessions):
         progress(number, len(sessions))
         try:
-            back.append((session, restore.restore(store, session, config)))
+            back.append((session, restore.restore(store, session, config, here=here)))
         except SessgitError as error:
             errors.append(Failure(session, error))
     progress(len(sessions), len(sessions))

@@ -1,17 +1,73 @@
-"""Where the client looks for a session's transcript, and whether it can be started there."""
+"""Where the client looks for a session's transcript on this machine, and whether it can be started there."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path, PurePosixPath
 
 from sessgit.agents.claude import home
 from sessgit.errors import ConflictError, NotFoundError, SessgitError
 from sessgit.model.session import Session
+from sessgit.store.layout import Beside
+from sessgit.store.recorder import cursor as cursors
+
+Here = Callable[[str], str]
+"""From the folder of a project, as a session's state names it, to the one that stands for it on this machine."""
 
 
-def place_of(config: Path, state: Session) -> Path | None:
-    """Where the client looks for the session's transcript, if it is known."""
-    return home.transcript_place(config, state.transcript, state.agent_id, state.project)
+def here(mapping: Mapping[str, str], user: str) -> Here:
+    """The folders that `project.map` says; `user` is the home that `~` stands for.
+
+    Of several prefixes the longest one counts, and whole parts of a path only. A folder that is here stays what it is,
+    whatever the mapping says: a session that was held here must never move because another machine has such a path.
+    """
+    known = {_parts(left, user): _path(right, user) for left, right in mapping.items()}
+    longest = sorted(known, key=len, reverse=True)
+
+    @cache
+    def folder(project: str) -> str:
+        parts = PurePosixPath(project).parts
+        for prefix in longest:
+            if parts[: len(prefix)] == prefix:
+                return project if home.is_there(project) else str(PurePosixPath(known[prefix], *parts[len(prefix) :]))
+        return project
+
+    return folder if known else str
+
+
+def localized(state: Session, here: Here) -> Session:
+    """The state with its project's folder on this machine; what is recorded is never changed by that."""
+    return replace(state, project=here(state.project))
+
+
+def place_of(config: Path, state: Session, beside: Beside | None = None) -> Path | None:
+    """Where the client looks for the session's transcript, if it is known; `beside` is of the store.
+
+    The state may have been written on another machine. So what counts is where the file is, then where it was read
+    here last, then the folder of the project, if that is here.
+    """
+    said = home.transcript_place(config, state.transcript, state.agent_id, "")
+    if said is not None and home.is_there(said):
+        return said
+    found = home.transcript_place(config, "", state.agent_id, _real(state.project))
+    if said is not None and said == found:
+        return said
+    known = cursors.load(beside, state.id) if beside is not None else None
+    read = home.transcript_place(config, known.path, state.agent_id, "") if known else None
+    if read is not None:
+        return read
+    if said is not None and (said.parent.is_dir() or not home.is_there(state.project)):
+        return said
+    return said if said is not None and found is not None and _is_cut(said, found) else found
+
+
+def was_here(config: Path, state: Session, beside: Beside) -> bool:
+    """Whether the session's transcript was ever read on this machine, or lay where this client keeps its own."""
+    said = home.transcript_place(config, state.transcript, state.agent_id, "")
+    return said is not None or cursors.load(beside, state.id) is not None
 
 
 def is_gone(project: str) -> bool:
@@ -31,11 +87,10 @@ def copies(config: Path, path: Path) -> list[Path]:
     return sorted(other for other in found if other != path and other.is_file())
 
 
-def target(config: Path, state: Session, project: str) -> Path:
+def target(config: Path, state: Session, project: str, beside: Beside | None = None) -> Path:
     """Where the transcript belongs: for the agent started in `project`, a folder, or where the session's state says."""
     check_folder(project)
-    said, folder = ("", project) if project else (state.transcript, state.project)
-    place = home.transcript_place(config, said, state.agent_id, folder)
+    place = home.transcript_place(config, "", state.agent_id, project) if project else place_of(config, state, beside)
     if place is None:
         raise SessgitError(
             f"it is not known where the file of {state.id} was",
@@ -78,3 +133,24 @@ def check_alone(config: Path, target: Path) -> None:
             f"its transcript is there, in another folder: {others[0]}. With a second one the client finds neither",
             f"Moved to {target} it is found there. sessgit fork --project DIR leaves it where it is.",
         )
+
+
+def _parts(prefix: str, user: str) -> tuple[str, ...]:
+    return PurePosixPath(_path(prefix, user)).parts
+
+
+def _path(folder: str, user: str) -> str:
+    return os.path.normpath(f"{user}{folder[1:]}" if folder == "~" or folder.startswith("~/") else folder)
+
+
+def _real(project: str) -> str:
+    """The client goes by where links lead."""
+    try:
+        return os.path.realpath(project) if project else ""
+    except (OSError, ValueError):
+        return project
+
+
+def _is_cut(said: Path, found: Path) -> bool:
+    """Whether the folder's name was too long for one to know it, and begins as the one that is said."""
+    return len(found.parent.name) >= home.SLUG_LIMIT and said.parent.name.startswith(found.parent.name)

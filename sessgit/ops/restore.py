@@ -7,22 +7,22 @@ completes it. Nothing is ever written over a file.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessgit.agents.claude import home, transcript
+from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.statedir import Place
 from sessgit.errors import ConflictError, DamageError, MovedError, NotFoundError, StoreError
-from sessgit.model.message import Extent, Message
-from sessgit.model.session import Origin, Session
-from sessgit.ops import operations, places, sidefiles
-from sessgit.ops.recording import family
+from sessgit.model.message import Message
+from sessgit.model.session import Session
+from sessgit.ops import behind, laying, operations, places, sidefiles
+from sessgit.ops.laying import Laid
+from sessgit.ops.places import Here
 from sessgit.ops.sidefiles import WrittenFile
 from sessgit.store import layout, locks, refs
 from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -52,7 +52,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What `restore` did: `already` says that the transcript was there with the same bytes.
+    """What `restore` did: `already` says that the transcript was there with the same lines.
 
     `files` are the side files; `named` says that a line with the session's name stands behind what the client wrote.
     """
@@ -66,48 +66,42 @@ class Outcome:
     """The folder from which the client finds it."""
     moved: bool = False
     """Whether the transcript lay in the client's folder for a project that is gone, and was moved from there."""
+    appended: int = 0
+    """How many turns the transcript got that came from elsewhere."""
+    same: bool = True
+    """Whether it holds the bytes that the store has, or is another file with the same turns, which was there."""
 
 
-@dataclass
-class _Pieces:
-    """Pieces of the file by where they stood: their bytes as stored, and how long they were there."""
-
-    by_offset: dict[int, tuple[bytes, int]] = field(default_factory=dict)
-    redacted: int = 0
-    checked: int = 0
-    rewritten: bool = False
-
-    def put(self, extent: Extent, data: bytes) -> None:
-        """Keeps the longer of two that begin at the same place: lines can stand before two turns."""
-        if extent.length > self.by_offset.get(extent.offset, (b"", 0))[1]:
-            self.by_offset[extent.offset] = (data, extent.length)
-
-
-def restore(store: Store, session: str, config: Path, project: str = "", now: float = 0) -> Outcome:
-    """Writes the session's files where the agent looks for them; never over one that holds anything else.
+def restore(
+    store: Store, session: str, config: Path, project: str = "", now: float = 0, *, here: Here = str
+) -> Outcome:
+    """Writes the session's files where the agent looks for them; never over one that holds anything else. A transcript
+    that is level with an earlier point of the session gets the turns that it lacks.
 
     `config` is the agent's folder. With `project`, a folder, they are written for the agent started there, and the
-    session is of that project from `now` on.
+    session is of that project from `now` on. `here` says which folders stand for those of other machines.
     """
-    state = store.state(_head(store, session))
-    target = places.target(config, state, project)
+    state = places.localized(store.state(_head(store, session)), here)
+    target = places.target(config, state, project, store.beside)
     moved = bool(project) and places.move_along(config, state, target)
     places.check_alone(config, target)
-    restored = rebuild(store, session)
+    restored, laid = _rebuilt(store, session)
+    found = _bytes(target)
+    holds_all = found is None or found.startswith(laid.data)
+    appended = 0 if holds_all else behind.bring_level(store, session, config, target)
     name = _name_line(state, restored.data)
-    there = _there(target, restored.data, state.agent_id)
+    there = _there(store, state, laid, target)
     if project:
         with locks.session(store.beside, session, _LOCK_WAIT):
             state = _moved(store, session, project, target, now)
     place = Place(config, target.parent, state.agent_id, state.agent_version)
-    kept = sidefiles.of_session(store, session, branches(store, session))
-    files = sidefiles.write(kept, place, sidefiles.rules_of(state))
+    files = sidefiles.write(behind.beside(store, session), place, sidefiles.rules_of(state))
     if there is None:
         transcript.write(target, restored.data + name)
         return Outcome(target, restored, False, tuple(files), bool(name), state.project)
     # A line that an earlier restoring added counts as missing until it is recorded.
-    restored = replace(restored, missing=max(0, restored.missing - len(there)))
-    return Outcome(target, restored, True, tuple(files), bool(there), state.project, moved)
+    restored = replace(restored, missing=max(0, restored.missing - there.named))
+    return Outcome(target, restored, True, tuple(files), bool(there.named), state.project, moved, appended, there.same)
 
 
 def write_to(store: Store, session: str, path: Path) -> Outcome:
@@ -115,29 +109,59 @@ def write_to(store: Store, session: str, path: Path) -> Outcome:
     if not path.parent.is_dir():
         raise NotFoundError(f"there is no folder {path.parent}", "Make it first, or name another place.")
     restored = rebuild(store, session)
-    already = _there(path, restored.data, "") is not None
-    if not already:
+    found = _bytes(path)
+    if found is None:
         transcript.write(path, restored.data)
-    return Outcome(path, restored, already)
+    elif found != restored.data:
+        raise _gone_on(path) if found.startswith(restored.data) else _other(path)
+    return Outcome(path, restored, found is not None)
 
 
-def _there(target: Path, data: bytes, agent_id: str) -> bytes | None:
-    """The lines with a name that stand behind the recorded bytes in a file that is there; None where there is none.
+@dataclass(frozen=True, slots=True)
+class _There:
+    """A file that holds all that is recorded: how many bytes of lines with a name stand behind it, and whether it is
+    the `same` bytes, or another file of the session, with other words or more lines in it."""
+
+    named: int = 0
+    same: bool = True
+
+
+def _there(store: Store, state: Session, laid: Laid, target: Path) -> _There | None:
+    """The file, if there is one.
 
     Raises ConflictError where it holds anything else.
     """
-    try:
-        with opened(target) as source:
-            found = source.file.read()
-    except NotFoundError:
+    found, data = _bytes(target), laid.data
+    if found is None:
         return None
     rest = found[len(data) :]
-    if found.startswith(data) and (not rest or (agent_id and transcript.is_titles(rest, agent_id))):
-        return rest
+    if found.startswith(data) and (not rest or transcript.is_titles(rest, state.agent_id)):
+        return _There(len(rest))
     if found.startswith(data):
-        raise ConflictError(f"{target} is there, and has gone on since it was recorded", "Nothing of it is lost.")
-    raise ConflictError(
-        f"there is a file at {target} already, and it holds something else",
+        raise _gone_on(target)
+    stands = behind.standing(store, state.id, laid, target)
+    if not stands.known:
+        raise _other(target)
+    if stands.ahead or stands.lacks:
+        raise _gone_on(target)
+    return _There(same=False)
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        with opened(path) as source:
+            return source.file.read()
+    except NotFoundError:
+        return None
+
+
+def _gone_on(path: Path) -> ConflictError:
+    return ConflictError(f"{path} is there, and has gone on since it was recorded", "Nothing of it is lost.")
+
+
+def _other(path: Path) -> ConflictError:
+    return ConflictError(
+        f"there is a file at {path} already, and it holds something else",
         "It was left as it is. --output FILE writes the recorded one elsewhere.",
     )
 
@@ -176,138 +200,27 @@ def _moved(store: Store, session: str, project: str, target: Path, now: float) -
 
 def rebuild(store: Store, session: str) -> Restored:
     """The bytes of the session's file, out of all its branches, in the order in which they stood in it."""
-    tips = branches(store, session)
-    head = tips[session]
-    state = store.state(head)
-    pieces = _Pieces()
-    if state.origin is not None and state.origin.prefix:
-        first = [commit for commit, _ in _own_commits(store, session, head)][-1]
-        _put_prefix(store, state, state.origin, first, pieces)
-    for branch, tip in sorted(tips.items(), key=lambda item: layout.is_rewound(item[0])):
-        _collect(store, session, tip, pieces, is_head=branch == session)
-    data, missing, end = _laid_out(pieces)
-    known = cursors.load(store.beside, session)
-    missing += max(0, known.offset - end) if known else 0
-    return Restored(data, pieces.redacted, missing, pieces.checked, pieces.rewritten)
+    return _rebuilt(store, session)[0]
 
 
-def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[bytes]:
-    """The lines of a turn as the session's own file has them."""
-    stored = store.lines(commit, number)
-    lines = [*stored.before, *stored.body]
-    return [family.own(raw, state) for raw in lines] if family.is_shared(store, commit, state, number) else lines
+def _rebuilt(store: Store, session: str) -> tuple[Restored, Laid]:
+    found = laying.pieces(store, session, laying.branches(store, session))
+    laid = laying.lay_out(found.found)
+    missing = laid.missing + _unrecorded(cursors.load(store.beside, session), laid)
+    return Restored(laid.data, found.redacted, missing, found.checked, found.rewritten), laid
 
 
-def branches(store: Store, session: str) -> dict[str, str]:
-    """The session's head and what rewinds left, live or archived, and their tips; raises NotFoundError for none."""
-    own: dict[str, str] = {}
-    for space in (layout.ARCHIVE, layout.HEADS):
-        for ref, tip in refs.read_all(store.path, space + session).items():
-            name = ref.removeprefix(space)
-            if name == session or (layout.is_rewound(name) and layout.session_of(name) == session):
-                own[name] = tip
-    if session not in own:
-        raise NotFoundError(f"{session} has no branch", "sessgit ls --all shows all conversations.")
-    return own
+def _unrecorded(known: Cursor | None, laid: Laid) -> int:
+    """How many bytes the agent's file had behind what is recorded of it."""
+    if known is None:
+        return 0
+    if known.file == laid.file:
+        return max(0, known.offset - laid.end)
+    return 0 if known.final else sum(extent.length for extent in known.pending)
 
 
 def _head(store: Store, session: str) -> str:
-    return branches(store, session)[session]
-
-
-def _collect(store: Store, session: str, tip: str, pieces: _Pieces, *, is_head: bool) -> None:
-    """Takes the lines of every commit of the session from a tip backwards."""
-    seen: set[str] = set()
-    state = store.state(tip)
-    only_edits = True
-    for commit, message in _own_commits(store, session, tip):
-        number, key, event = message.number("Turn"), message.get("Prompt"), message.get("Event")
-        if number and key not in seen:
-            seen.add(key)
-            stored = store.lines(commit, number)
-            _take(pieces, message, [*stored.before, *stored.body])
-        elif event == "end" and is_head and only_edits:
-            _take_tail(store, commit, message, pieces)
-        elif event == "fork" and state.origin is not None and not state.origin.prefix:
-            turns = (turn_lines(store, commit, state, n) for n in range(1, state.origin.turn + 1))
-            _take(pieces, message, [line for lines in turns for line in lines])
-        only_edits = only_edits and event in ("edit", "merge")
-
-
-def _own_commits(store: Store, session: str, tip: str) -> Iterator[tuple[str, Message]]:
-    for commit in store.repo.first_parents(tip):
-        message = store.message(commit.id)
-        if message.get("Session") != session:
-            return
-        yield commit.id, message
-
-
-def _take(pieces: _Pieces, message: Message, lines: list[bytes]) -> None:
-    """Lays the last lines of the folder where the extents say; those before them stand elsewhere as well."""
-    extents = message.extents
-    count = sum(extent.lines for extent in extents)
-    if count > len(lines):
-        raise DamageError(f"turn {message.get('Turn')} has {len(lines)} lines, its extents speak of {count}")
-    placed = lines[len(lines) - count :]
-    _check(message, placed, pieces)
-    pieces.redacted += message.number("Redacted") or 0
-    for extent in extents:
-        pieces.put(extent, b"".join(line + b"\n" for line in placed[: extent.lines]))
-        placed = placed[extent.lines :]
-
-
-def _check(message: Message, lines: list[bytes], pieces: _Pieces) -> None:
-    expected = message.get("Lines-SHA256")
-    if not expected or not lines:
-        return
-    found = hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
-    if found != expected:
-        raise DamageError(
-            f"the lines of turn {message.get('Turn') or '@0'} are not those that were recorded",
-            "git fsck in the store tells whether an object is damaged.",
-        )
-    pieces.checked += 1
-
-
-def _take_tail(store: Store, commit: str, message: Message, pieces: _Pieces) -> None:
-    data = store.tail(commit)
-    pieces.redacted += message.number("Redacted") or 0
-    lines = data.split(b"\n")
-    torn = lines.pop()
-    rest = [line + b"\n" for line in lines] + ([torn] if torn else [])
-    _check(message, [line.removesuffix(b"\n") for line in rest], pieces)
-    for extent in message.extents:
-        pieces.put(extent, b"".join(rest[: extent.lines]))
-        rest = rest[extent.lines :]
-
-
-def _put_prefix(store: Store, state: Session, origin: Origin, first: str, pieces: _Pieces) -> None:
-    """The beginning that this program wrote when it made the fork, written anew; `first` is the fork's first commit.
-
-    The turns are read from there: the fork point has the shared ones, the first commit also one cut at a cell.
-    """
-    parent = store.state(origin.commit)
-    turns = origin.turn + bool(origin.cell)
-    lines = [turn_lines(store, first, parent, number) for number in range(1, turns + 1)]
-    data = transcript.resumable(lines, state.agent_id, store.state(first).name).data
-    if hashlib.sha256(data).hexdigest() == origin.prefix_sha256:
-        pieces.checked += 1
-    else:
-        pieces.rewritten = True
-    pieces.put(Extent(0, origin.prefix), data)
-
-
-def _laid_out(pieces: _Pieces) -> tuple[bytes, int, int]:
-    """The pieces in order, how many bytes between them are missing, and where they end; overlaps stand once."""
-    out: list[bytes] = []
-    position = missing = 0
-    for offset, (data, length) in sorted(pieces.by_offset.items()):
-        if offset < position:
-            continue
-        missing += offset - position
-        out.append(data)
-        position = offset + length
-    return b"".join(out), missing, position
+    return laying.branches(store, session)[session]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,10 @@ from sessgit.model.config import Config, RecordConfig, plain
 from sessgit.store.layout import Beside
 from sessgit.store.store import write_private
 
+_MAP = "project.map"
+TABLES = ("prices", "project", _MAP)
+"""The keys under which anything can be named; there may be nothing."""
+
 
 def load(beside: Beside) -> Config:
     """The settings, or the defaults where there is no file; raises SessgitError where the file says nonsense."""
@@ -56,7 +60,10 @@ def careful(beside: Beside) -> tuple[Config, str]:
         if not isinstance(record, dict):
             raise
         private = {key: record.pop(key) for key in ("exclude", "include") if key in record}
-        # Only those two are lists. Another one may be one of them, misspelt.
+        sync = document.get("sync")
+        if isinstance(sync, dict):
+            sync.pop("include", None)
+        # Only these are lists. Another one may be one of them, misspelt.
         if _has_list(document) or _has_list(record):
             raise
         from sessgit.model import schema
@@ -106,7 +113,7 @@ def _write(beside: Beside, changes: Mapping[str, object | None]) -> None:
     text = beside.config.read_text("utf-8") if beside.config.exists() else ""
     document = tomlkit.parse(text)
     for key, value in changes.items():
-        *above, last = key.split(".")
+        *above, last = _names(key)
         table: Any = document
         for name in above:
             table = table.setdefault(name, tomlkit.table()) if value is not None else table.get(name, {})
@@ -138,7 +145,7 @@ def _put(table: Any, name: str, value: object) -> None:
 
 def _is_there(document: Mapping[str, Any], key: str) -> bool:
     value: Any = document
-    for name in key.split("."):
+    for name in _names(key):
         if not isinstance(value, dict) or name not in value:
             return False
         value = value[name]
@@ -146,7 +153,16 @@ def _is_there(document: Mapping[str, Any], key: str) -> bool:
 
 
 def _is_known(key: str) -> bool:
-    return any(known.key == key or known.key.startswith(f"{key}.") for known in flat(Config(), {})) or key == "prices"
+    known = (setting.key for setting in flat(Config(), {}))
+    return key in TABLES or any(one == key or one.startswith(f"{key}.") for one in known)
+
+
+def _names(key: str) -> list[str]:
+    """The names of the tables and, last, of the value that a dotted key leads through. A folder of `project.map` is one
+    name, whatever dots it has."""
+    if key.startswith(f"{_MAP}."):
+        return [*_MAP.split("."), key.removeprefix(f"{_MAP}.")]
+    return key.split(".")
 
 
 @dataclass(frozen=True, slots=True)

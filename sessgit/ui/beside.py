@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def things(files: Sequence[WrittenFile]) -> str:
     """`2 subagents, 3 tasks and a plan`: what lies beside, or ``""``."""
-    from sessgit.agents.claude.statedir import KINDS
+    from sessgit.agents.claude.beside.folders import KINDS
 
     counts = {kind: sum(file.kind == kind and file.counts for file in files) for kind in KINDS}
     parts = [f"a {kind}" if number == 1 else text.counted(number, kind) for kind, number in counts.items() if number]
@@ -37,3 +37,8 @@ def as_json(files: Sequence[WrittenFile]) -> list[dict[str, object]]:
         {"path": str(file.path), "kind": file.kind, "outcome": file.outcome, "redacted": file.redacted}
         for file in files
     ]
+
+
+def appended(turns: int) -> str:
+    """What is said where a transcript got turns that came from elsewhere."""
+    return f"{text.counted(turns, 'turn')} that came from elsewhere {'was' if turns == 1 else 'were'} appended."

@@ -12,8 +12,8 @@ from sessgit.model.session import Session
 PROGRAM = "claude"
 
 
-def resume(state: Session, cwd: str) -> NoReturn:
-    """Becomes the client, continuing the session in the folder of its project."""
+def resume(state: Session, cwd: str, prompt: str = "") -> NoReturn:
+    """Becomes the client, continuing the session in the folder of its project, with a first prompt if one is given."""
     folder = state.project or cwd
     try:
         os.chdir(folder)
@@ -24,7 +24,7 @@ def resume(state: Session, cwd: str) -> NoReturn:
         ) from error
     sys.stdout.flush()
     try:
-        os.execvp(PROGRAM, [PROGRAM, "--resume", state.agent_id])
+        os.execvp(PROGRAM, [PROGRAM, "--resume", state.agent_id, *([prompt] if prompt else [])])
     except OSError as error:
         raise NotFoundError(
             f"{PROGRAM} cannot be started: {error.strerror}",

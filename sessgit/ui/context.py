@@ -11,11 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.errors import NewerStoreError, NotFoundError, StoreError
+from sessgit.errors import NewerStoreError, NotFoundError, SessgitError, StoreError
 from sessgit.model import canonical
 
 if TYPE_CHECKING:
     from sessgit.model.config import Config
+    from sessgit.ops.places import Here
     from sessgit.ops.privacy import Privacy
     from sessgit.ops.resolve import Whereabouts
     from sessgit.store.index import Index
@@ -62,11 +63,22 @@ class Context:
 
         self.check_store()
         found = Index(self.store_path, lambda: self.store)
+        found.here = self.here
         found.sync()
         newer = [why for why in found.damaged.values() if isinstance(why, NewerStoreError)]
         if newer and not found.counts()[0]:
             raise newer[0]
         return found
+
+    @cached_property
+    def here(self) -> Here:
+        """The folder on this machine that stands for one of a project; settings that are wrong name none."""
+        from sessgit.ops import places
+
+        try:
+            return places.here(self.settings.project.map, str(self.home))
+        except SessgitError:
+            return str
 
     @cached_property
     def settings(self) -> Config:

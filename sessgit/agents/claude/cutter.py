@@ -92,6 +92,9 @@ class Cutter:
         """So many of the pending lines stand before the body that was fed last: they wait for the next prompt."""
         self.finished: list[Node] = []
         """Turns that got their last line; whoever records them takes them from here."""
+        self.is_behind = False
+        """Whether the head is a recorded one to which the file does not lead, but only to `file_head`, before it."""
+        self.file_head: Node | None = None
         self._resumed = False
         self._nodes: dict[str, Node] = {}
         self._places: dict[str, Place] = {}
@@ -116,6 +119,7 @@ class Cutter:
         lost = {name: tip for name, tip in rewound.items() if tip not in held}
         left = head if head is not None and head not in held else None
         if left is not None and (self.head is None or self.head in line_of(left)):
+            self.is_behind, self.file_head = True, self.head
             self.head, left = left, None
         tips = (tip for tip in (self.head, left, *lost.values()) if tip is not None)
         passed = {node for tip in tips for node in line_of(tip.parent)}

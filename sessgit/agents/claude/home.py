@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_SLUG_LIMIT = 200
+SLUG_LIMIT = 200
 _PROC = Path("/proc")
 _FOLDER = re.compile(r"(?!\.{1,2}$)[^\0/\ud800-\udfff]{1,255}")
 
@@ -42,10 +42,10 @@ def slug(cwd: str) -> str:
 def project_folder(config: Path, cwd: str) -> Path:
     """The client's folder for the transcripts of a working folder; it need not exist."""
     name = slug(cwd)
-    if len(name) <= _SLUG_LIMIT:
+    if len(name) <= SLUG_LIMIT:
         return config / "projects" / name
-    found = sorted((config / "projects").glob(f"{name[:_SLUG_LIMIT]}-*"))
-    return found[0] if found else config / "projects" / name[:_SLUG_LIMIT]
+    found = sorted((config / "projects").glob(f"{name[:SLUG_LIMIT]}-*"))
+    return found[0] if found else config / "projects" / name[:SLUG_LIMIT]
 
 
 def transcripts(config: Path) -> Iterator[Path]:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sessgit.agents.claude import cells, folder, subagents
+from sessgit.agents.claude import cells, folder
+from sessgit.agents.claude.beside import subagents
 from sessgit.agents.claude.cutter import Node
 from sessgit.agents.claude.lines import Line
 from sessgit.model import canonical
@@ -37,6 +38,8 @@ class Content:
     event: str = "turn"
     origin: str = ""
     """The address from which a merge brought the turn."""
+    file: int = 1
+    """In which of the session's files the lines stand where they say."""
 
     @cached_property
     def told(self) -> Turn:
@@ -74,21 +77,21 @@ def start(store: Store, state: Session) -> str:
     return store.write_commit(None, {}, state, message, [], _time(state.created))
 
 
-def compact(store: Store, on: str, lines: Sequence[Line], session: str) -> str:
+def compact(store: Store, on: str, lines: Sequence[Line], session: str, file: int) -> str:
     """A commit of its own for a compaction that stands before a prompt, so that the history shows it."""
     boundary = next(line for line in lines if line.is_boundary)
     message = Message(
         "compact: the conversation so far into a summary",
-        (("Session", session), ("Event", "compact"), *_provenance(store, lines)),
+        (("Session", session), ("Event", "compact"), *_provenance(store, lines, file)),
     )
     time = _time(boundary.text("timestamp")) or store.commit(on).time
     return store.write_commit(on, _tail(store, lines, torn=False), store.state(on), message, [on], time)
 
 
-def end(store: Store, on: str, lines: Sequence[Line], state: Session, *, torn: bool) -> str:
+def end(store: Store, on: str, lines: Sequence[Line], state: Session, file: int, *, torn: bool) -> str:
     """The commit that the session ends with: the lines behind the last turn's body, and the state."""
     turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
-    message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *_provenance(store, lines)))
+    message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *_provenance(store, lines, file)))
     time = _time(state.ended) or store.commit(on).time
     return store.write_commit(on, _tail(store, lines, torn=torn), state, message, [on], time)
 
@@ -129,7 +132,7 @@ def _turn_message(store: Store, node: Node, told: Turn, content: Content, sessio
         ("Origin", content.origin),
         *counts(told),
         ("Project-Head", content.project_head),
-        *_provenance(store, [*content.before[node.copied :], *content.body]),
+        *_provenance(store, [*content.before[node.copied :], *content.body], content.file),
     )
     return Message(subject, trailers)
 
@@ -158,15 +161,17 @@ def result_line(cell: Cell) -> int:
     return cell.lines[-1] if cell.type == "tool" and cell.ok is not None else 0
 
 
-def _provenance(store: Store, lines: Sequence[Line]) -> list[tuple[str, str]]:
-    """Where the lines stood, the hash of what is stored, and a proof of the original bytes where they differ.
+def _provenance(store: Store, lines: Sequence[Line], file: int) -> list[tuple[str, str]]:
+    """Where the lines stood, in which file, the hash of what is stored, and a proof of the original bytes where they
+    differ.
 
     All of it is of those lines alone whose place in the file is known.
     """
     lines = [line for line in lines if line.extent.length]
     if not lines:
         return []
-    out = [("Extent", str(extent)) for extent in messages.join(line.extent for line in lines)]
+    out = [("File", str(file))] if file > 1 else []
+    out += [("Extent", str(extent)) for extent in messages.join(line.extent for line in lines)]
     stored = hashlib.sha256(join_lines(line.raw for line in lines)).hexdigest()
     out.append(("Lines-SHA256", stored))
     secrets = sum(line.secrets for line in lines)

@@ -7,8 +7,9 @@ parent is the session with the longest common beginning of prompts, and the orig
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from sessgit.agents.claude import cells, folder
@@ -21,7 +22,8 @@ from sessgit.model import ids
 from sessgit.model import message as messages
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Origin, Session
-from sessgit.store import layout
+from sessgit.ops.pad import lists
+from sessgit.store import kin, layout
 from sessgit.store.index import Index, Row
 from sessgit.store.store import Store, join_lines
 
@@ -39,7 +41,7 @@ class Outline:
     forked_from: str
 
 
-class _Nothing:
+class Nothing:
     def turn(self, key: str) -> Node | None:
         return None
 
@@ -54,8 +56,18 @@ def first_prompt(path: Path) -> str:
 
 
 def outline(path: Path) -> Outline:
-    """Reads the transcript once, keeping none of its lines."""
-    cutter, facts = Cutter(_Nothing(), session="outline"), Facts()
+    """Reads the transcript once, keeping none of its lines.
+
+    An import asks twice: to put parents first, and to record.
+    """
+    with opened(path) as source:
+        return _told(path, source.inode, source.size, source.modified)
+
+
+@lru_cache(maxsize=1024)
+def _told(path: Path, _inode: int, _size: int, _modified: float) -> Outline:
+    """What the file tells while it stays the same."""
+    cutter, facts = Cutter(Nothing(), session="outline"), Facts()
     times: dict[str, str] = {}
     forked_from = ""
     with opened(path) as source:
@@ -96,20 +108,27 @@ def of(store: Store, index: Index, path: Path, session: str) -> Lineage | None:
     relatives = {layout.session_of(row.branch) for row in index.with_prompt(root)} - {session}
     if not relatives:
         return None
-    seen = outline(path)
+    rows = _parent_turns(index, outline(path), relatives)
+    return Lineage(store, layout.session_of(rows[0].branch), rows) if rows else None
+
+
+def _parent_turns(index: Index, seen: Outline, relatives: Collection[str]) -> list[Row]:
+    """The turns that a transcript shares with its parent, or none where that is none of the relatives.
+
+    That is the session that it names, else one with which it shares the most, best one that left no other. Of those
+    that a family has by the hundred few are read: each prompt, from the last one on, says who has it.
+    """
     named = ids.session_id(seen.forked_from) if seen.forked_from else ""
-    best: tuple[tuple[bool, int, bool], str, int] | None = None
-    for relative in sorted(relatives):
-        branch = index.branch(relative)
-        length = shared(seen.prompts, index.turns(relative))
-        if branch is None or not length or (seen.born < branch.state.created and relative != named):
-            continue
-        rank = (relative == named, length, branch.state.origin is None)
-        if best is None or rank > best[0]:
-            best = (rank, relative, length)
-    if best is None:
-        return None
-    return Lineage(store, best[1], index.turns(best[1])[: best[2]])
+    if named in relatives and (rows := index.turns(named)) and (length := shared(seen.prompts, rows)):
+        return rows[:length]
+    born = {name: at for name, at in kin.births(index, relatives).items() if at[0] <= seen.born}
+    for number in range(len(seen.prompts), 0, -1):
+        having = {row.branch for row in index.with_prompt(seen.prompts[number - 1]) if row.turn == number} & born.keys()
+        for name in sorted(having, key=lambda name: (born[name][1], name)):
+            rows = index.turns(name, 1, number)
+            if shared(seen.prompts, rows) == number:
+                return rows
+    return []
 
 
 def adopt(store: Store, index: Index, session: str) -> list[str]:
@@ -124,17 +143,12 @@ def adopt(store: Store, index: Index, session: str) -> list[str]:
     linked = []
     for relative in sorted({row.branch for row in index.with_prompt(rows[0].prompt)} - {session}):
         branch = index.branch(relative)
-        if (
-            branch is None
-            or layout.is_rewound(relative)
-            or branch.state.origin
-            or layout.session_of(relative) == session
-        ):
+        if branch is None or layout.is_side(relative) or branch.state.origin or layout.session_of(relative) == session:
             continue
         if branch.state.created <= own.state.created:
             continue
         length = shared([row.prompt for row in index.turns(relative)], rows)
-        state = replace(branch.state, origin=Origin(session, length, rows[length - 1].commit))
+        state = replace(store.state(branch.tip), origin=Origin(session, length, rows[length - 1].commit))
         message = Message(f"edit: forked from {session} at turn {length}", (("Session", relative), ("Event", "edit")))
         time = store.commit(branch.tip).time
         commit = store.write_commit(branch.tip, {}, state, message, [branch.tip], time)
@@ -188,8 +202,9 @@ class Lineage:
         return node is not None and node.key == self.rows[-1].prompt
 
     def changes(self) -> dict[str, tuple[str, bool] | None]:
-        """The turns whose folders hold the fork's own bytes."""
-        return {layout.turn(number): (tree, True) for number, tree in self.own.items()}
+        """The turns whose folders hold the fork's own bytes, and what it takes over of the scratchpad."""
+        own = {layout.turn(number): (tree, True) for number, tree in self.own.items()}
+        return {**own, **lists.inherited(self.store, self.commit)}
 
     def state(self, parent: Session, session: str, agent_id: str) -> Session:
         """The first state of the fork: what the parent's turns count, the parent's labels, no name yet."""
@@ -221,6 +236,11 @@ class Lineage:
     def _ids(self, parent: Session) -> tuple[str, ...]:
         return (parent.agent_id, *(parent.origin.replaced if parent.origin else ()))
 
+    @cached_property
+    def _old(self) -> tuple[str, ...]:
+        """The ids that may stand in the parent's lines."""
+        return self._ids(self.store.state(self.commit))
+
     def _same(self, row: Row, lines: list[Line], agent_id: str) -> bool:
         """Whether the lines are the parent's, as they are or with the session's id in the place of the parent's."""
         stored = self.store.lines(self.commit, row.turn)
@@ -228,8 +248,7 @@ class Lineage:
         if theirs == ours:
             self._replaced = self._replaced or False
             return self._replaced is False
-        old = self._ids(self.store.state(self.commit))
-        if [with_session(raw, old, agent_id) for raw in theirs] != ours or self._replaced is False:
+        if [with_session(raw, self._old, agent_id) for raw in theirs] != ours or self._replaced is False:
             return False
         self._replaced = True
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from heapq import heappop, heappush
 
 from sessgit.agents.claude.cutter import Node, Place, line_of
@@ -12,7 +13,19 @@ from sessgit.model.message import Extent, Message
 from sessgit.store import layout
 from sessgit.store.store import Store
 
-_FAR = 1 << 50
+_FAR = 1 << 200
+_FILE = 1 << 50
+"""More than any file is long: the places of a later file come behind all of an earlier one."""
+
+
+def stands_on(store: Store, head: str, commit: str) -> bool:
+    """Whether the head is the commit, or only edits of the state and merges have come since."""
+    for found in store.repo.first_parents(head) if head else ():
+        if found.id == commit:
+            return True
+        if store.message(found.id).get("Event") not in ("edit", "merge"):
+            return False
+    return False
 
 
 class Recorded:
@@ -114,4 +127,7 @@ class Recorded:
         """Where the turn's lines stand in the session's own file; none for a turn that another session recorded."""
         message: Message = self._store.message(node.commit)
         own = {layout.session_of(branch) for branch in self._tips}
-        return message.extents if message.get("Session") in own else []
+        if message.get("Session") not in own:
+            return []
+        base = (message.file - 1) * _FILE
+        return [replace(extent, offset=base + extent.offset) for extent in message.extents]

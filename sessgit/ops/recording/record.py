@@ -11,24 +11,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
-from sessgit.agents.claude import cells, facts, sidefiles
+from sessgit.agents.claude import cells, facts
+from sessgit.agents.claude.beside import sidefiles
 from sessgit.agents.claude.cutter import Cutter, Node
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line, is_prompt
 from sessgit.agents.claude.reader import Opened, Reader, Redact, make, no_redaction, opened
-from sessgit.agents.claude.sidefiles import Subagents
 from sessgit.errors import MovedError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.secrets import redact
 from sessgit.model.session import Session
 from sessgit.model.turn import Gist
-from sessgit.ops.recording import commits, family
+from sessgit.ops.recording import commits, family, files
 from sessgit.ops.recording.commits import Content
-from sessgit.ops.recording.history import Recorded
+from sessgit.ops.recording.elsewhere import read_to, set_apart
+from sessgit.ops.recording.history import Recorded, stands_on
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
+from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store
@@ -81,10 +83,13 @@ class _Pass:
         self.stored_rules = self.state.rules if self.state else rules.stored
         self.redact: Redact = redact.redact_line if self.stored_rules.get("redact") else no_redaction
         self.reader = Reader(file, 0, self.redact)
-        self.agents = Subagents(source.path, source.agent_id, self.redact)
+        self.agents = sidefiles.Subagents(source.path, source.agent_id, self.redact)
         self.facts = facts.of(self.state)
+        self.number = 1
+        """Which of the session's files this is."""
         self.prefix = self.state.origin.prefix if self.state and self.state.origin else 0
         """So many bytes of the file were written by a fork: what they hold is recorded where the fork came from."""
+        self.brought = source.brought or appending.brought(store.beside, self.session)
         self.lineage: family.Lineage | None = None
         self.tops: dict[str, str] = {}
         """For the last turn of each branch, by its prompt, the branch's tip; for the start, by ``""``."""
@@ -120,6 +125,7 @@ class _Pass:
                 self._write(cutter, node)
         tips = {name: self._base(node) for name, node in cutter.rewound.items()}
         tips[self.session] = self._head(cutter)
+        tips = set_apart(self.store, self.source, self.old_head, cutter.rewound, self.recorded_head, tips)
         self._move(tips)
         self._remember(cutter, tips)
         if not self.old_head and self.lineage is None and family.adopt(self.store, self.index, self.session):
@@ -153,7 +159,7 @@ class _Pass:
     def _resume(self) -> Cutter | None:
         """A cutter that goes on from the cursor, or None where the cursor does not fit."""
         known = cursors.load(self.store.beside, self.session)
-        if known is None or known.current is None or not self._stands_on(known.commit):
+        if known is None or known.current is None or not stands_on(self.store, self.old_head, known.commit):
             return None
         branch = known.current or self.session
         if branch not in self.tips:
@@ -162,6 +168,8 @@ class _Pass:
             return None
         self.resumed = True
         self.reader.offset = known.offset
+        self.number = known.file
+        self.prefix = min(self.prefix, known.offset)
         self.agents.resume(known.agents)
         self.facts = Facts(**known.facts)
         self.known_commit = known.commit
@@ -169,15 +177,6 @@ class _Pass:
         cutter.resume(self.recorded_head, self.recorded_rewound, self.recorded.node_at(self.tips[branch]), known.uuids)
         cutter.await_prompt([line for extent in known.pending for line in self.reader.again(extent)], known.stuck)
         return cutter
-
-    def _stands_on(self, commit: str) -> bool:
-        """Whether the head is the commit, or only edits of the state and merges have come since."""
-        for found in self.store.repo.first_parents(self.old_head) if self.old_head else ():
-            if found.id == commit:
-                return True
-            if self.store.message(found.id).get("Event") not in ("edit", "merge"):
-                return False
-        return False
 
     def _names(self, known: str) -> list[str]:
         """The names that the session was given since a commit, or at all: the client may have them from `restore`."""
@@ -194,6 +193,9 @@ class _Pass:
     def _from_the_start(self) -> Cutter:
         if not self.old_head:
             self.lineage = family.of(self.store, self.index, self.source.path, self.session)
+        if self.state is not None:
+            self.prefix = files.prefix(self.store, self.state, self.tips, self.reader)
+            self.number = files.number(self.store, self.state, self.tips, self.reader, self.prefix)
         return self._cutter(None)
 
     def _cutter(self, find_turn: Callable[[str], str | None] | None) -> Cutter:
@@ -224,11 +226,11 @@ class _Pass:
         state = self.store.state(self._base(node.parent))
         on = self.tops[node.key] if node.key in self.tops else self._base(node.parent)
         if not node.commit and any(line.is_boundary for line in before[node.copied :]):
-            on = commits.compact(self.store, on, before[node.copied :], self.session)
+            on = commits.compact(self.store, on, before[node.copied :], self.session, self.number)
         for length, complete in self._points(node, body):
             side = self._side(cutter, node, [*before, *body]) if length == len(body) else {}
-            event, origin = self.source.brought.get(node.key, ("turn", ""))
-            content = Content(before, body[:length], side, complete, self.source.head, event, origin)
+            event, origin = self.brought.get(node.key, ("turn", ""))
+            content = Content(before, body[:length], side, complete, self.source.head, event, origin, self.number)
             is_last = self.source.at_rest and is_open and node is cutter.head
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
             self.gists[on] = commits.gist(content, whole=not node.commit)
@@ -272,7 +274,7 @@ class _Pass:
         if self.state is not None and family.is_shared(self.store, tip, self.state, node.number):
             lines = [make(family.own(line.raw, self.state), line.extent, no_redaction) for line in lines]
         message = self.store.message(node.commit)
-        if message.get("Session") == self.session:
+        if message.get("Session") == self.session and message.file == self.number:
             placed = [line for extent in message.extents for line in self.reader.again(extent)]
             if placed and [line.raw for line in placed] == [line.raw for line in lines[-len(placed) :]]:
                 lines[-len(placed) :] = placed
@@ -300,7 +302,10 @@ class _Pass:
         return side | sidefiles.results(self.source.path, self.source.agent_id, lines, self.redact)
 
     def _commit(self, node: Node, on: str, content: Content, before: Session, *, live: bool) -> str:
-        found = sum(line.secrets for line in (*content.before[node.copied :], *content.body))
+        lines = [*content.before[node.copied :], *content.body]
+        found = sum(line.secrets for line in lines)
+        if node.commit and not all(line.extent.length for line in lines):  # of those without a place nobody counts
+            found += self.store.message(node.commit).number("Redacted") or 0
         state = sessions.after_turn(before, content.told, node.number)
         state = self._identified(replace(state, redacted=before.redacted + found))
         return commits.turn(self.store, on, node, content, state, self._changes(content, live=live))
@@ -351,9 +356,9 @@ class _Pass:
     # The end
 
     def _head(self, cutter: Cutter) -> str:
-        """The tip of the session, with the file's last lines if the agent has let go of it."""
+        """The tip of the session, with the file's last lines if the agent has let go of it, and if it leads there."""
         top = self._base(cutter.head)
-        if not self.source.final:
+        if not self.source.final or cutter.is_behind:
             return top
         torn = self.reader.tail()
         lines = [*cutter.pending, *torn]
@@ -363,7 +368,7 @@ class _Pass:
             return top
         body = self.recorded.lines(cutter.head, top)[1] if cutter.head is not None else []
         state = commits.ended(self._identified(state), body, lines)
-        return commits.end(self.store, top, lines, state, torn=bool(torn))
+        return commits.end(self.store, top, lines, state, self.number, torn=bool(torn))
 
     def _move(self, tips: dict[str, str]) -> None:
         """Moves what has changed: rewound branches first, then the head, then what the head took over goes."""
@@ -373,14 +378,14 @@ class _Pass:
                 self.store.repo.move(layout.head(branch), old, new)
 
     def _remember(self, cutter: Cutter, tips: dict[str, str]) -> None:
-        names: dict[Node | None, str] = {node: name for name, node in cutter.rewound.items()}
-        names[cutter.head] = ""
+        names: dict[Node | None, str] = {**{node: name for name, node in cutter.rewound.items()}, cutter.head: ""}
+        behind = read_to(self.store, self.source, self._base(cutter.file_head)) if cutter.is_behind else ""
         cursor = Cursor(
             path=str(self.source.path),
             inode=self.file.inode,
             offset=self.reader.offset,
             proof=cursors.proof(self.file.file, self.reader.offset),
-            commit=tips[self.session],
+            commit=behind or tips[self.session],
             current=names.get(cutter.current),
             uuids=cutter.uuids(),
             pending=messages.join(line.extent for line in cutter.pending),
@@ -388,6 +393,7 @@ class _Pass:
             final=self.source.final,
             agents=self.agents.done,
             facts=asdict(self.facts),
+            file=self.number,
         )
         cursors.save(self.store.beside, self.session, cursor)
         self.index.sync(self.session)

@@ -28,7 +28,7 @@ class Cursor:
     closed and the file must be read from its beginning; `uuids` are those of that turn's body. `pending` are the
     lines that belong to no body yet, the first `stuck` of them from before that turn's last line. `agents` holds
     for each file of a subagent the turn that it was last recorded with, and from and to which byte; `facts` is what
-    the lines said of the session as a whole.
+    the lines said of the session as a whole; `file` is the number of the file whose places its extents are.
     """
 
     path: str
@@ -43,6 +43,7 @@ class Cursor:
     final: bool = False
     agents: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    file: int = 1
 
 
 def load(beside: Beside, session: str) -> Cursor | None:

@@ -20,7 +20,8 @@ def run(
     """Show the settings, or set one.
 
     A list is '["~/private/*", "/srv/secret"]': globs of folders, each with all below it. A price is US dollars for
-    a million tokens, as prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}".
+    a million tokens, as prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}". A folder of
+    another machine is one here, with all below it, as project.map./home/anna/code /Users/anna/src.
     """
     from sessgit.errors import UsageError
     from sessgit.store import settings
@@ -42,13 +43,13 @@ def run(
     found = settings.flat(here.settings, settings.read(beside))
     if key:
         found = [setting for setting in found if setting.key == key or setting.key.startswith(f"{key}.")]
-        if not found:
+        if not found and key not in settings.TABLES:
             raise UsageError(f"there is no setting {key}.", "sessgit config shows all of them.")
     if as_json:
         render.document("config/v1", {s.key: {"value": s.value, "default": s.is_default} for s in found})
-    elif len(found) == 1 and key:
+    elif len(found) == 1 and found[0].key == key:
         render.write(f"{_shown(found[0].value)}\n")
-    else:
+    elif found:
         wide = max(len(setting.key) for setting in found)
         paint = render.Paint(here.colour)
         notes = {True: paint("dim", "  (default)"), False: ""}

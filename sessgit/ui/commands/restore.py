@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,9 +32,9 @@ def run(
     """Write a conversation back as the client's files.
 
     Its transcript byte for byte as the client wrote it, save what was redacted, and what lay beside it: subagents,
-    large tool results, plan, todos, tasks. Never over a file that holds anything else. If it has a name that the
-    client does not know, one line with the name follows. The client deletes old files when it starts; what is
-    restored is as new.
+    large tool results, plan, todos, tasks. Never over a file that holds anything else; one that went on elsewhere
+    gets the turns that it lacks. If it has a name that the client does not know, one line with the name follows. The
+    client deletes old files when it starts; what is restored is as new.
 
     --verify rebuilds the file, proves every hash that was taken when it was recorded, and compares it with the
     client's own if that is still there. --project moves the conversation to another folder.
@@ -41,6 +42,7 @@ def run(
     from sessgit.errors import UsageError
     from sessgit.ops import places
     from sessgit.ops import restore as restores
+    from sessgit.store import layout
 
     _check(address, output, verify, project, all_lost)
     here = context.read()
@@ -48,6 +50,12 @@ def run(
         _all_lost(here, as_json=as_json)
         return
     found = named.target(here, address)
+    if layout.is_other(found.branch.name):
+        name = here.ident(found.branch.name)
+        raise UsageError(
+            f"{name} is from another machine: it stands in a file of its own.",
+            f"sessgit fork {name} writes it as a conversation of its own.",
+        )
     if found.turn not in (None, found.state.turns):
         raise UsageError(
             "a conversation is restored as a whole.",
@@ -60,27 +68,42 @@ def run(
         else:
             render.lines(here, _proof(here, found.session, checked))
         return
+    was_here = places.was_here(here.config, found.state, here.store.beside)
     if output:
         done = restores.write_to(here.store, found.session, output.absolute())
     else:
         folder = str(project.resolve()) if project else ""
-        done = restores.restore(here.store, found.session, here.config, folder, here.now)
+        done = restores.restore(here.store, found.session, here.config, folder, here.now, here=here.here)
         if done.named and not done.already:
-            _record_name(here, done)
+            _record(here, done, final=True)
+        if done.appended:
+            _record(here, done, final=False)
+            render.tell(beside.appended(done.appended))
     if as_json:
         render.document("restore/v1", _json(found.session, done.path, done.restored) | _outcome(done))
         return
-    what = "is moved there" if done.moved else "is already there" if done.already else "is written"
-    # The path is never cut: it is there to be copied.
-    head, quality = f"{here.short(done.path)} {what}:", _quality(done.restored, done.named)
-    whole = f"{head} {' '.join(quality)}"
-    fits = text.width(whole) <= here.width
-    render.lines(here, [*([whole] if fits else [head, *text.fold(quality, here.width, " ")]), *beside.told(done.files)])
+    render.lines(here, [*_written(here, done), *beside.told(done.files)])
     if places.is_gone(done.project):
         render.tell(
             f"The project's folder is gone: {here.short(done.project)}. "
             f"sessgit fork {here.ident(found.session)} --project DIR continues it in another one."
+            f"{'' if was_here else mapping(done.project)}"
         )
+
+
+def mapping(project: str) -> str:
+    """What helps where the folder of a project is one of another machine."""
+    return f" sessgit config {shlex.quote(f'project.map.{project}')} DIR says which one stands for it here."
+
+
+def _written(here: context.Context, done: Outcome) -> list[str]:
+    what = "is moved there" if done.moved else "is already there" if done.already else "is written"
+    # The path is never cut: it is there to be copied.
+    head, quality = f"{here.short(done.path)} {what}:", _quality(done.restored, done.named)
+    if not done.same:
+        quality = ["all turns, in bytes of its own."]
+    whole = f"{head} {' '.join(quality)}"
+    return [whole] if text.width(whole) <= here.width else [head, *text.fold(quality, here.width, " ")]
 
 
 def _check(address: str, output: Path | None, verify: bool, project: Path | None, all_lost: bool) -> None:
@@ -100,7 +123,7 @@ def _all_lost(here: context.Context, *, as_json: bool) -> None:
 
     sessions = [branch.name for branch in lost.lost(here.index, here.config)]
     with render.progress(here, "Restoring", unit="conversations") as progress:
-        done = lost.restore_all(here.store, sessions, here.config, progress)
+        done = lost.restore_all(here.store, sessions, here.config, progress, here.here)
     if as_json:
         back = [_json(session, one.path, one.restored) | _outcome(one) for session, one in done.back]
         errors = [
@@ -129,12 +152,12 @@ def _told(done: Brought) -> Iterator[str]:
         yield f"In them {text.counted(secrets, 'secret')} stand{'s' if secrets == 1 else ''} replaced since recording."
 
 
-def _record_name(here: context.Context, done: Outcome) -> None:
-    """Records the line with the name at once: no client has the file open, and its next event may never come."""
+def _record(here: context.Context, done: Outcome, *, final: bool) -> None:
+    """Records what was added at once: no client has the file open, and its next event may never come."""
     from sessgit.ops import catchup
 
     catchup.record_file(
-        lambda: here.store, here.index, done.path, here.config, here.privacy, project=done.project, final=True
+        lambda: here.store, here.index, done.path, here.config, here.privacy, project=done.project, final=final
     )
 
 
@@ -160,12 +183,13 @@ def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
     return {
         "id": session, "path": str(path) if path else None, "bytes": len(done.data), "exact": done.exact,
         "redacted": done.redacted, "missing": done.missing, "rewritten": done.rewritten, "proved": done.checked,
-        "already": None, "named": None, "files": [], "turns": None, "file": None, "same": None,
+        "already": None, "named": None, "appended": None, "files": [], "turns": None, "file": None, "same": None,
     }  # fmt: skip
 
 
 def _outcome(done: Outcome) -> dict[str, object]:
-    return {"already": done.already, "named": done.named, "files": beside.as_json(done.files)}
+    found = {"already": done.already, "named": done.named, "appended": done.appended}
+    return {**found, "files": beside.as_json(done.files)}
 
 
 def _verified(checked: Verified) -> dict[str, object]:

@@ -1,0 +1,240 @@
+"""A session's file laid out again: the recorded lines in the order in which they stood in it.
+
+Places are those of the file that was read. Of one session there can be several, one after another, in which a line
+has different places: a restored one in which words stand replaced, one on another machine. Commits say which it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from sessgit.agents.claude import transcript
+from sessgit.errors import DamageError, NotFoundError
+from sessgit.model.message import Extent, Message
+from sessgit.model.session import Origin, Session
+from sessgit.ops.recording import family
+from sessgit.store import layout, refs
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Lines that stood together: in which file, where in it, and as they are stored; `key` is that of their turn.
+
+    Each line has its newline but for one that was torn. `key` is ``""`` for what belongs to no turn or to several;
+    `is_tail` says that they stood behind the last turn.
+    """
+
+    file: int
+    extent: Extent
+    lines: tuple[bytes, ...]
+    key: str = ""
+    is_tail: bool = False
+
+
+@dataclass
+class Pieces:
+    """What is recorded of a session's file; `redacted` counts secrets, `checked` hashes, and `rewritten` says that a
+    fork's beginning could be written anew, though not to the same bytes."""
+
+    found: list[Piece] = field(default_factory=list)
+    redacted: int = 0
+    checked: int = 0
+    rewritten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """The lines in order, each piece without what stands before it already, how many bytes between them are missing,
+    the last file, and where the last one ends in it."""
+
+    pieces: tuple[Piece, ...]
+    missing: int
+    file: int
+    end: int
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(line for piece in self.pieces for line in piece.lines)
+
+
+def pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
+    """The pieces of the session's file; `tips` are its head and what rewinds left."""
+    head = tips[session]
+    state = store.state(head)
+    out = Pieces()
+    if state.origin is not None and state.origin.prefix:
+        first = [commit for commit, _ in own_commits(store, session, head)][-1]
+        _put_prefix(store, state, state.origin, first, out)
+    collector = _Collector(store, session, state, out)
+    for branch, tip in sorted(tips.items(), key=lambda item: layout.is_rewound(item[0])):
+        collector.collect(tip, is_head=branch == session)
+    return out
+
+
+def lay_out(found: Sequence[Piece]) -> Laid:
+    """The pieces by file and by offset. No line is left out that does not stand there already."""
+    out: list[Piece] = []
+    missing, number, position = 0, 1, 0
+    for number, group in groupby(sorted(found, key=_order), key=lambda piece: piece.file):
+        # Where the lines of earlier files stand in this one, nothing says.
+        position = 0 if number == 1 else -1
+        near: list[Piece] = []
+        for piece in group:
+            start, rest = piece.extent.offset, piece
+            near = [one for one in near if one.extent.end > start]
+            if near:
+                rest = _unlaid(piece, [line for one in near for line in one.lines])
+            elif position >= 0:
+                missing += start - position
+            if rest.lines:
+                out.append(rest)
+                near.append(rest)
+            position = max(position, piece.extent.end)
+    return Laid(tuple(out), missing, number, position)
+
+
+def branches(store: Store, session: str) -> dict[str, str]:
+    """The session's head and what rewinds left, live or archived, and their tips; raises NotFoundError for none.
+
+    What another machine added is not among them: it stands in a file of its own.
+    """
+    own: dict[str, str] = {}
+    for space in (layout.ARCHIVE, layout.HEADS):
+        for ref, tip in refs.read_all(store.path, space + session).items():
+            name = ref.removeprefix(space)
+            if name == session or (layout.is_rewound(name) and layout.session_of(name) == session):
+                own[name] = tip
+    if session not in own:
+        raise NotFoundError(f"{session} has no branch", "sessgit ls --all shows all conversations.")
+    return own
+
+
+def own_commits(store: Store, session: str, tip: str) -> Iterator[tuple[str, Message]]:
+    """The commits of the session itself, from a tip backwards."""
+    for commit in store.repo.first_parents(tip):
+        message = store.message(commit.id)
+        if message.get("Session") != session:
+            return
+        yield commit.id, message
+
+
+def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[bytes]:
+    """The lines of a turn as the session's own file has them."""
+    stored = store.lines(commit, number)
+    lines = [*stored.before, *stored.body]
+    return [family.own(raw, state) for raw in lines] if family.is_shared(store, commit, state, number) else lines
+
+
+def prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
+    """The beginning that this program wrote when it made the fork, written anew; `first` is the fork's first commit.
+
+    The turns are read from there: the fork point has the shared ones, the first commit also one cut at a cell.
+    """
+    parent = store.state(origin.commit)
+    turns = origin.turn + bool(origin.cell)
+    lines = [turn_lines(store, first, parent, number) for number in range(1, turns + 1)]
+    return transcript.resumable(lines, state.agent_id, store.state(first).name).data
+
+
+def _order(piece: Piece) -> tuple[int, int, int]:
+    """Of two that begin at the same place the longer one comes first: lines can stand before two turns."""
+    return piece.file, piece.extent.offset, -piece.extent.length
+
+
+def _unlaid(piece: Piece, laid: list[bytes]) -> Piece:
+    """A piece that begins among lines which are laid out, without those of its lines that are among them."""
+    lines = list(piece.lines)
+    count = len(lines)
+    if any(laid[at : at + count] == lines for at in range(len(laid) - count + 1)):
+        return replace(piece, lines=())
+    same = next((n for n in range(min(count, len(laid)), 0, -1) if laid[-n:] == lines[:n]), 0)
+    return replace(piece, lines=tuple(lines[same:]))
+
+
+def _put_prefix(store: Store, state: Session, origin: Origin, first: str, out: Pieces) -> None:
+    data = prefix(store, state, origin, first)
+    if hashlib.sha256(data).hexdigest() == origin.prefix_sha256:
+        out.checked += 1
+    else:
+        out.rewritten = True
+    out.found.append(Piece(1, Extent(0, origin.prefix), tuple(_split(data))))
+
+
+class _Collector:
+    """Takes the lines of every commit of the session, from tips backwards."""
+
+    def __init__(self, store: Store, session: str, state: Session, out: Pieces) -> None:
+        self.store, self.session, self.state, self.out = store, session, state, out
+        self.seen: set[str] = set()
+        self.open: dict[str, int] = {}
+        """For each turn how many of its first lines have no place yet."""
+
+    def collect(self, tip: str, *, is_head: bool) -> None:
+        self.open, only_edits = {}, True
+        for commit, message in own_commits(self.store, self.session, tip):
+            if commit in self.seen:  # another branch shares it, and all before it
+                return
+            self.seen.add(commit)
+            number, key, event = message.number("Turn"), message.get("Prompt"), message.get("Event")
+            if number and key:
+                if self.open.get(key, 1):
+                    stored = self.store.lines(commit, number)
+                    self._take(message, [*stored.before, *stored.body], key)
+            elif event == "end" and is_head and only_edits:
+                self._take_tail(commit, message)
+            elif event == "fork" and self.state.origin is not None and not self.state.origin.prefix:
+                turns = range(1, self.state.origin.turn + 1)
+                shared = (line for n in turns for line in turn_lines(self.store, commit, self.state, n))
+                self._take(message, list(shared), "")
+            only_edits = only_edits and event in ("edit", "merge")
+
+    def _take(self, message: Message, lines: list[bytes], key: str) -> None:
+        """Lays the last lines of the folder where the extents say; those before them stand elsewhere as well, or
+        where the turn's commit before this one says."""
+        extents = message.extents
+        count = sum(extent.lines for extent in extents)
+        if count > len(lines):
+            raise DamageError(f"turn {message.get('Turn')} has {len(lines)} lines, its extents speak of {count}")
+        first = len(lines) - count
+        placed = [line + b"\n" for line in lines[first:]]
+        most = self.open.get(key, len(lines)) - first if key else count
+        self.open[key] = min(first, self.open.get(key, first))
+        if most > 0:
+            self._put(message, placed[:most], placed, key)
+
+    def _take_tail(self, commit: str, message: Message) -> None:
+        lines = list(_split(self.store.tail(commit)))
+        self._put(message, lines, lines, "", is_tail=True)
+
+    def _put(
+        self, message: Message, lines: Sequence[bytes], every: Sequence[bytes], key: str, *, is_tail: bool = False
+    ) -> None:
+        """Puts those of the lines that the message speaks of where it says; a line that begins none stands nowhere."""
+        self._check(message, every)
+        self.out.redacted += message.number("Redacted") or 0
+        for extent in message.extents:
+            if own := tuple(lines[: extent.lines]):
+                self.out.found.append(Piece(message.file, extent, own, key, is_tail))
+            lines = lines[extent.lines :]
+
+    def _check(self, message: Message, lines: Sequence[bytes]) -> None:
+        expected = message.get("Lines-SHA256")
+        if not expected or not lines:
+            return
+        if hashlib.sha256(b"".join(lines[:-1]) + lines[-1].removesuffix(b"\n") + b"\n").hexdigest() != expected:
+            raise DamageError(
+                f"the lines of turn {message.get('Turn') or '@0'} are not those that were recorded",
+                "git fsck in the store tells whether an object is damaged.",
+            )
+        self.out.checked += 1
+
+
+def _split(data: bytes) -> Iterator[bytes]:
+    *whole, torn = data.split(b"\n")
+    yield from (line + b"\n" for line in whole)
+    if torn:
+        yield torn

@@ -1,0 +1,226 @@
+"""`project.map`: the folders of other machines, and the ones here that stand for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pingpong import Machine
+from plain import run_git
+from shell import Shell
+from transcripts import SESSION, Talk
+
+from sessgit.agents.claude import home
+from sessgit.model import config
+from sessgit.ops import places, restore
+from sessgit.store.store import Store
+
+THERE = "/Users/anna/src"
+
+
+def from_elsewhere(sessgit: Shell, folder: Path, talk: Talk) -> Machine:
+    """A session that another machine recorded, as a pull brings it."""
+    sessgit("install")
+    other = Machine(folder / "other", talk)
+    other.keep()
+    run_git(sessgit.store, "fetch", "-q", str(other.store.path), f"refs/heads/{SESSION}:refs/heads/{SESSION}")
+    return other
+
+
+@pytest.fixture
+def mapped(sessgit: Shell, tmp_path: Path) -> Shell:
+    """A session of a folder that is not here, which is the working folder here."""
+    from_elsewhere(sessgit, tmp_path, Talk(cwd=f"{THERE}/shop").turns("one", "two"))
+    assert sessgit.out("config", f"project.map.{THERE}", str(sessgit.home)) == ""
+    return sessgit
+
+
+def place(sessgit: Shell, folder: Path) -> Path:
+    return home.project_folder(sessgit.config, str(folder)) / f"{SESSION}.jsonl"
+
+
+# Where a folder is
+
+
+@pytest.mark.parametrize(
+    ("folder", "found"),
+    [
+        ("/u/src", "/h/code"),
+        ("/u/src/shop", "/h/code/shop"),
+        ("/u/src/big/x/y", "/b/x/y"),
+        ("/u/src/big", "/b"),
+        ("/u/srcs/shop", "/u/srcs/shop"),
+        ("/u", "/u"),
+        ("", ""),
+        ("/home/me/there/x", "/home/me/here/x"),
+        ("/usr/x.y/z", "/usr/x.y/z"),
+        ("/none/\0/x", "/h/none/\0/x"),
+    ],
+)
+def test_the_longest_whole_prefix_counts(folder: str, found: str) -> None:
+    mapping = {"/u/src/": "/h/code", "/u/src/big": "/b/", "~/there": "~/here", "/usr": "/nowhere", "/none": "/h/none"}
+    assert places.here({**mapping, "/usr/x.y": "/usr/x.y"}, "/home/me")(folder) == found
+
+
+def test_a_folder_that_is_here_stays(tmp_path: Path) -> None:
+    here = places.here({str(tmp_path): "/elsewhere"}, "/home/me")
+    assert here(str(tmp_path)) == str(tmp_path)
+    assert here(f"{tmp_path}/gone") == "/elsewhere/gone"
+
+
+@given(st.dictionaries(st.text(max_size=6), st.text(max_size=6)), st.text(max_size=9))
+def test_any_text_has_a_folder(mapping: dict[str, str], folder: str) -> None:
+    known = {left: right for left, right in mapping.items() if config.is_folder(left) and config.is_folder(right)}
+    assert isinstance(places.here(known, "/home/me")(folder), str)
+
+
+# What commands do
+
+
+def test_restore_and_resume_go_to_the_folder_here(mapped: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, tip = place(mapped, mapped.project), run_git(mapped.store, "rev-parse", SESSION)
+    done = mapped("resume", "5e55", "--print")
+    assert (done.code, done.out) == (0, f"claude --resume {SESSION}\n")
+    assert done.err == f"It was held elsewhere: ~/{path.relative_to(mapped.home)} is written.\n"
+    assert path.is_file()
+    assert run_git(mapped.store, "rev-parse", SESSION) == tip
+    monkeypatch.chdir(mapped.home)
+    assert mapped.out("resume", "5e55", "--print") == f"cd {mapped.project} && claude --resume {SESSION}\n"
+    ran: list[str] = []
+
+    def execvp(program: str, arguments: list[str]) -> None:
+        ran.extend((*arguments, str(Path.cwd())))
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execvp", execvp)
+    mapped("resume", "5e55")
+    assert ran == ["claude", "--resume", SESSION, str(mapped.project)]
+    path.unlink()
+    assert mapped.out("restore", "5e55").startswith(f"~/{path.relative_to(mapped.home)} is written:")
+
+
+def test_what_was_never_here_is_not_lost(mapped: Shell, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "other")
+    assert mapped.json("restore", "--all-lost")["restored"] == []
+    mapped("restore", "5e55")
+    mapped("log", "5e55")
+    place(mapped, mapped.project).unlink()
+    (back,) = mapped.json("restore", "--all-lost")["restored"]
+    assert back["path"] == str(place(mapped, mapped.project))
+
+
+def test_lists_count_it_in(mapped: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    (listed,) = mapped.json("ls")
+    assert (listed["id"], listed["project"]) == (SESSION, str(mapped.project))
+    assert SESSION[:8] in mapped.out("tree")
+    assert SESSION in json.dumps(mapped.json("search", "one"))
+    assert str(mapped.project) in json.dumps(mapped.json("stats", "--by", "project"))
+    assert "~/shop" in mapped.out("log", "5e55")
+    assert mapped("log").err == f"({SESSION[:8]} is the conversation of this project written last)\n"
+    (mapped.home / "else").mkdir()
+    monkeypatch.chdir(mapped.home / "else")
+    assert mapped.json("ls") == []
+
+
+def test_a_name_is_unique_in_the_folder_here(mapped: Shell) -> None:
+    mapped.keep(Talk("0e55ffff-0000-4000-8000-000000000009", cwd=str(mapped.project)).turns("mine"))
+    mapped("import")
+    mapped.out("rename", "the parser", "5e55")
+    done = mapped("rename", "the parser", "0e55")
+    assert done.code == 3, done
+
+
+def test_a_fork_is_written_for_it_and_stays_of_its_project(mapped: Shell) -> None:
+    fork = mapped.json("fork", "5e55", "--at", "1")
+    assert Path(fork["transcript"]).parent == place(mapped, mapped.project).parent
+    assert fork["resume"] == f"claude --resume {fork['id']}"
+    assert f'"cwd": "{THERE}/shop"' in run_git(mapped.store, "show", f"{fork['id']}:session.json")
+
+
+def test_what_goes_on_here_keeps_the_project_of_its_origin(mapped: Shell, tmp_path: Path) -> None:
+    mapped("restore", "5e55")
+    path = place(mapped, mapped.project)
+    talk = Talk(cwd=str(mapped.project))
+    talk.lines[:] = path.read_bytes().split(b"\n")[:-1]
+    talk.file.counts, talk.file.seconds = dict.fromkeys("abcd", 100), 5000
+    talk.leaf = "d0000004-0000-4000-8000-000000000001"
+    path.write_bytes(talk.turns("three").data)
+    log = mapped.json("log", "5e55")
+    assert (len(log["turns"]), log["session"]["project"]) == (3, str(mapped.project))
+    state = run_git(mapped.store, "show", f"{SESSION}:session.json")
+    assert f'"cwd": "{THERE}/shop"' in state
+    assert f'"transcript_path": "{path}"' in state
+    # Back on the machine of its origin its own file is meant, wherever the state says that it was.
+    other = Store(tmp_path / "other" / "store")
+    run_git(other.path, "fetch", "-q", str(mapped.store), f"+refs/heads/{SESSION}:refs/heads/{SESSION}")
+    done = restore.restore(other, SESSION, tmp_path / "other" / "claude")
+    assert (done.appended, done.path.parent.name) == (1, "-home-ada-shop")
+
+
+def test_without_a_mapping_the_hint_names_it(sessgit: Shell, tmp_path: Path) -> None:
+    from_elsewhere(sessgit, tmp_path, Talk(cwd=f"{THERE}/shop").turns("one"))
+    done = sessgit("resume", "5e55", "--print")
+    assert (done.code, done.err) == (
+        4,
+        f"Error: the project's folder is gone: {THERE}/shop.\n"
+        "Hint: sessgit restore 5e551011 --project DIR writes it for another one. "
+        f"sessgit config project.map.{THERE}/shop DIR says which one stands for it here.\n",
+    )
+
+
+def test_a_restore_without_a_mapping_says_so_too(sessgit: Shell, tmp_path: Path) -> None:
+    from_elsewhere(sessgit, tmp_path, Talk(cwd=f"{THERE}/my shop").turns("one"))
+    assert sessgit("restore", "5e55").err == (
+        f"The project's folder is gone: {THERE}/my shop. "
+        "sessgit fork 5e551011 --project DIR continues it in another one. "
+        f"sessgit config 'project.map.{THERE}/my shop' DIR says which one stands for it here.\n"
+    )
+
+
+def test_what_is_off_here_is_off_by_the_folder_here(mapped: Shell) -> None:
+    mapped("restore", "5e55")
+    mapped("off")
+    path = place(mapped, mapped.project)
+    with path.open("ab") as file:
+        file.write(Talk().turns("three").lines[0] + b"\n")
+    assert "its project is off" in mapped("log", "5e55").err
+
+
+# The setting
+
+
+def test_set_and_unset(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    assert sessgit.out("config", "project.map") == ""
+    sessgit.out("config", "project.map./home/anna.b/code", THERE)
+    sessgit.out("config", "project.map.~/v1.2", "~/v2")
+    assert sessgit.out("config", "project.map").splitlines() == [
+        f"project.map./home/anna.b/code  {THERE}",
+        "project.map.~/v1.2             ~/v2",
+    ]
+    assert sessgit.out("config", "project.map./home/anna.b/code") == f"{THERE}\n"
+    assert (sessgit.store / "config.toml").read_text() == (
+        f'[project.map]\n"/home/anna.b/code" = "{THERE}"\n"~/v1.2" = "~/v2"\n'
+    )
+    sessgit.out("config", "--unset", "project.map./home/anna.b/code")
+    sessgit.out("config", "--unset", "project.map")
+    assert sessgit.out("config", "project.map") == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("project.map.src", "/x"), ("project.map./x", "src"), ("project.map./x", "7"), ("project.x", "/x")],
+)
+def test_what_is_no_folder(sessgit: Shell, key: str, value: str) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    done = sessgit("config", key, value)
+    assert (done.code, done.err.splitlines()[-1]) == (
+        2,
+        "Hint: Nothing was changed: sessgit config shows keys and values.",
+    )
+    assert not (sessgit.store / "config.toml").exists()
