@@ -63,6 +63,7 @@ def test_for_programs(sessgit: Shell) -> None:
         "transcript": str(next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl"))),
         "resume": f"claude --resume {FIRST}",
         "files": [],
+        "worktree": None,
     }
     assert sessgit.json("fork", "5e55@1", "--no-restore")["transcript"] is None
 

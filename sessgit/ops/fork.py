@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessgit.agents.claude import cells, folder, home, transcript
+from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
-from sessgit.agents.claude.statedir import Place
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model import canonical
 from sessgit.model import session as sessions
@@ -19,12 +20,15 @@ from sessgit.model.message import Message
 from sessgit.model.session import Origin, Session
 from sessgit.model.turn import Turn
 from sessgit.ops import operations, sidefiles
+from sessgit.ops.code import worktree
+from sessgit.ops.code.worktree import Worktree
 from sessgit.ops.edit import without_secrets
-from sessgit.ops.places import check_folder
+from sessgit.ops.laying import turn_lines
+from sessgit.ops.pad import lists
+from sessgit.ops.places import check_folder, place_of
 from sessgit.ops.recording.commits import counts
-from sessgit.ops.restore import turn_lines
 from sessgit.ops.sidefiles import WrittenFile
-from sessgit.store import layout
+from sessgit.store import layout, refs
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -36,6 +40,7 @@ class Point:
     """Where to fork: after turn `turn` of a session, which `commit` holds.
 
     For a fork at a cell, `cell` is its ordinal in the turn or its id, and `base` the commit before the turn's first.
+    `pad` is the last commit before the next turn: what a person put on the scratchpad by then.
     """
 
     session: str
@@ -43,18 +48,21 @@ class Point:
     commit: str
     cell: str = ""
     base: str = ""
+    pad: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the new session shall be: its id, its name or ``""``, the time, and the client's folder if its
-    files are to be written; `project` is the folder to continue it in, if that is another one."""
+    files are to be written; `project` is the folder to continue it in, if that is another one, and `whole_pad` says
+    whether the whole scratchpad goes along."""
 
     id: str
     name: str
     now: float
     config: Path | None
     project: str = ""
+    whole_pad: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,8 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     write what is missing, and a transcript that is there has all that lies beside it.
     """
     check_folder(plan.project)
+    if plan.config is not None:
+        head = replace(head, transcript=str(place_of(plan.config, head, store.beside) or head.transcript))
     plan = replace(plan, name=without_secrets(plan.name, head)[0])
     cut = _up_to_cell(store, point) if point.cell else None
     shared = point.turn - 1 if cut else point.turn
@@ -96,7 +106,7 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     )
     target = _target(head, plan)
     state = replace(_first_state(store, base, cut, plan), origin=origin, transcript=str(target or ""))
-    commit = _commit(store, point, cut, state, int(plan.now))
+    commit = _commit(store, point, cut, state, plan)
     summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{origin.cell or origin.turn}"
     operations.perform(
         store, "fork", summary, [Move(layout.head(plan.id), None, commit)], plan.now,
@@ -112,6 +122,20 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
             raise type(error)(str(error), hint) from error
         missing += sum(file.redacted for file in files if file.outcome == sidefiles.WRITTEN)
     return Forked(state, commit, target, missing, written.dropped_calls, tuple(files))
+
+
+def into_worktree(
+    store: Store, head: Session, point: Point, plan: Plan, planned: Worktree, env: Mapping[str, str]
+) -> Forked:
+    """The same in a git worktree that is made first, and taken away again where there is no fork in the end."""
+    worktree.make(planned, env)
+    try:
+        return fork(store, head, point, replace(plan, project=planned.folder))
+    except BaseException:
+        # Where the session is there and only its files are not, `restore` writes them: for that folder.
+        if not refs.read(store.path, layout.head(plan.id)):
+            worktree.remove(planned, env)
+        raise
 
 
 def resume_command(state: Session, cwd: str) -> str:
@@ -186,10 +210,11 @@ def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Sessi
     )
 
 
-def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, time: int) -> str:
+def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, plan: Plan) -> str:
     """The first commit of the fork; it holds the cut turn, if there is one."""
     assert state.origin is not None
-    changes: dict[str, tuple[str, bool] | None] = {layout.TAIL: None}
+    pad = lists.inherited(store, point.pad or state.origin.commit, whole=plan.whole_pad)
+    changes: dict[str, tuple[str, bool] | None] = {layout.TAIL: None, **pad}
     address = f"{point.session}@{state.origin.cell or state.origin.turn}"
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:
@@ -198,6 +223,7 @@ def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, time: 
         changes[layout.turn(point.turn)] = (tree, True)
         trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *counts(cut.turn)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
+    time = int(plan.now)
     return store.write_commit(state.origin.commit, changes, state, message, [state.origin.commit], time)
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 _LONGEST = 4096
 """Characters of a path, as Linux has it; a state may say more, with thousands of folders to look into."""
-_GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false")
 
 
 def key(folder: str) -> str:
@@ -44,25 +42,17 @@ def folders(folder: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((os.path.normpath(folder), _real(folder), root(folder))))
 
 
-def head(folder: str, env: dict[str, str]) -> str:
-    """`commit (branch)` or `commit (branch, dirty)` of the project at a folder, or ``""`` where there is none.
-
-    Reads the project without taking a lock of its repository. `env` must hold no `GIT_*` variable.
-    """
-    command = [*_GIT, "status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all"]
+def worktree(folder: str) -> str:
+    """The top of the linked worktree that a folder lies in, or ``""`` where it lies in the main one or in none."""
+    found = _repository(folder)
+    if found is None:
+        return ""
+    top, common = found
     try:
-        done = subprocess.run(
-            command, cwd=folder, env=env, capture_output=True, timeout=2, check=True, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.SubprocessError, ValueError):
+        own = _own_folder(top / ".git") if (top / ".git").is_file() else None
+    except (OSError, ValueError, RuntimeError):
         return ""
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    facts = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# branch.") and " " in line[2:])
-    commit = facts.get("branch.oid", "")
-    if not commit or commit == "(initial)":
-        return ""
-    dirty = ", dirty" if any(not line.startswith("#") for line in lines) else ""
-    return f"{commit} ({facts.get('branch.head', 'detached')}{dirty})"
+    return str(top) if own is not None and own.parent == common / "worktrees" else ""
 
 
 def _repository(folder: str) -> tuple[Path, Path] | None:
@@ -85,12 +75,19 @@ def _repository(folder: str) -> tuple[Path, Path] | None:
 
 def _common_folder(dot_git: Path) -> Path | None:
     """The repository that a worktree's `.git` file leads to (gitrepository-layout(5))."""
+    own = _own_folder(dot_git)
+    if own is None:
+        return None
+    common = own / "commondir"
+    return (own / common.read_text().strip()).resolve() if common.is_file() else own
+
+
+def _own_folder(dot_git: Path) -> Path | None:
+    """The folder that git keeps for a worktree alone, which its `.git` file names."""
     line = dot_git.read_text("utf-8", "replace").strip()
     if not line.startswith("gitdir: "):
         return None
-    own = (dot_git.parent / line.removeprefix("gitdir: ")).resolve()
-    common = own / "commondir"
-    return (own / common.read_text().strip()).resolve() if common.is_file() else own
+    return (dot_git.parent / line.removeprefix("gitdir: ")).resolve()
 
 
 def _real(folder: str) -> str:

@@ -12,7 +12,8 @@ from sessgit.agents.claude import flush, home
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.config import Config, seconds
-from sessgit.ops import archive, privacy, project, search
+from sessgit.ops import archive, places, privacy, search
+from sessgit.ops.code import git
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
@@ -53,6 +54,7 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
         log.write(beside.log, time.time(), f"the settings are passed over: {mistake}")
     store = Store(store_path, fsync=config.record.fsync)
     index = Index(store_path, lambda: store)
+    index.here = places.here(config.project.map, env.get("HOME") or "/")
     drain = _Drain(store, index, config, config_folder, env)
     try:
         while drain.once():
@@ -123,7 +125,7 @@ class _Drain:
     def _record(self, path: Path, events: Sequence[Event]) -> None:
         last = events[-1]
         stops = [event for event in events if event.name in _WAITING]
-        head = project.head(last.cwd, self.env) if last.cwd and stops else ""
+        head = git.head(last.cwd, self.env) if last.cwd and stops else ""
         if stops:
             known = cursors.load(self.store.beside, ids.session_id(path.stem))
             flush.wait(path, known.offset if known else 0, stops[-1].last_assistant_message, stops[-1].received)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sessgit.ui import complete, context, named, options, render
+
+if TYPE_CHECKING:
+    from sessgit.ops.code.between import Code
+    from sessgit.ops.resolve import Target
 
 
 def run(
@@ -28,16 +35,21 @@ def run(
             autocompletion=complete.addresses,
         ),
     ] = "",
+    code: Annotated[bool, typer.Option("--code", help="Compare the project's code too.")] = False,
+    patch: Annotated[bool, typer.Option("--patch", "-p", help="With --code: show the patch.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Compare two conversations.
 
-    What both have is one line; then come the turns that only one has, the files and what it cost.
+    What both have is one line; then come the turns that only one has, the files and what it cost. With --code follow
+    the commits and files between what the project was at after the last turn of A and of B, as noted when they ended.
     """
     from sessgit.errors import UsageError
     from sessgit.ops import diff as diffs
     from sessgit.ui.pages import diff as page
 
+    if patch and not code:
+        raise UsageError("--patch shows what --code compares.", "Give both: sessgit diff A B --code --patch.")
     here = context.read()
     left = named.target(here, a)
     if b:
@@ -50,6 +62,34 @@ def run(
         )
     found = diffs.diff(here.store, here.index, (left.branch, left.turn), (right.branch, right.turn))
     if as_json:
-        render.document("diff/v1", diffs.as_json(here.store, found, here.settings.prices))
+        value = diffs.as_json(here.store, found, here.settings.prices)
+        render.document("diff/v1", value | (_code_json(here, left, right, patch) if code else {}))
     else:
-        render.lines(here, page.full(here, found))
+        render.lines(here, chain(page.full(here, found), _code_lines(here, left, right, patch) if code else ()))
+
+
+def _code_json(here: context.Context, left: Target, right: Target, patch: bool) -> dict[str, object]:
+    from sessgit.ops.code import between
+
+    found = _compared(here, left, right)
+    value = between.as_json(found)
+    return {"code": value | {"patch": between.patch(found, os.environ)} if patch else value}
+
+
+def _code_lines(here: context.Context, left: Target, right: Target, patch: bool) -> Iterator[str]:
+    from sessgit.ops.code import between
+    from sessgit.ui.pages import code as page
+
+    found = _compared(here, left, right)
+    yield from page.section(here, found)
+    shown = between.patch(found, os.environ) if patch else ""
+    if shown:
+        yield ""
+        yield from page.patch(here, shown)
+
+
+def _compared(here: context.Context, left: Target, right: Target) -> Code:
+    from sessgit.ops.code import between
+
+    ends = [(one.branch, one.state.turns if one.turn is None else one.turn) for one in (left, right)]
+    return between.compare(here.store, here.index, ends[0], ends[1], os.environ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,8 @@ from sessgit.ui import beside, context, named, options, render, text
 
 if TYPE_CHECKING:
     from sessgit.ops import fork as forks
+    from sessgit.ops.code.worktree import Worktree
+    from sessgit.ops.resolve import Target
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -25,6 +28,10 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         Path | None,
         typer.Option("--project", metavar="DIR", help="Continue it in DIR.", show_default=False),
     ] = None,
+    worktree: Annotated[
+        str | None,
+        typer.Option("--worktree", metavar="[PATH]", help="Continue it with the code of then.", show_default=False),
+    ] = None,
     start: Annotated[bool, typer.Option("--run", help="Continue it in the client at once.")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -33,6 +40,10 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     The fork holds the turns up to N, or all if none is named; its transcript and what lay beside it as of then are
     written for the client, so that claude --resume continues it. The conversation that it leaves stays as it is. 7.3
     keeps turn 7 up to its third cell.
+
+    --worktree makes a git worktree of the project at the commit that it had at the end of turn N, and continues the
+    fork there: at PATH, or beside the project. For 7.3 that is the commit noted last before that cell, else at the end
+    of turn 6. No branch is made. What was not committed then does not come back.
     """
     import uuid
 
@@ -45,7 +56,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     if start and no_restore:
         raise UsageError("--run needs the transcript that --no-restore leaves out.", "Give one of the two.")
+    if worktree is not None and project:
+        raise UsageError("--worktree makes the folder to continue it in, --project names one.", "Give one of the two.")
     here = context.read()
+    if worktree and not address:
+        _check_is_path(here, worktree)
     found = named.target(here, address, at, changes=True)
     folder = str(project.resolve()) if project else ""
     if name:
@@ -53,28 +68,65 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         check_free(here.index, name, "", folder or found.state.project or here.cwd)
     point = forkpoint.point(here.store, here.index, found)
     plan = forks.Plan(str(uuid.uuid4()), name, here.now, None if no_restore else here.config, folder)
-    made = forks.fork(here.store, found.state, point, plan)
+    planned = _planned(here, found, point, worktree, plan.id) if worktree is not None else None
+    if planned is None:
+        made = forks.fork(here.store, found.state, point, plan)
+    else:
+        made = forks.into_worktree(here.store, found.state, point, plan, planned, os.environ)
     if made.missing:
         render.tell(f"Missing in the fork: {text.counted(made.missing, 'secret')} that recording replaced.")
     if made.dropped_calls:
         render.tell(f"Left out of the fork: {text.counted(made.dropped_calls, 'tool call')} without a result yet.")
-    if made.transcript and places.is_gone(made.state.project):
-        render.tell(f"The project's folder is gone: {here.short(made.state.project)}. --project DIR names another one.")
-    command = forks.resume_command(made.state, here.cwd)
+    state = places.localized(made.state, here.here)
+    if made.transcript and places.is_gone(state.project):
+        render.tell(f"The project's folder is gone: {here.short(state.project)}. --project DIR names another one.")
+    command = forks.resume_command(state, here.cwd)
     if as_json:
         value = {
             "id": made.state.id, "parent": point.session, "turn": point.turn, "commit": made.commit,
             "transcript": str(made.transcript) if made.transcript else None, "resume": command,
-            "files": beside.as_json(made.files),
+            "files": beside.as_json(made.files), "worktree": planned.as_json() if planned else None,
         }  # fmt: skip
         render.document("fork/v1", value)
     else:
-        render.lines(here, _told(here, made, point, command))
+        render.lines(here, _told(here, made, point, planned, command))
     if start:
-        client.resume(made.state, here.cwd)
+        client.resume(state, here.cwd)
 
 
-def _told(here: context.Context, made: forks.Forked, point: forks.Point, command: str) -> Iterator[str]:
+def _check_is_path(here: context.Context, said: str) -> None:
+    """Raises UsageError where the word behind --worktree names a conversation: it would be taken for a path."""
+    from sessgit.errors import AmbiguousError, NotFoundError, UsageError
+    from sessgit.model.address import parse
+    from sessgit.ops import resolve
+
+    if "/" in said:
+        return
+    try:
+        resolve.target(here.index, parse(said), here.where)
+    except AmbiguousError:
+        pass
+    except (NotFoundError, UsageError):
+        return
+    raise UsageError(
+        f"“{said}” is a conversation, and --worktree takes it for a path.",
+        f"sessgit fork {said} --worktree, or --worktree ./{said} for a folder of that name.",
+    )
+
+
+def _planned(here: context.Context, found: Target, point: forks.Point, said: str, fork: str) -> Worktree:
+    """The worktree to make: at the path that was said, or beside the project if that is empty."""
+    from sessgit.ops.code import heads
+    from sessgit.ops.code import worktree as worktrees
+
+    head = heads.at(here.store, here.index, found.branch, point.turn, point.cell)
+    path = Path(said).expanduser().resolve() if said else None
+    return worktrees.plan(found.state.project, head, path, fork[:8], os.environ)
+
+
+def _told(
+    here: context.Context, made: forks.Forked, point: forks.Point, planned: Worktree | None, command: str
+) -> Iterator[str]:
     paint = render.Paint(here.colour)
     at = made.state.origin.cell if made.state.origin and made.state.origin.cell else point.turn
     called = f"{made.state.name}  ·  " if made.state.name else ""
@@ -85,4 +137,21 @@ def _told(here: context.Context, made: forks.Forked, point: forks.Point, command
         told += f" “{text.cut(text.clean(here.index.title(row)), room)}”"
     yield f"{paint('yellow', made.state.id[:8])}  {text.cut(told, here.width - 10)}"
     yield from beside.told(made.files, count_secrets=False)
+    if planned is not None:
+        yield from _told_of_worktree(here, planned)
     yield f"Continue it:  {command}" if made.transcript else f"sessgit resume {made.state.id[:8]} continues it."
+
+
+def _told_of_worktree(here: context.Context, planned: Worktree) -> Iterator[str]:
+    """Where it is, at what, and what is not in it."""
+    head = planned.head
+    at = f"{head.commit[:8]} ({text.clean(head.branch)})" if head.branch else head.commit[:8]
+    yield from text.wrapped(f"Worktree: {here.shown(str(planned.path))} at {at}, on no branch.", here.width)
+    missing = ["what was not committed then"] if head.dirty else []
+    missing += ["files that git does not track, as .env or node_modules"]
+    missing += ["submodules"] if planned.has_submodules else []
+    missing += ["whatever lies outside of the repository"]
+    yield from text.wrapped(f"Not in it: {', '.join(missing)}.", here.width)
+    old = here.shown(planned.source)
+    yield from text.wrapped(f"The turns so far name files in {old}: tell the agent where it works now.", here.width)
+    yield from text.wrapped("A branch for what comes next: git switch -c NAME, in the worktree.", here.width)

@@ -1,0 +1,67 @@
+"""A project with code: a git repository in which conversations are held, recorded turn by turn as a live recorder does.
+
+Names and times are fixed, so that commits have the same ids in every run.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain import run_git
+from shell import Shell
+from transcripts import Talk
+
+from sessgit.agents.claude import home
+from sessgit.ops.code import git
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
+from sessgit.store import store as stores
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+
+class Coded:
+    """The command line in the project `~/shop`, which is a git repository on `main` with one commit."""
+
+    def __init__(self, shell: Shell, patch: pytest.MonkeyPatch) -> None:
+        self.shell, self.project = shell, shell.project
+        for who in ("AUTHOR", "COMMITTER"):
+            for what, value in (("NAME", "Ada"), ("EMAIL", "ada@example.org"), ("DATE", "2026-03-01T10:00:00Z")):
+                patch.setenv(f"GIT_{who}_{what}", value)
+        run_git(self.project, "init", "-q", "-b", "main")
+        self.commit("Start", {"README.md": "# Shop\n", "src/lexer.py": "one\ntwo\nthree\n", ".gitignore": ".env\n"})
+        if not stores.exists(shell.store):
+            stores.create(shell.store)
+
+    def git(self, *arguments: str, at: Path | None = None) -> str:
+        return run_git(at or self.project, *arguments).strip()
+
+    def write(self, files: dict[str, str | bytes], at: Path | None = None) -> None:
+        for name, data in files.items():
+            path = (at or self.project) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data if isinstance(data, bytes) else data.encode())
+
+    def commit(self, subject: str, files: dict[str, str | bytes], at: Path | None = None) -> str:
+        """Writes and commits the files; the commit's id."""
+        self.write(files, at)
+        self.git("add", "-A", at=at)
+        self.git("commit", "-q", "-m", subject, at=at)
+        return self.git("rev-parse", "HEAD", at=at)
+
+    def record(self, talk: Talk, *, at: Path | None = None, live: bool = True, granularity: str = "turn") -> Path:
+        """Brings the store level with the conversation, which noted the project's head where it was live."""
+        folder = str(at or self.project)
+        path = talk.save(home.project_folder(self.shell.config, talk.file.cwd))
+        store = Store(self.shell.store)
+        index = Index(store.path, lambda: store)
+        head = git.head(folder, os.environ) if live else ""
+        record(store, index, Source(path, path.stem, self.shell.config, live=live, head=head), Rules(granularity))
+        index.close()
+        return path
+
+    def talk(self, session: str, **more: Any) -> Talk:
+        return self.shell.talk(session, **more)
