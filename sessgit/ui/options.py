@@ -42,7 +42,21 @@ Since = Annotated[
     str,
     typer.Option("--since", metavar="WHEN", help="From then on: 2d, 3h, yesterday, 2026-03-01.", show_default=False),
 ]
+AtOp = Annotated[
+    str,
+    typer.Option(
+        "--at-op", metavar="OP", help="As it was when an operation had been done: an id that sessgit ops shows.",
+        show_default=False, autocompletion=complete.operations,
+    ),
+]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Remote = Annotated[
+    str,
+    typer.Argument(
+        metavar="REMOTE", help="Which one, where there are several.", show_default=False,
+        autocompletion=complete.remotes,
+    ),
+]  # fmt: skip
 Into = Annotated[
     str,
     typer.Option(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Annotated
 
 import typer
 
-from sessgit.ui import context, named, options, render
+from sessgit.ui import options, past, render
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -16,13 +17,16 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     reverse: Annotated[bool, typer.Option("--reverse", help="Oldest first.")] = False,
     oneline: Annotated[bool, typer.Option("--oneline", help="One line a turn: its address and its prompt.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="Draw all conversations of the family.")] = False,
-    rewound: Annotated[bool, typer.Option("--rewound", help="Also show the turns that rewinds left behind.")] = False,
+    rewound: Annotated[
+        bool, typer.Option("--rewound", help="Also show what rewinds left behind and other machines added.")
+    ] = False,
     cells: Annotated[bool, typer.Option("--cells", help="Show the cells of each turn, for fork --at N.C.")] = False,
     said: Annotated[bool, typer.Option("-p", "--said", help="Also show what was said in each turn.")] = False,
     since: options.Since = "",
     tool: Annotated[
         str, typer.Option("--tool", metavar="NAME", help="Only turns that used this tool.", show_default=False)
     ] = "",
+    at_op: options.AtOp = "",
     as_json: options.Json = False,
 ) -> None:
     """Show the turns of a conversation, newest first.
@@ -30,14 +34,16 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     Beside each prompt stand the tools that were used and the tokens that were new (without what the cache gave
     again). Forks, rewinds and compactions stand between the turns where they happened. @N shows turns up to N, and with
     -- PATH only those in which a tool read or changed PATH: a file, a folder, or a pattern.
+
+    With --at-op the conversation is as it was when the operation had been done, also one that was deleted since.
     """
     from sessgit.errors import UsageError
     from sessgit.ops import log as logs
     from sessgit.ui import choices
     from sessgit.ui.pages import log as page
 
-    here = context.read()
-    found = named.target(here, address)
+    here, asof = past.read(at_op)
+    found = past.target(here, asof, address)
     paths = ctx.meta.get(options.PATHS, [])
     only = logs.Only(choices.since(here, since), tool, choices.touching(here, paths) if paths else None)
     if graph and (only.narrows or reverse):
@@ -48,10 +54,13 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         )
     log = logs.log(here.index, found.branch, found.turn, limit, only, lambda: here.store)
     if as_json:
-        render.document("log/v1", page.as_json(here, log, rewound=rewound))
-    elif graph:
-        render.lines(here, page.graph(here, logs.family(here.index, found.branch), limit, rewound=rewound))
+        return render.document("log/v1", page.as_json(here, log, rewound=rewound) | {"at_op": past.as_json(asof)})
+    if graph:
+        lines = page.graph(here, logs.family(here.index, found.branch), limit, rewound=rewound)
     elif oneline:
-        render.lines(here, page.oneline(here, log, reverse=reverse))
+        for line in past.headline(here, asof):
+            render.tell(line)  # a program that reads addresses shall find nothing else
+        return render.lines(here, page.oneline(here, log, reverse=reverse))
     else:
-        render.lines(here, page.full(here, log, page.Wanted(reverse, rewound, cells, said)))
+        lines = page.full(here, log, page.Wanted(reverse, rewound, cells, said))
+    render.lines(here, chain(past.headline(here, asof), lines))

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def run(limit: options.Limit = None, as_json: options.Json = False) -> None:
     """List what commands did, the last one first.
 
-    Forks, edits, tags, archives and merges, each with the id by which sessgit undo takes it back. What was recorded
-    is none of them.
+    Forks, edits, tags, archives, merges and picks, each with the id by which sessgit undo takes it back. What was
+    recorded is none of them. log and tree show with --at-op what was there then.
     """
     from sessgit.ops import operations
 
@@ -57,4 +57,6 @@ def _json(one: Listed) -> dict[str, object]:
         "undoes": operation.undoes or None,
         "refs": [{"ref": move.ref, "before": move.old, "after": move.new} for move in operation.moves],
         "files": list(operation.files),
+        "appended": list(operation.wrote.appended),
+        "cut": list(operation.wrote.cut),
     }

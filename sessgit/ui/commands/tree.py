@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sessgit.ui import complete, context, options, render
+from sessgit.ui import complete, options, past, render
 
 _FOLD = 40
 """So many families a person is shown where no number is given."""
@@ -40,6 +41,7 @@ def run(
             callback=options.not_negative,
         ),
     ] = None,
+    at_op: options.AtOp = "",
     as_json: options.Json = False,
 ) -> None:
     """Draw conversations and what came of them: forks, forks of forks, what rewinds left behind, merges.
@@ -47,6 +49,8 @@ def run(
     Behind the id stands where a conversation left the one above it: @4 after turn 4, @7.3 at the third cell of turn 7.
     “2 of 6 turns” are its own and all, the cost is that of its own turns, and in quotes stand its own first words.
     Forks that nobody named and that went nowhere far are counted where there are many; --json has all.
+
+    With --at-op all is as it was when the operation had been done, and nothing is marked as live.
     """
     from sessgit.agents.claude import home
     from sessgit.errors import UsageError
@@ -55,15 +59,13 @@ def run(
 
     if address and (everything or project):
         raise UsageError("an address names one family.", "Leave out the address, or --all and --project.")
-    here = context.read()
-    if not as_json:
+    here, asof = past.read(at_op)
+    if not as_json and asof is None:
         here.check_recorded()
     session = ""
     if address:
-        from sessgit.ui import named  # what catches up with a transcript is not needed else
-
-        session = named.target(here, address).session
-    live = frozenset(client.agent_id for client in home.live_clients(here.config))
+        session = past.target(here, asof, address).session
+    live = frozenset(client.agent_id for client in home.live_clients(here.config) if asof is None)
     wanted = tree.Wanted(
         session=session,
         folder=None if everything else str(project.absolute()) if project else here.cwd,
@@ -75,7 +77,7 @@ def run(
     with render.progress(here, "Counting", unit="turns") as report:
         forest = tree.forest(here.index, wanted, here.settings.prices, report)
     if as_json:
-        render.document("tree/v1", page.as_json(here, forest, live))
+        render.document("tree/v1", page.as_json(here, forest, live) | {"at_op": past.as_json(asof)})
     else:
         chosen = page.Chosen(bool(address), everything, str(project or ""), limit is not None, live)
-        render.lines(here, page.full(here, forest, chosen))
+        render.lines(here, chain(past.headline(here, asof), page.full(here, forest, chosen)))
