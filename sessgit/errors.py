@@ -32,6 +32,12 @@ class ConflictError(SessgitError):
     exit_code = 3
 
 
+class RefusedError(SessgitError):
+    """A remote takes no such push, whatever it holds: it deletes nothing, or a hook there says no."""
+
+    exit_code = 3
+
+
 class NotFoundError(SessgitError):
     """No session, turn or cell has this address."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -150,7 +151,9 @@ def test_a_tombstone_holds_no_words(sessgit: Shell) -> None:
     sessgit.json("delete", "--yes", SESSION)
     ref = layout.tombstone(SESSION)
     assert run_git(sessgit.store, "ls-tree", "-r", ref) == ""
-    assert run_git(sessgit.store, "log", "--format=%B", ref).strip() == f"deleted\n\nSession: {SESSION}"
+    subject, empty, *trailers = run_git(sessgit.store, "log", "--format=%B", ref).strip().splitlines()
+    assert (subject, empty, trailers[0]) == ("deleted", "", f"Session: {SESSION}")
+    assert all(re.fullmatch("Tip: [0-9a-f]{40}", line) for line in trailers[1:])
 
 
 def test_nothing_of_it_is_recorded_again(sessgit: Shell) -> None:

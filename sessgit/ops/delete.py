@@ -6,7 +6,7 @@ brings them back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,13 +29,16 @@ _LOCK_WAIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """A session that shall go: its head, how many branches rewinds left, the tags that go with it, the sessions that
-    left it and keep what they share, and the client's own file, which stays, or None where only the store has it."""
+    """A session that shall go: its head, how many branches rewinds left and how many are from other machines, the tags
+    that go with it, the sessions that left it and keep what they share, those that keep so many of its turns since they
+    were brought there, and the client's own file, which stays, or None where only the store has it."""
 
     branch: Branch
     rewound: int
+    elsewhere: int
     tags: tuple[str, ...]
     forks: tuple[str, ...]
+    merged: tuple[tuple[str, int], ...]
     transcript: Path | None
 
     @property
@@ -47,7 +50,7 @@ def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
     """What would go; raises ConflictError where one is open in a client."""
     live = {client.agent_id for client in home.live_clients(config)}
     found = list[Doomed]()
-    every = tag.tags(index)
+    every, returned = tag.tags(index), kin.returned(index)
     for session in dict.fromkeys(sessions):
         branch = index.branch(session)
         if branch is None:
@@ -58,17 +61,32 @@ def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
             )
         own = [one for one in every if layout.session_of(one.branch) == session]
         shared = [one for one in own if index.sessions_holding([one.commit]) - set(sessions)]
+        sides = kin.sides(index, session)
         own_file = places.place_of(config, branch.state), branch.state.transcript
         found.append(
             Doomed(
                 branch,
-                len(kin.rewound(index, session)),
+                sum(map(layout.is_rewound, sides)),
+                sum(map(layout.is_other, sides)),
                 tuple(one.name for one in own if one not in shared),
                 tuple(fork.name for fork in index.forks_of(session) if fork.name not in sessions),
+                _merged(returned, session, sessions),
                 next((Path(place) for place in own_file if place and home.is_there(place)), None),
             )
         )
     return found
+
+
+def _merged(
+    returned: Mapping[str, Mapping[str, Sequence[range]]], session: str, going: Sequence[str]
+) -> tuple[tuple[str, int], ...]:
+    """The sessions that turns of this one were brought into, and how many; those that go too are left out."""
+    found: dict[str, set[tuple[str, int]]] = {}
+    for source, into in returned.items():
+        for branch, turns in into.items() if layout.session_of(source) == session else ():
+            numbers = {(source, number) for some in turns for number in some}
+            found.setdefault(layout.session_of(branch), set()).update(numbers)
+    return tuple((into, len(turns)) for into, turns in sorted(found.items()) if into not in (*going, session))
 
 
 def delete(store: Store, index: Index, going: Sequence[Doomed], now: float) -> Operation:
@@ -76,12 +94,12 @@ def delete(store: Store, index: Index, going: Sequence[Doomed], now: float) -> O
     names = [one.session for one in going]
     summary = f"{names[0][:8]}: deleted" if len(names) == 1 else f"{counted(len(names), 'conversation')} deleted"
     for _ in range(_TRIES):
-        moves = _moves(store, going, now)
+        found = moves(store, going, now)
         try:
-            operation = operations.perform(store, "delete", summary, moves, now)
+            operation = operations.perform(store, "delete", summary, found, now)
         except MovedError:
             continue
-        _wait_for_recorders(store, names)
+        wait_for_recorders(store, names)
         index.sync()
         return operation
     raise StoreError("the branches kept moving while they were deleted", "Try again.")
@@ -111,27 +129,37 @@ def strays(store: Path, sessions: set[str]) -> list[Move]:
     return [Move(ref, held[ref], None) for ref, name in names.items() if layout.session_of(name) in left - back]
 
 
-def _moves(store: Store, going: Sequence[Doomed], now: float) -> list[Move]:
-    """The tombstones come with the moves that take the branches: at no moment is neither there."""
+def moves(store: Store, going: Sequence[Doomed], now: float, stones: Mapping[str, str] | None = None) -> list[Move]:
+    """What deletes the sessions. The tombstones come with the moves that take the branches: at no moment is neither
+    there.
+
+    `stones` are tombstones by session that were made elsewhere. Any other one tells what was deleted: the tips of the
+    session's branches, here and as remotes had them when they were last seen, and what its tags led to.
+    """
     held = refs.read_all(store.path)
     own: dict[str, list[str]] = {one.session: [] for one in going}
-    for space in (layout.HEADS, layout.ARCHIVE):
-        for ref in held:
-            session = layout.session_of(ref.removeprefix(space)) if ref.startswith(space) else ""
-            if session in own:
+    seen: dict[str, set[str]] = {one.session: set() for one in going}
+    for ref, oid in held.items():
+        space, name = layout.parts(ref)
+        session = layout.session_of(name)
+        if session in own and space in (layout.HEADS, layout.ARCHIVE):
+            seen[session].add(oid)
+            if ref == space + name:
                 own[session].append(ref)
     tree = store.repo.edit_tree(None, {})
-    moves = list[Move]()
+    found = list[Move]()
     for one in going:
-        message = messages.dumps(Message("deleted", (("Session", one.session),)))
+        tags = [ref for name in one.tags if (ref := layout.TAGS + name) in held]
+        tips = sorted(seen[one.session] | {held[ref] for ref in tags})
+        message = messages.dumps(Message("deleted", (("Session", one.session), *(("Tip", tip) for tip in tips))))
+        made = (stones or {}).get(one.session) or store.repo.write_commit(tree, [], message, int(now))
         stone = layout.tombstone(one.session)
-        moves.append(Move(stone, held.get(stone), store.repo.write_commit(tree, [], message, int(now))))
-        moves += [Move(ref, held[ref], None) for ref in own[one.session]]
-        moves += [Move(ref, held[ref], None) for name in one.tags if (ref := layout.TAGS + name) in held]
-    return moves
+        found.append(Move(stone, held.get(stone), made))
+        found += [Move(ref, held[ref], None) for ref in [*own[one.session], *tags]]
+    return found
 
 
-def _wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:
+def wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:
     """A recorder that was at work finds the head gone and leaves, but may have made a rewound branch before."""
     for session in sessions:
         if store.beside.lock(f"session-{session}").exists():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,6 +191,17 @@ class Repository:
             commit = self.commit(following)
             yield commit
             following = commit.parents[0] if commit.parents else None
+
+    def since(self, tips: Iterable[str], known: Iterable[str]) -> Iterator[Commit]:
+        """The commits in the histories of the tips that those of the known ones lack, each once, newest first."""
+        with _translated("cannot read the history of the store"):
+            walk = self._repo.walk(None)
+            for tip in tips:
+                walk.push(tip)
+            for tip in known:
+                walk.hide(tip)
+            for commit in walk:
+                yield _commit(commit)
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether the history of the commit `new` leads to `old`; also of the commit itself."""

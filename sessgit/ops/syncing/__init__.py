@@ -1,0 +1,1 @@
+"""Sessions brought to a remote and from one."""

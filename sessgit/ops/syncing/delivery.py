@@ -1,0 +1,181 @@
+"""The tips of one side's branches brought to the branches of the other, in either direction.
+
+A branch only ever goes forward, or a new one is made beside it: so what a side holds only grows, and any order of
+pulls and pushes ends with the same turns everywhere. Only a rewind takes a remote's head back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, count, zip_longest
+
+from sessgit.model import ids
+from sessgit.ops.syncing.joining import Reconciled, folders, has_own, holds, reconcile
+from sessgit.ops.syncing.outcome import Change, What
+from sessgit.store import layout
+from sessgit.store.store import Store
+
+_Namer = Callable[[str, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The target's branches with what was delivered, what changed, and whether its head went back."""
+
+    branches: Mapping[str, str]
+    changes: tuple[Change, ...] = ()
+    back: bool = False
+
+
+def deliver(
+    store: Store,
+    session: str,
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    *,
+    taken: Collection[str] = (),
+    rewinds: bool = False,
+) -> Delivered:
+    """Brings the branches of the source, which has a head, to those of the target.
+
+    `taken` are names that the target has besides. With `rewinds` the target has no file of its own: its head goes back
+    to the source's where that has left it behind on a rewound branch, and is the newer one, or has it merged.
+    """
+    found = _Delivery(store, session, target, taken)
+    found.head(source, rewinds=rewinds)
+    for branch in sorted(source):
+        if branch != session:
+            found.side(branch, source[branch])
+    return Delivered(found.branches, tuple(found.changes), found.back)
+
+
+class _Delivery:
+    def __init__(self, store: Store, session: str, target: Mapping[str, str], taken: Collection[str]) -> None:
+        self.store, self.session = store, session
+        self.branches = dict(target)
+        self.taken = {*taken, *target}
+        self.changes: list[Change] = []
+        self.parted = False
+        """Whether each side's head has turns that the other's lacks: their files are not the same ones."""
+        self.back = False
+        self.left = ""
+        """What the head held before it went to one that has it merged: no news to the target."""
+
+    def head(self, source: Mapping[str, str], *, rewinds: bool) -> None:
+        tip, there = source[self.session], self.branches.get(self.session)
+        if there is None:
+            self.branches[self.session] = tip
+            self._tell("new", self.store.state(tip).turns, self.session)
+            return
+        found = reconcile(self.store, there, tip)
+        self.parted = found.outcome == "parted"
+        if not self.parted:
+            self._take(self.session, tip, found)
+        elif rewinds and self._was_left_behind(there, source) and self._is_newer(tip, there):
+            self.branches[self.session] = tip
+            self.parted, self.back = False, True
+            self._tell("forward", _unshared(self.store, tip, there), self.session)
+        elif rewinds and self._was_merged(there, source):
+            self.branches[self.session], self.parted, self.left = tip, False, there
+            self._tell("forward", _unshared(self.store, tip, there), self.session)
+        elif not self._is_there(tip) and not self._goes_on(tip, self._sides()):
+            both = self.store.repo.is_ancestor(there, tip)
+            self._beside(tip, "merged" if both else "parted", ids.other_name)
+
+    def side(self, branch: str, tip: str) -> None:
+        if self._is_there(tip) or self._goes_on(tip, [self.session, *self._sides()]):
+            return
+        if layout.is_rewound(branch) and not self.parted:
+            self._beside(tip, "rewound", ids.rewound_name, branch)
+        else:
+            self._beside(tip, "parted", ids.other_name, branch if layout.is_other(branch) else "")
+
+    def _sides(self) -> list[str]:
+        """The target's side branches; those of other machines first, since whatever goes on may go on there."""
+        return sorted(filter(layout.is_side, self.branches), key=lambda name: (layout.is_rewound(name), name))
+
+    def _is_there(self, tip: str) -> bool:
+        return any(holds(self.store, there, tip) for there in self.branches.values())
+
+    def _goes_on(self, tip: str, branches: Collection[str]) -> bool:
+        """Takes the tip into the first of the branches that it goes on from, or that it can be joined with.
+
+        The turns of a rewound branch stand in the same file as the head's: those of another file never come there.
+        """
+        for name in branches:
+            found = reconcile(self.store, self.branches[name], tip)
+            if found.outcome != "parted" and not (found.new and self.parted and layout.is_rewound(name)):
+                self._take(name, tip, found)
+                return True
+        return False
+
+    def _take(self, name: str, tip: str, found: Reconciled) -> None:
+        before = self.branches[name]
+        if found.outcome == "held":
+            return
+        self.branches[name] = found.tip
+        turns = _unshared(self.store, tip, before) if found.new else 0
+        self._tell("joined" if found.outcome == "joined" else "forward", turns, name)
+
+    def _beside(self, tip: str, what: What, made: _Namer, name: str = "") -> None:
+        """Makes a side branch, of the source's name or named after the first turn that the head lacks."""
+        head = self.branches[self.session]
+        if not name or name in self.taken:
+            keys = chain(_keys_unshared(self.store, tip, head), (f"{number}:{tip}" for number in count()))
+            name = next(name for key in keys if (name := made(self.session, key)) not in self.taken)
+        self.branches[name] = tip
+        self.taken.add(name)
+        if what != "parted" or tip != self.left:
+            self._tell(what, _unshared(self.store, tip, head), name)
+
+    def _was_left_behind(self, there: str, source: Mapping[str, str]) -> bool:
+        rewound = (tip for name, tip in source.items() if layout.is_rewound(name))
+        return any(holds(self.store, tip, there) for tip in rewound)
+
+    def _was_merged(self, there: str, source: Mapping[str, str]) -> bool:
+        """Whether the source's head has the target's merged, whose turns stand on a branch that goes along."""
+        sides = (tip for name, tip in source.items() if layout.is_side(name))
+        return self.store.repo.is_ancestor(there, source[self.session]) and any(
+            holds(self.store, tip, there) for tip in sides
+        )
+
+    def _is_newer(self, tip: str, other: str) -> bool:
+        return (self.store.commit(tip).time, tip) > (self.store.commit(other).time, other)
+
+    def _tell(self, what: What, turns: int, branch: str) -> None:
+        self.changes.append(Change(self.session, what, turns, branch))
+
+
+def lacking(store: Store, source: Collection[str], target: Collection[str]) -> int:
+    """How many turns the tips of a source have, at most on one branch, that no tip of the target has."""
+    lost = [tip for tip in source if all(has_own(store, tip, other) for other in target)]
+    return max(
+        (min((_unshared(store, tip, o) for o in target), default=store.state(tip).turns) for tip in lost), default=0
+    )
+
+
+def _unshared(store: Store, tip: str, other: str) -> int:
+    """How many turns a tip has from the first one on that the other lacks or has otherwise."""
+    own, there = folders(store, tip), folders(store, other)
+    shared = next((n for n, (a, b) in enumerate(zip_longest(own, there)) if a != b), len(own))
+    return len(own) - min(shared, len(own))
+
+
+def _keys_unshared(store: Store, tip: str, head: str) -> Iterator[str]:
+    """The keys of a tip's turns from the first one on that the head lacks; of what it has all keys of, those of the
+    turns that it has otherwise."""
+    own, there = _keys(store, tip), _keys(store, head)
+    same = [n for n, (a, b) in enumerate(zip_longest(own, there)) if a != b][:1] or [len(own)]
+    yield from own[same[0] :] or own[len(own) - _unshared(store, tip, head) :]
+
+
+def _keys(store: Store, tip: str) -> list[str]:
+    """The keys of the turns as of a commit, in order."""
+    found: dict[int, str] = {}
+    for commit in store.repo.first_parents(tip):
+        message = store.message(commit.id)
+        number, key = message.number("Turn"), message.get("Prompt")
+        if number and key:
+            found.setdefault(number, key)
+    return [found[number] for number in sorted(found)]

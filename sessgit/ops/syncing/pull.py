@@ -1,0 +1,259 @@
+"""What a remote holds brought here: one operation, which an undo takes back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.errors import DamageError, MovedError, SessgitError, StoreError
+from sessgit.model.words import counted
+from sessgit.ops import delete, operations
+from sessgit.ops.syncing import agreed as agreements
+from sessgit.ops.syncing import branches, checking, spaces
+from sessgit.ops.syncing.agreed import Agreed
+from sessgit.ops.syncing.branches import Held
+from sessgit.ops.syncing.delivery import deliver, lacking
+from sessgit.ops.syncing.outcome import Change, Left, Pulled
+from sessgit.store import layout, refs
+from sessgit.store.index import Index
+from sessgit.store.journal import Operation
+from sessgit.store.remote import remotes
+from sessgit.store.remote.remotes import Link
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+_TRIES = 5
+_UNDO = "sessgit undo brings it back, until sessgit gc --prune made that final; sessgit ops lists all."
+
+
+@dataclass(frozen=True, slots=True)
+class _There:
+    """What the remote holds, as far as it was asked for: the sessions and the tags; and those sessions that were named
+    and were deleted here."""
+
+    sessions: Mapping[str, Held]
+    tags: Mapping[str, str]
+    deleted: tuple[str, ...] = ()
+
+
+@dataclass
+class _Plan:
+    moves: list[Move] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    archived: dict[str, bool] = field(default_factory=dict)
+    stones: dict[str, str] = field(default_factory=dict)
+    agreed_tags: dict[str, str] = field(default_factory=dict)
+    going: dict[str, str] = field(default_factory=dict)
+    """The sessions that are deleted, each with the remote's tombstone."""
+
+
+def pull(  # noqa: PLR0913 - what is brought, from where to where
+    store: Store,
+    index: Index,
+    link: Link,
+    config: Path,
+    now: float,
+    sessions: Collection[str] | None = None,
+    *,
+    dry_run: bool = False,
+) -> Pulled:
+    """Brings what the remote holds of these sessions, or of all, and what was archived and deleted there.
+
+    No head goes back, and nothing goes that was not deleted there as it is here. Raises NewerStoreError, with nothing
+    moved, where a later sessgit has written something of it.
+    """
+    store.repo.hold()
+    try:
+        there = _fetched(store, link, sessions)
+        before = agreements.load(store.beside, link.remote.url)
+        for _ in range(_TRIES):
+            store.repo.hold()
+            plan = _planned(store, index, there, before, config, sessions, now)
+            told = Pulled(link.remote.name, tuple(plan.changes), tuple(plan.tags), tuple(plan.left))
+            if dry_run:
+                return told
+            try:
+                operation = _moved(store, index, link, plan, now) if plan.moves else None
+            except MovedError:
+                continue
+            after = before.plus(plan.archived, plan.stones, plan.agreed_tags)
+            agreements.save(store.beside, link.remote.url, after)
+            return Pulled(told.remote, told.changes, told.tags, told.left, operation)
+    finally:
+        store.repo.release()
+    raise StoreError("the branches kept moving while they were pulled", "Try again.")
+
+
+def _moved(store: Store, index: Index, link: Link, plan: _Plan, now: float) -> Operation:
+    sessions = {change.session for change in plan.changes}
+    what = counted(len(sessions), "conversation") if sessions else counted(len(plan.tags), "tag")
+    done = operations.perform(store, "pull", f"{what} from {link.remote.name}", plan.moves, now)
+    if plan.going:
+        delete.wait_for_recorders(store, list(plan.going))
+    index.sync()
+    return done
+
+
+# What is there
+
+
+def _fetched(store: Store, link: Link, sessions: Collection[str] | None) -> _There:
+    """What the remote holds, and brings here what of it was not here when it was last seen."""
+    held = remotes.held(store.path, link)
+    seen = remotes.tracked(store.path, link.remote.name)
+    here = branches.by_session(refs.read_all(store.path))
+    wanted = {ref: oid for ref, oid in held.items() if _is_wanted(ref, here, sessions)}
+    gone = [ref for ref in seen.keys() - held.keys() if _is_wanted(ref, here, sessions)]
+    news = [*(ref for ref, oid in wanted.items() if seen.get(ref) != oid), *gone]
+    if news:
+        remotes.fetch(store.path, link, news)
+        seen = remotes.tracked(store.path, link.remote.name)
+        wanted |= {ref: seen[ref] for ref in news if ref in seen}  # it may have moved meanwhile
+    tags = {ref.removeprefix(layout.TAGS): oid for ref, oid in held.items() if ref.startswith(layout.TAGS)}
+    there = branches.by_session(held)
+    deleted = [one for one in sorted(sessions or ()) if one in there and one in here and here[one].stone]
+    return _There(branches.by_session(wanted), tags, tuple(deleted))
+
+
+def _is_wanted(ref: str, here: Mapping[str, Held], sessions: Collection[str] | None) -> bool:
+    """Whether a ref of the remote is looked at: nothing of a session comes that was deleted here."""
+    space, name = layout.parts(ref)
+    session = layout.session_of(name)
+    if sessions is not None and session not in sessions:
+        return False
+    own = here.get(session, Held(session))
+    if space == layout.DELETED:
+        return bool(own.head)
+    return space in (layout.HEADS, layout.ARCHIVE) and not own.stone
+
+
+# What becomes of it
+
+
+def _planned(  # noqa: PLR0913, PLR0917 - both sides, and what was agreed between them
+    store: Store,
+    index: Index,
+    there: _There,
+    before: Agreed,
+    config: Path,
+    sessions: Collection[str] | None,
+    now: float,
+) -> _Plan:
+    plan = _Plan(left=[Left(session, "it was deleted here", _UNDO) for session in there.deleted])
+    own = refs.read_all(store.path)
+    here = branches.by_session(own)
+    agents = {client.agent_id for client in home.live_clients(config)}
+    index.sync()
+    for session, theirs in sorted(there.sessions.items()):
+        ours = here.get(session, Held(session))
+        if theirs.stone and ours.head and index.branch(session) is not None:
+            _deleted_there(store, plan, ours, theirs.stone, before, agents)
+        elif theirs.head:
+            _brought(store, plan, ours, theirs, before, agents)
+        elif theirs.branches:
+            plan.left.append(Left(session, "the remote has branches of it, but not its head", "Push it again there."))
+    if plan.going:
+        doomed = delete.doomed(index, list(plan.going), config)
+        plan.moves += delete.moves(store, doomed, now, plan.going)
+    after = branches.by_session(branches.after(own, plan.moves))
+    _tags(store, plan, there.tags, own, after, before, sessions)
+    return plan
+
+
+def _brought(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, agents: Collection[str]) -> None:
+    session = ours.session
+    own = ours.branches
+    if own == theirs.branches and ours.archived == theirs.archived:
+        plan.archived[session] = ours.archived
+        return
+    good, left = checking.readable(store, session, theirs.branches, set(own.values()))
+    plan.left += left
+    if session not in good:
+        return
+    try:
+        done = deliver(store, session, good, own)
+        archived = spaces.archived(store, ours, theirs, before.archived.get(session)) if ours.head else theirs.archived
+    except (DamageError, StoreError) as error:
+        plan.left.append(Left(session, f"it cannot be read here: {error}", "git fsck in the store says more."))
+        return
+    if archived and not ours.archived and ours.head and _is_open(store, ours, agents):
+        plan.left.append(
+            Left(session, "it was archived there, and is open in a client here", "End it, and pull again.")
+        )
+        archived = False
+    plan.moves += branches.moves(ours, done.branches, archived=archived)
+    plan.changes += done.changes
+    if archived == theirs.archived:
+        plan.archived[session] = archived
+    if ours.head and archived != ours.archived:
+        plan.changes.append(Change(session, "archived" if archived else "brought back", 0, session))
+
+
+def _deleted_there(store: Store, plan: _Plan, ours: Held, stone: str, before: Agreed, agents: Collection[str]) -> None:
+    session, tips = ours.session, checking.tips(store, ours.session, stone)
+    if tips is None or before.stones.get(session) == stone:
+        return
+    if _is_open(store, ours, agents):
+        left = Left(session, "it was deleted there, and is open in a client here", "End it, and pull again.")
+        plan.left.append(left)
+        return
+    plan.stones[session] = stone
+    kept = [tip for tip in ours.branches.values() if not checking.covered(store, tip, tips)]
+    if kept:
+        turns = lacking(store, kept, [tip for tip in tips if store.repo.has(tip)])
+        plan.changes.append(Change(session, "kept", turns, session))
+    else:
+        plan.going[session] = stone
+        plan.changes.append(Change(session, "deleted", _turns(store, ours.head), session))
+
+
+def _is_open(store: Store, ours: Held, agents: Collection[str]) -> bool:
+    try:
+        return bool(agents) and store.state(ours.head).agent_id in agents
+    except SessgitError:
+        return True
+
+
+def _turns(store: Store, tip: str) -> int:
+    try:
+        return store.state(tip).turns
+    except SessgitError:
+        return 0
+
+
+def _tags(  # noqa: PLR0913, PLR0917 - both sides' tags, and what was agreed
+    store: Store,
+    plan: _Plan,
+    theirs: Mapping[str, str],
+    own: Mapping[str, str],
+    after: Mapping[str, Held],
+    before: Agreed,
+    sessions: Collection[str] | None,
+) -> None:
+    """Makes the tags of the remote that lead to turns here; one that was taken away here stays away."""
+    moved = {move.ref for move in plan.moves}
+    for name, oid in sorted(theirs.items()):
+        ref, key = layout.TAGS + name, agreements.tag_key(name)
+        here = own.get(ref)
+        commit = store.repo.peel(oid) if checking.is_tag(name) and store.repo.has(oid) else None
+        if commit is None or ref in moved:
+            continue
+        session = store.message(commit).get("Session")
+        if sessions is not None and session not in sessions:
+            continue
+        if here is not None and store.repo.peel(here) == commit:
+            plan.agreed_tags[key] = commit
+        elif here is not None:
+            plan.left.append(Left(name, "the tag stands elsewhere here", f"sessgit tag -d {name} makes room for it."))
+        elif before.tags.get(key) != commit and _leads(store, commit, after.get(session)):
+            plan.moves.append(Move(ref, None, oid))
+            plan.tags.append(name)
+            plan.agreed_tags[key] = commit
+
+
+def _leads(store: Store, commit: str, held: Held | None) -> bool:
+    return held is not None and any(store.repo.is_ancestor(commit, tip) for tip in held.branches.values())

@@ -1,0 +1,290 @@
+"""What is here brought to a remote. Nothing here moves but what is remembered of the remote."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from sessgit.errors import ConflictError, DamageError, MovedError, RefusedError, StoreError
+from sessgit.model.words import counted
+from sessgit.ops import tag
+from sessgit.ops.syncing import agreed as agreements
+from sessgit.ops.syncing import branches, checking, spaces
+from sessgit.ops.syncing.agreed import Agreed
+from sessgit.ops.syncing.branches import Held
+from sessgit.ops.syncing.delivery import deliver
+from sessgit.ops.syncing.outcome import Change, Left, Pushed
+from sessgit.store import layout, refs
+from sessgit.store.index import Index
+from sessgit.store.remote import remotes
+from sessgit.store.remote.remotes import Link
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+_TRIES = 5
+_NAMED = 5
+"""So many sessions are named where a push is refused."""
+
+
+@dataclass
+class _Part:
+    """Moves that the remote makes all or none, and what they do."""
+
+    moves: list[Move] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    archived: dict[str, bool] = field(default_factory=dict)
+    stones: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    """With `archived` and `stones` what both sides agree on then."""
+
+    @property
+    def sessions(self) -> list[str]:
+        return list(dict.fromkeys(change.session for change in self.changes))
+
+
+@dataclass
+class _Plan:
+    """What goes forward or is new; heads that go back, each with what it leaves behind; and what is taken away."""
+
+    onward: _Part = field(default_factory=_Part)
+    back: _Part = field(default_factory=_Part)
+    away: _Part = field(default_factory=_Part)
+    tags: list[str] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+
+    @property
+    def tips(self) -> list[str]:
+        """What the remote shall hold of sessions."""
+        parts = (self.onward, self.back, self.away)
+        moved = [move for part in parts for move in part.moves if not move.ref.startswith(layout.DELETED)]
+        return list(dict.fromkeys(move.new for move in moved if move.new is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    sessions: tuple[str, ...]
+    named: frozenset[str]
+    deletions: bool
+
+
+def push(  # noqa: PLR0913 - what is sent, from where to where
+    store: Store,
+    index: Index,
+    link: Link,
+    sessions: Collection[str],
+    now: float,
+    *,
+    named: Collection[str] = (),
+    deletions: bool = True,
+    unredacted: bool = False,
+    dry_run: bool = False,
+) -> Pushed:
+    """Sends these sessions, whether they are archived, the tags at their turns, and what was deleted here.
+
+    `named` are those that a person named: one that was deleted elsewhere is brought back there. Raises ConflictError,
+    with nothing sent, where it would send what was not redacted, unless that is wanted.
+    """
+    wanted = _Wanted(tuple(dict.fromkeys(sessions)), frozenset(named), deletions)
+    sent, left, rewinds = list[Change](), list[Left](), True
+    carried, tags = tuple[str, ...](), tuple[str, ...]()
+    index.sync()
+    try:
+        for _ in range(_TRIES):
+            store.repo.hold()
+            held = _fetched(store, link, wanted)
+            before = agreements.load(store.beside, link.remote.url)
+            plan = _planned(store, index, held, before, wanted, rewinds=rewinds)
+            carried = _carried(store, plan, held, wanted, unredacted=unredacted) or carried
+            tags = tuple(sorted({*tags, *plan.tags}))
+            if dry_run:
+                every = [*plan.onward.changes, *plan.back.changes, *plan.away.changes]
+                return Pushed(link.remote.name, tuple(every), tags, tuple(plan.left), carried)
+            try:
+                _send(store, link, plan.onward, sent)
+                if not _send_if_let(store, link, plan.back, sent):
+                    rewinds = False
+                    continue
+                if not _send_if_let(store, link, plan.away, sent):
+                    left = [_refused(session) for session in plan.away.sessions]
+            except MovedError:
+                continue
+            return Pushed(link.remote.name, tuple(sent), tags, (*plan.left, *left), carried)
+    finally:
+        store.repo.release()
+    raise StoreError(f"{link.remote.name} kept moving while it was pushed to", "Try again.")
+
+
+def _send(store: Store, link: Link, part: _Part, sent: list[Change]) -> None:
+    if part.moves:
+        remotes.push(store.path, link, part.moves)
+        sent += part.changes
+    before = agreements.load(store.beside, link.remote.url)
+    agreements.save(store.beside, link.remote.url, before.plus(part.archived, part.stones, part.tags))
+
+
+def _send_if_let(store: Store, link: Link, part: _Part, sent: list[Change]) -> bool:
+    """Sends what a remote may forbid; returns whether it did not."""
+    try:
+        _send(store, link, part, sent)
+    except RefusedError:
+        return False
+    return True
+
+
+def _refused(session: str) -> Left:
+    return Left(
+        session,
+        "the remote lets nobody take a branch away",
+        "It is archived or deleted here alone. receive.denyDeletes of the remote says so.",
+    )
+
+
+def _fetched(store: Store, link: Link, wanted: _Wanted) -> dict[str, str]:
+    """The refs of the remote; of the sessions that are sent what was not here was brought."""
+    held = remotes.held(store.path, link)
+    sessions = set(wanted.sessions)
+    unknown = [
+        ref
+        for ref, oid in held.items()
+        if (parts := layout.parts(ref))[0] in (layout.HEADS, layout.ARCHIVE)
+        and layout.session_of(parts[1]) in sessions
+        and not store.repo.has(oid)
+    ]
+    if unknown:
+        remotes.fetch(store.path, link, unknown)
+        seen = remotes.tracked(store.path, link.remote.name)
+        held |= {ref: seen[ref] for ref in unknown if ref in seen}
+    return held
+
+
+# What becomes of it
+
+
+def _planned(
+    store: Store, index: Index, held: Mapping[str, str], before: Agreed, wanted: _Wanted, *, rewinds: bool
+) -> _Plan:
+    plan = _Plan()
+    own = refs.read_all(store.path)
+    here, there = branches.by_session(own), branches.by_session(held)
+    for session in wanted.sessions:
+        ours, theirs = here.get(session, Held(session)), there.get(session, Held(session))
+        if not ours.head:
+            continue
+        if theirs.stone and session not in wanted.named:
+            plan.left.append(Left(session, "it is deleted there", "Push it by its address to bring it back there."))
+            continue
+        try:
+            _sent(store, plan, ours, theirs, before, rewinds=rewinds)
+        except (DamageError, StoreError) as error:
+            plan.left.append(Left(session, f"it cannot be read: {error}", "git fsck in the store says more."))
+    if wanted.deletions:
+        for session, ours in sorted(here.items()):
+            if ours.stone and there.get(session, Held(session)).branches:
+                _deleted(store, plan, ours, there[session], own, held)
+    _tags(store, index, plan, own, held, {session: here[session] for session in wanted.sessions if session in here})
+    return plan
+
+
+def _sent(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, *, rewinds: bool) -> None:
+    session, own = ours.session, ours.branches
+    if own == theirs.branches and ours.archived == theirs.archived:
+        plan.onward.archived[session] = ours.archived
+        return
+    good, left = checking.readable(store, session, theirs.branches, set(own.values()))
+    plan.left += left
+    if theirs.head and session not in good:
+        return
+    done = deliver(store, session, own, good, taken=theirs.branches, rewinds=rewinds)
+    part = plan.back if done.back else plan.onward
+    place = theirs.archived if theirs.head else ours.archived
+    moved = branches.moves(theirs, done.branches, archived=place)
+    part.moves += moved
+    part.changes += done.changes
+    archived = spaces.archived(store, ours, theirs, before.archived.get(session)) if theirs.head else ours.archived
+    if archived != place:
+        plan.away.moves += branches.moves(theirs.after(moved), {}, archived=archived)
+        plan.away.changes.append(Change(session, "archived" if archived else "brought back", 0, session))
+    if theirs.stone:
+        plan.away.moves.append(Move(layout.tombstone(session), theirs.stone, None))
+    if archived == ours.archived:
+        (plan.away if archived != place else part).archived[session] = archived
+
+
+def _deleted(
+    store: Store, plan: _Plan, ours: Held, theirs: Held, own: Mapping[str, str], held: Mapping[str, str]
+) -> None:
+    """Deletes a session that was deleted here, if it has nothing there that it had not here."""
+    session, tips = ours.session, checking.tips(store, ours.session, ours.stone) or frozenset()
+    if not all(checking.covered(store, tip, tips) for tip in theirs.branches.values()):
+        plan.left.append(
+            Left(
+                session,
+                "it was deleted here, and has turns there that were not here",
+                f"sessgit undo brings it back here, and a pull then those; or delete {session} there.",
+            )
+        )
+        return
+    ref = layout.tombstone(session)
+    plan.away.moves.append(Move(ref, theirs.refs.get(ref), ours.stone))
+    plan.away.moves += [Move(other, oid, None) for other, oid in theirs.refs.items() if other != ref]
+    gone = [(other, oid) for other, oid in held.items() if other.startswith(layout.TAGS) and other not in own]
+    plan.away.moves += [Move(other, oid, None) for other, oid in gone if oid in tips]
+    plan.away.changes.append(Change(session, "deleted", 0, session))
+    plan.away.stones[session] = ours.stone
+
+
+def _tags(
+    store: Store,
+    index: Index,
+    plan: _Plan,
+    own: Mapping[str, str],
+    held: Mapping[str, str],
+    sent: Mapping[str, Held],
+) -> None:
+    """The tags at turns of what is sent; one that stands elsewhere there is left."""
+    passed_over = {left.what for left in plan.left}
+    for one in tag.tags(index):
+        ref, session = layout.TAGS + one.name, layout.session_of(one.branch)
+        oid, there = own.get(ref), held.get(ref)
+        commit = store.repo.peel(oid) if oid else None
+        if oid is None or commit is None or session not in sent:
+            continue
+        if not any(store.repo.is_ancestor(commit, tip) for tip in sent[session].branches.values()):
+            continue
+        if there in (oid, commit):
+            plan.onward.tags[agreements.tag_key(one.name)] = commit
+        elif there is not None:
+            plan.left.append(Left(one.name, "the tag stands elsewhere there", "Tags stay where they are on a remote."))
+        elif session not in passed_over:
+            plan.onward.moves.append(Move(ref, None, oid))
+            plan.tags.append(one.name)
+            plan.onward.tags[agreements.tag_key(one.name)] = commit
+
+
+# What goes along
+
+
+def _carried(
+    store: Store, plan: _Plan, held: Mapping[str, str], wanted: _Wanted, *, unredacted: bool
+) -> tuple[str, ...]:
+    """The sessions whose turns go along since a fork or a merge that is sent holds them.
+
+    Raises ConflictError where something that the remote has not got yet was recorded without redaction.
+    """
+    tips = plan.tips
+    if not tips:
+        return ()
+    known = {commit for oid in set(held.values()) if (commit := store.repo.peel(oid))}
+    new = list(store.repo.since([commit for tip in tips if (commit := store.repo.peel(tip))], known))
+    of = {commit.id: store.message(commit.id).get("Session") for commit in new}
+    tops = {*tips, *(p for c in new for n, p in enumerate(c.parents) if n or of.get(p) != of[c.id])} & of.keys()
+    if not unredacted:
+        bare = sorted({of[top] for top in tops if not store.state(top).rules.get("redact")})
+        if bare:
+            more = f" and {len(bare) - _NAMED} more" if len(bare) > _NAMED else ""
+            raise ConflictError(
+                f"{counted(len(bare), 'conversation')} would leave this machine without redaction: "
+                f"{', '.join(name[:8] for name in bare[:_NAMED])}{more}",
+                "Nothing was sent. --unredacted sends them as they are.",
+            )
+    return tuple(sorted(set(of.values()) - {*wanted.sessions, ""}))

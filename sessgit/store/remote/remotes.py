@@ -1,0 +1,390 @@
+"""Remotes: git's own, kept in the repository's `config`, and what goes to them and comes from them.
+
+git itself carries everything, with the user's own configuration and credentials. What a remote held when it was last
+seen stands in the tracking refs, which mirror the four spaces of `layout.SPACES`: `refs/heads/a41f` of `origin` is
+`refs/remotes/origin/heads/a41f`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
+from sessgit.model import ids
+from sessgit.model.address import check_tag
+from sessgit.store import layout, locks, maintenance, refs, transaction
+from sessgit.store.layout import Beside
+from sessgit.store.remote import incoming, outgoing
+from sessgit.store.remote.transport import Ended, run, secrets_of, shown_url
+from sessgit.store.transaction import Move
+
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,60}[A-Za-z0-9_-])?")
+_SETTING = re.compile(r"remote\.(.+)\.([a-z]+)", re.DOTALL)
+_LISTED = re.compile(r"([0-9a-f]{40})\t(refs/[^\n]+)")
+_REJECTED = re.compile(r"^!\t[^\t\n]*\t(.*)$", re.MULTILINE)
+_PEELED = "^{}"
+_BROKEN = ("unpacker error", "remote failure")
+"""What git says of refs that were not refused, but could not be written."""
+_UNCHANGED = "Nothing was changed, here or there."
+_FEW = 300
+"""So many refs are fetched by their names. Of more of them git is told patterns, once it was asked what is there."""
+_MANY = 1000
+"""So many refs that were moved are packed at once: each is a file of its own before, and every command reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote by its name. The URL is as the user gave it, passwords and all: `shown` is what may be seen."""
+
+    name: str
+    url: str = field(repr=False)
+
+    @property
+    def shown(self) -> str:
+        return shown_url(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A remote and how to reach it: the environment for git, and who is told how it gets on, piece by piece."""
+
+    remote: Remote
+    env: Mapping[str, str]
+    say: Callable[[str], None]
+
+
+# The table of remotes
+
+
+def listed(store: Path) -> list[Remote]:
+    """All remotes by name. One that git could know and an address could not name is left out."""
+    return [Remote(name, found["url"][0]) for name, found in sorted(_settings(store).items()) if "url" in found]
+
+
+def find(store: Path, name: str) -> Remote:
+    """The remote of this name, or with ``""`` the only one; raises NotFoundError that tells what there is.
+
+    Raises ConflictError where it was set up by other means, in a way that would push or fetch something else.
+    """
+    settings = _settings(store)
+    known = sorted(name for name, found in settings.items() if "url" in found)
+    if not known:
+        raise NotFoundError(
+            f"there is no remote {name}" if name else "there is no remote", "sessgit remote add NAME URL makes one."
+        )
+    if not name and len(known) > 1:
+        raise UsageError(f"there are {len(known)} remotes: {', '.join(known)}", "Say which one.")
+    if name and name not in known:
+        raise NotFoundError(f"there is no remote {name}", f"There is {', '.join(known)}: sessgit remote shows them.")
+    name = name or known[0]
+    found = settings[name]
+    if found.get("fetch") != _specs(name) or found.keys() & {"push", "mirror", "pushurl"}:
+        raise ConflictError(
+            f"the remote {name} is not set up for conversations in the config of the store",
+            f"sessgit remote remove {name}, then sessgit remote add {name} URL.",
+        )
+    _check_url(found["url"][0])
+    return Remote(name, found["url"][0])
+
+
+def add(store: Path, name: str, url: str) -> Remote:
+    """Adds a remote, and connects to nothing. Raises UsageError for a name or URL that none can have, ConflictError
+    for a name that is taken."""
+    if not _NAME.fullmatch(name) or ".." in name or name.endswith(".lock"):
+        raise UsageError(
+            f"“{name}” cannot be the name of a remote" if name else "the name of a remote cannot be empty",
+            "A name has letters, digits, dots, - and _, and begins and ends with a letter, a digit or _: origin.",
+        )
+    _check_url(url)
+    with _changing(store):
+        found = _settings(store).get(name, {})
+        if "url" in found:
+            raise ConflictError(f"there is a remote {name} already: {shown_url(found['url'][0])}", "Choose a name.")
+        # The URL comes last: without it nothing is a remote.
+        first, *others = _specs(name)
+        _config(store, "--replace-all", f"remote.{name}.fetch", first)
+        for spec in others:
+            _config(store, "--add", f"remote.{name}.fetch", spec)
+        _config(store, f"remote.{name}.tagOpt", "--no-tags")
+        # Else a later git makes refs/remotes/<name>/HEAD.
+        _config(store, f"remote.{name}.followRemoteHEAD", "never")
+        _config(store, f"remote.{name}.url", url)
+    return Remote(name, url)
+
+
+def remove(store: Path, name: str) -> Remote:
+    """Removes the remote and its tracking refs; nothing of one's own depends on those. Returns what it was."""
+    with _changing(store):
+        found = next((remote for remote in listed(store) if remote.name == name), None)
+        if found is None:
+            raise NotFoundError(f"there is no remote {name}", "sessgit remote shows all of them.")
+        _config(store, "--remove-section", f"remote.{name}")
+        held = refs.read_all(store, layout.tracking(name, ""))
+        transaction.move_all(store, [Move(ref, oid, None) for ref, oid in held.items()])
+    return found
+
+
+def is_path(url: str) -> bool:
+    """Whether git takes it for a folder of this machine, rather than for `scheme://` or `host:path`."""
+    colon, slash = url.find(":"), url.find("/")
+    return colon < 0 or 0 <= slash < colon
+
+
+def _check_url(url: str) -> None:
+    if not url.strip() or url.startswith("-") or not url.isprintable() or url.casefold().startswith("ext::"):
+        raise UsageError(
+            f"“{shown_url(url)}” cannot be the URL of a remote" if url.strip() else "the URL of a remote is missing",
+            "Give what git clone takes: a folder, host:path, ssh://… or https://…",
+        )
+    if is_path(url) and not url.startswith("/"):
+        raise UsageError(f"“{url}” is no absolute path", "Give the whole path.")
+
+
+def _specs(name: str) -> list[str]:
+    """What `git fetch` brings where nothing is named. The tracking refs follow what the remote holds, wherever."""
+    return [f"+{space}*:{layout.tracking(name, space)}*" for space in layout.SPACES]
+
+
+def _settings(store: Path) -> dict[str, dict[str, list[str]]]:
+    """What the repository's own `config` says of each remote, by the last word of the key in lower case."""
+    ended = run(store, ["config", "--local", "--null", "--get-regexp", r"^remote\."], {})
+    found: dict[str, dict[str, list[str]]] = {}
+    for entry in ended.out.decode("utf-8", "replace").split("\0"):
+        key, _, value = entry.partition("\n")
+        match = _SETTING.fullmatch(key)
+        if match and _NAME.fullmatch(match[1]):
+            found.setdefault(match[1], {}).setdefault(match[2], []).append(value)
+    return found
+
+
+def _config(store: Path, *words: str) -> None:
+    ended = run(store, ["config", "--local", *words], {})
+    if ended.code:
+        raise StoreError(f"the config of the store cannot be changed: {ended.words}", "Is the folder yours?")
+
+
+@contextmanager
+def _changing(store: Path) -> Iterator[None]:
+    with locks.settings(Beside(store)) as held:
+        if not held:
+            raise StoreError("another command has been changing the settings for seconds", "Try again.")
+        refs.take_stale_locks(store, ["config"])
+        yield
+
+
+# What is there
+
+
+def held(store: Path, link: Link) -> dict[str, str]:
+    """What each ref of the remote holds, by its full name there: a tag's commit, not the tag's own object.
+
+    Only refs of our spaces, with names that they can have: whatever else lies in the repository is none of ours.
+    """
+    raw, peeled = _held(store, link)
+    return {**raw, **peeled}
+
+
+def tracked(store: Path, remote: str) -> dict[str, str]:
+    """What the remote held when it was last seen, as `held` returns it."""
+    below = layout.tracking(remote, "")
+    ended = run(
+        store, ["for-each-ref", "--format=%(refname)%09%(objectname)%09%(*objectname)", below.rstrip("/")], {}
+    )  # fmt: skip
+    if ended.code:
+        raise StoreError(f"cannot read the refs of the store: {ended.words}")
+    rows = (line.split("\t") for line in ended.out.decode("utf-8", "replace").splitlines())
+    found = {f"refs/{ref.removeprefix(below)}": peeled or oid for ref, oid, peeled in rows}
+    return {ref: oid for ref, oid in found.items() if _is_ours(ref)}
+
+
+def _held(store: Path, link: Link) -> tuple[dict[str, str], dict[str, str]]:
+    """The objects that refs hold there, and the commits that annotated tags lead to."""
+    raw: dict[str, str] = {}
+    peeled: dict[str, str] = {}
+    for ref, oid in _listing(store, link).items():
+        name = ref.removesuffix(_PEELED)
+        if _is_ours(name):
+            (raw if name == ref else peeled)[name] = oid
+    return raw, peeled
+
+
+def _listing(store: Path, link: Link) -> dict[str, str]:
+    """All that the remote tells of its refs, whosever they are."""
+    ended = _talk(store, link, ["ls-remote", "--quiet", link.remote.name])
+    if ended.code:
+        raise _unreachable(link, ended)
+    return {ref: oid for oid, ref in _LISTED.findall(ended.out.decode("utf-8", "replace"))}
+
+
+def _is_ours(ref: str) -> bool:
+    space, name = layout.parts(ref)
+    if space == layout.TAGS:
+        try:
+            return check_tag(name) == name
+        except UsageError:
+            return False
+    if space == layout.DELETED:
+        return ids.SESSION_ID.fullmatch(name) is not None
+    return space in layout.SPACES and ids.is_branch(name)
+
+
+# What comes and what goes
+
+
+def fetch(store: Path, link: Link, wanted: Collection[str]) -> None:
+    """Brings refs of the remote, by their full names there, into the tracking refs; those of refs that it lacks go.
+
+    A ref moves by itself, each once all objects are here: who is interrupted has some of them, all of them whole.
+    """
+    name = link.remote.name
+    known = refs.read_all(store, layout.tracking(name, ""))
+    lock = locks.writing(Beside(store))
+    try:
+        coming = sorted(filter(_is_ours, wanted))
+        if len(coming) > _FEW:
+            there = _listing(store, link)
+            coming = _found(store, link, known, coming, there)
+            ended = _fetch(store, link, incoming.by_pattern(name, coming, there, known))
+        else:
+            ended = _fetch(store, link, incoming.named(name, coming))
+            if ended.code and "couldn't find remote ref" in ended.words:
+                coming = _found(store, link, known, coming, held(store, link))
+                ended = _fetch(store, link, incoming.named(name, coming))
+    finally:
+        locks.release(lock)
+    if ended.code:
+        raise _unreachable(link, ended)
+    _pack_refs(store, len(coming))
+
+
+def _fetch(store: Path, link: Link, specs: Sequence[str]) -> Ended:
+    if not specs:
+        return Ended(0, b"", "")
+    flags = ["--no-tags", "--no-prune", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules"]
+    # Without --refmap git would look for each of thousands in what is configured as well.
+    command = ["fetch", "--progress", *flags, "--refmap=", "--stdin", link.remote.name]
+    return _talk(store, link, command, given="".join(f"{spec}\n" for spec in specs).encode())
+
+
+def _found(
+    store: Path, link: Link, known: Mapping[str, str], coming: Sequence[str], there: Collection[str]
+) -> list[str]:
+    """Those of the refs that the remote has; the tracking refs of the others go."""
+    names = (layout.tracking(link.remote.name, ref) for ref in coming if ref not in there)
+    transaction.move_all(store, [Move(name, known[name], None) for name in names if name in known])
+    return [ref for ref in coming if ref in there]
+
+
+def push(store: Path, link: Link, moves: Sequence[Move]) -> None:
+    """Moves refs of the remote, by their full names there: all of them or none, each from its old value.
+
+    Where one of them holds something else there, that is a MovedError. RefusedError is what the remote says no to, a
+    StoreError what could not be done. The tracking refs follow once all is done there; who is interrupted before finds
+    them as the remote was.
+    """
+    moves = [move for move in moves if move.old != move.new]
+    if not moves:
+        return
+    _check_names(moves)
+    held, leases = _lease(store, link, moves)
+    with outgoing.repository(store, link.remote.name, moves, held) as folder:
+        flags = ["--porcelain", "--progress", "--atomic", "--no-verify", "--no-follow-tags", "--no-signed"]
+        command = ["push", *flags, "--recurse-submodules=no", "--force-with-lease", *leases, link.remote.name]
+        ended = _talk(folder, link, command)
+    if ended.code:
+        raise _rejected(store, link, moves, ended)
+    _follow(store, link, moves)
+    _pack_refs(store, len(moves))
+
+
+def _check_names(moves: Iterable[Move]) -> None:
+    for move in moves:
+        if not _is_ours(move.ref):
+            raise UsageError(f"{move.ref} is no ref that goes to a remote")
+
+
+def _lease(store: Path, link: Link, moves: Sequence[Move]) -> tuple[dict[str, str], list[str]]:
+    """The tracking refs with the old values, which is what git holds the remote's refs against where nothing else is
+    said: of thousands none needs a word in the command. And the words that the others need.
+
+    Those are refs whose old object is not here, and annotated tags, whose own object differs from what `held` says.
+    """
+    raw, peeled = (
+        _held(store, link) if any(move.old and move.ref.startswith(layout.TAGS) for move in moves) else ({}, {})
+    )
+    here = _existing(store, {move.old for move in moves if move.old})
+    held = dict[str, str]()
+    words = list[str]()
+    for move in moves:
+        if move.old is None:
+            continue
+        old = raw[move.ref] if peeled.get(move.ref) == move.old else move.old
+        if old in here and old == move.old:
+            held[layout.tracking(link.remote.name, move.ref)] = old
+        else:
+            words.append(f"--force-with-lease={move.ref}:{old}")
+    return held, words
+
+
+def _existing(store: Path, oids: Collection[str]) -> set[str]:
+    if not oids:
+        return set()
+    given = "".join(f"{oid}\n" for oid in sorted(oids)).encode()
+    ended = run(store, ["cat-file", "--batch-check"], {}, given=given)
+    rows = (line.split() for line in ended.out.decode("utf-8", "replace").splitlines())
+    return {row[0] for row in rows if row[-1] != "missing"}
+
+
+def _follow(store: Path, link: Link, moves: Iterable[Move]) -> None:
+    """Moves the tracking refs to what is there now. Where they cannot be moved, they are as they were: all is done
+    there, and the next pull sees it."""
+    now = refs.read_all(store, layout.tracking(link.remote.name, ""))
+    names = ((layout.tracking(link.remote.name, move.ref), move.new) for move in moves)
+    with suppress(StoreError):
+        transaction.move_all(store, [Move(ref, now.get(ref), new) for ref, new in names if now.get(ref) != new])
+
+
+def _pack_refs(store: Path, count: int) -> None:
+    if count > _MANY:
+        with locks.maintenance(Beside(store)) as lock:
+            if lock:
+                maintenance.pack_refs(store, lock)
+
+
+def _talk(store: Path, link: Link, command: Sequence[str], *, given: bytes = b"") -> Ended:
+    return run(store, command, link.env, link.say, given=given, secrets=secrets_of(link.remote.url))
+
+
+def _rejected(store: Path, link: Link, moves: Sequence[Move], ended: Ended) -> Exception:
+    """Why the push failed, as far as the remote tells: whatever was not moved is looked at once more."""
+    reasons = _REJECTED.findall(ended.out.decode("utf-8", "replace"))
+    if not reasons:
+        return _unreachable(link, ended)
+    there = held(store, link)
+    if any(there.get(move.ref) != move.old for move in moves):
+        return MovedError(f"{link.remote.name} has gone on meanwhile", "Try again.")
+    said = next((reason for reason in reasons if "atomic" not in reason), reasons[0])
+    words = ended.cleaned(said.removeprefix("[remote rejected] ").removeprefix("[rejected] ").strip("()"))
+    remark = ended.remarks
+    if any(word in said for word in _BROKEN):
+        return StoreError(f"{link.remote.name} could not write what came: {words}{remark}", _UNCHANGED)
+    return RefusedError(
+        f"{link.remote.name} takes no such push: {words}{remark}",
+        f"{_UNCHANGED} Whoever keeps {link.remote.shown} can say why.",
+    )
+
+
+def _unreachable(link: Link, ended: Ended) -> StoreError:
+    """git's own words for why nothing could be had from a remote, or sent to it."""
+    said, name = ended.words, link.remote.name
+    if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):
+        hint = f"Is {link.remote.shown} right, and is a repository there? git init --bare makes one."
+    elif any(word in said for word in ("ermission denied", "could not read", "uthentication", "askpass", "403", "401")):
+        hint = f"git must be let in without sessgit too: try git ls-remote {link.remote.shown}"
+    else:
+        hint = "Try again: what has arrived does not go twice, and nothing here has changed."
+    return StoreError(f"{name} cannot be reached: {said}", hint)

@@ -1,0 +1,201 @@
+"""git as a child that talks to other machines: what it is given, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import unquote
+
+from sessgit.errors import StoreError
+from sessgit.model import canonical
+from sessgit.store.maintenance import git_env
+
+_SETTINGS = {
+    # Packing is our own, and waits for recorders.
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "fetch.writeCommitGraph": "false",
+    # Of what a remote held nothing is lost that it cannot tell again: thousands of tracking refs need no disk each.
+    "core.fsync": "default,-reference",
+    # What comes is checked before it is kept.
+    "fetch.fsckObjects": "true",
+    "transfer.fsckObjects": "true",
+    # Only what is named goes, and what is here stays.
+    "push.followTags": "false",
+    "push.gpgSign": "false",
+    "fetch.prune": "false",
+    "fetch.pruneTags": "false",
+    # No program runs because of a URL or a ref, but those that carry.
+    "protocol.ext.allow": "never",
+    "core.hooksPath": "/dev/null",
+}
+_LAST = 6
+"""So many lines of what git says are kept for an error."""
+_LONGEST = 400
+_CHUNK = 65536
+_PIECE = re.compile(rb"[\r\n]")
+_PROGRESS = re.compile(r"\d+% \(\d+/\d+\)|: \d+(, done\.)?$|^remote: Total ")
+_URL_LOGIN = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s/@]*)@", re.IGNORECASE)
+_REMOTE = "remote: "
+_NOISE = ("Please make sure you have the correct access rights", "and the repository exists")
+"""What git says of whatever went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How git ended: its exit code, what it printed, and the last lines that it said, without control characters."""
+
+    code: int
+    out: bytes
+    said: str
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What git says is wrong, on one line."""
+        lines = [line for line in self.said.splitlines() if line.strip(".") not in _NOISE]
+        own = [line for line in lines if line.startswith(("fatal: ", "error: ")) and "failed to push" not in line]
+        plain = [line for line in lines if not line.startswith(("fatal: ", "error: ", "hint: ", "warning: "))]
+        # What ssh or the other side says comes first and tells more than git's own end of the story.
+        chosen = [*plain[-2:], *own[:1]] or lines[-1:] or [f"git ended with {self.code}"]
+        return "; ".join(dict.fromkeys(_bare(line) for line in chosen))[:_LONGEST]
+
+    @property
+    def remarks(self) -> str:
+        """What the other side's own programs say, in brackets, or ``""``."""
+        lines = [_bare(line) for line in self.said.splitlines() if line.startswith(_REMOTE)]
+        found = "; ".join(dict.fromkeys(line for line in lines if line))[:_LONGEST]
+        return f" ({found})" if found else ""
+
+    def cleaned(self, text: str) -> str:
+        """Another text of git's without passwords and control characters."""
+        return _clean(text, self.secrets)
+
+
+def run(
+    store: Path,
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    say: Callable[[str], None] = lambda piece: None,
+    *,
+    given: bytes = b"",
+    secrets: Sequence[str] = (),
+) -> Ended:
+    """Runs git in the store until it ends, and hands on what it says about its progress as it comes.
+
+    `env` is the environment for what talks to others; with none git sees nothing of the user. Raises StoreError where
+    git cannot be run. The child does not inherit our locks: ssh may leave a connection open behind it that would hold
+    them for minutes.
+    """
+    git = shutil.which("git", path=env.get("PATH"))
+    if git is None:
+        raise StoreError("git is missing", "Install git 2.30 or later.")
+    chosen = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
+    # Words that are looked for below must not be translated; without LANGUAGE no other setting can ask for that.
+    surroundings = {**(env or git_env()), "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+    try:
+        child = subprocess.Popen(
+            [git, *chosen, "--git-dir", str(store), *arguments], env=surroundings, cwd="/",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+    except OSError as error:
+        raise StoreError(f"git could not be run: {error}") from error
+    printed: list[bytes] = []
+    helpers = [
+        threading.Thread(target=_give, args=(child.stdin, given), daemon=True),
+        threading.Thread(target=_read, args=(child.stdout, printed), daemon=True),
+    ]
+    with child:
+        try:
+            for helper in helpers:
+                helper.start()
+            said = _listen(child.stderr, say, secrets)
+            for helper in helpers:
+                helper.join()
+        except BaseException:
+            # Its end is waited for: a git that is told to stop takes its unfinished files and locks with it.
+            child.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(5)
+            child.kill()
+            raise
+    return Ended(child.returncode, b"".join(printed), "\n".join(said), tuple(secrets))
+
+
+def shown_url(url: str) -> str:
+    """The URL as it may be seen: without its password, and without the user where that may be a token."""
+    return canonical.printable(_URL_LOGIN.sub(_without_login, url))
+
+
+def secrets_of(url: str) -> tuple[str, ...]:
+    """What of a URL must never be shown, as it is written and as it is meant."""
+    match = _URL_LOGIN.search(url)
+    if not match:
+        return ()
+    user, _, password = match[2].partition(":")
+    found = [password, user if _hides_user(match[1], password) else ""]
+    return tuple(dict.fromkeys(form for secret in found if secret for form in (secret, unquote(secret))))
+
+
+def _without_login(match: re.Match[str]) -> str:
+    user, _, password = match[2].partition(":")
+    if _hides_user(match[1], password):
+        return f"{match[1]}://***@"
+    return f"{match[1]}://{user}:***@" if password else f"{match[1]}://{user}@"
+
+
+def _hides_user(scheme: str, password: str) -> bool:
+    """With https a user alone is a token, and one with a password may be either."""
+    return scheme.lower().startswith("http") and not (password and password != "x-oauth-basic")
+
+
+def _give(stream: IO[bytes], data: bytes) -> None:
+    with suppress(BrokenPipeError, ValueError):  # git ended, and says why
+        stream.write(data)
+    with suppress(BrokenPipeError):
+        stream.close()
+
+
+def _read(stream: IO[bytes], into: list[bytes]) -> None:
+    with suppress(ValueError):  # it was closed, since nobody waits for it any more
+        into.extend(iter(lambda: stream.read(_CHUNK), b""))
+
+
+def _listen(stream: Any, say: Callable[[str], None], secrets: Sequence[str]) -> list[str]:
+    """Hands on each piece of what git says, progress too, and returns the last lines of all else."""
+    last = deque[str](maxlen=_LAST)
+    rest = b""
+    while chunk := stream.read1(_CHUNK):
+        *pieces, rest = _PIECE.split((rest + chunk)[-_CHUNK:])
+        for piece in pieces:
+            _hear(piece, say, secrets, last)
+    _hear(rest, say, secrets, last)
+    return list(last)
+
+
+def _hear(piece: bytes, say: Callable[[str], None], secrets: Sequence[str], last: deque[str]) -> None:
+    said = _clean(piece.decode("utf-8", "replace"), secrets).strip()
+    if said:
+        say(said)
+        if not _PROGRESS.search(said):
+            last.append(said)
+
+
+def _clean(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return shown_url(canonical.without_sequences(text))
+
+
+def _bare(line: str) -> str:
+    for word in ("fatal: ", "error: ", _REMOTE):
+        line = line.removeprefix(word)
+    return line.strip().rstrip(".")

@@ -1,0 +1,38 @@
+"""`sessgit sync`: a pull, and a push of what may leave this machine."""
+
+from __future__ import annotations
+
+from sessgit.ui import context, options, remotes, render
+from sessgit.ui.commands.push import SETTING
+
+
+def run(
+    remote: options.Remote = "",
+    as_json: options.Json = False,
+) -> None:
+    """Pull from a remote, then push what sync.include in the settings names.
+
+    Without that setting it only pulls: nothing leaves this machine that nobody asked for.
+    """
+    from sessgit.ops.syncing import choice
+    from sessgit.ops.syncing import pull as pulling
+    from sessgit.ops.syncing import push as pushing
+    from sessgit.ui.pages import sync as page
+
+    here = context.read()
+    here.check_store()
+    include = here.settings.sync.include
+    sent = None
+    with remotes.linked(here, remotes.one(here, remote)) as link:
+        came = pulling.pull(here.store, here.index, link, here.config, here.now)
+        if include:
+            sessions = choice.included(here.index, include, here.privacy)
+            sent = pushing.push(here.store, here.index, link, sessions, here.now)
+    if as_json:
+        render.document(
+            "sync/v1", {"pull": page.pulled_json(came), "push": page.pushed_json(sent) if sent is not None else None}
+        )
+    else:
+        render.lines(here, page.synced(here, came, sent))
+    if sent is None:
+        render.tell(f"Nothing was sent: sync.include is empty. What may leave this machine: {SETTING}")

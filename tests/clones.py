@@ -1,0 +1,178 @@
+"""Machines that share a remote: each a store, an index and a client's folder of its own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plain import run_git
+from transcripts import SESSION, File, Talk
+
+from sessgit.model.address import Address
+from sessgit.model.merge import Choice
+from sessgit.ops import archive, delete, edit, operations, resolve, tag
+from sessgit.ops.merging import merge as merges
+from sessgit.ops.merging.plan import Wish
+from sessgit.ops.privacy import Privacy
+from sessgit.ops.recording.record import Result, record
+from sessgit.ops.recording.source import Rules, Source
+from sessgit.ops.resolve import Target, Whereabouts
+from sessgit.ops.syncing import outcome
+from sessgit.ops.syncing import pull as pulling
+from sessgit.ops.syncing import push as pushing
+from sessgit.store import layout, refs
+from sessgit.store import store as stores
+from sessgit.store.index import Index
+from sessgit.store.remote import remotes
+from sessgit.store.remote.remotes import Link
+from sessgit.store.store import Store
+
+NOW = 1_800_000_000.0
+SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED, layout.TAGS)
+Told = list[tuple[str, int, str]]
+"""Of each change what, how many turns and the end of the branch's name, `""` for a head."""
+
+
+def bare(folder: Path) -> Path:
+    """An empty remote, as `git init --bare` makes it."""
+    subprocess.run(["git", "init", "-q", "--bare", str(folder)], check=True, capture_output=True)
+    return folder
+
+
+@dataclass
+class Clone:
+    """One machine; `clock` counts what it does, so that no two things happen at one time."""
+
+    folder: Path
+    remote: Path
+    number: int = 0
+    clock: itertools.count[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        stores.create(self.folder / "store")
+        self.store = Store(self.folder / "store")
+        self.index = Index(self.store.path, lambda: self.store)
+        self.config = self.folder / "claude"
+        self.place = self.config / "projects" / f"-home-ada{self.number}-shop"
+        self.link = Link(remotes.add(self.store.path, "origin", str(self.remote)), dict(os.environ), lambda _: None)
+
+    # What a machine does
+
+    def record(self, talk: Talk, *, redact: bool = True, final: bool = False) -> Result:
+        path = talk.save(self.place)
+        return record(self.store, self.index, Source(path, path.stem, self.config, final=final), Rules(redact=redact))
+
+    def pull(self, *sessions: str, dry_run: bool = False) -> outcome.Pulled:
+        only = sessions or None
+        return pulling.pull(self.store, self.index, self.link, self.config, self.now(), only, dry_run=dry_run)
+
+    def push(self, *sessions: str, **how: bool | Collection[str]) -> outcome.Pushed:
+        wanted = sessions or tuple(self.sessions())
+        return pushing.push(self.store, self.index, self.link, wanted, self.now(), **how)  # type: ignore[arg-type]
+
+    def edit(self, session: str = SESSION, **changes: object) -> None:
+        edit.edit(self.store, self.index, session, edit.Changes(**changes), self.now())  # type: ignore[arg-type]
+
+    def archive(self, session: str = SESSION) -> None:
+        self.index.sync()
+        archive.archive(self.store, self.index, [session], self.config, Privacy(), self.now())
+
+    def unarchive(self, session: str = SESSION) -> None:
+        archive.unarchive(self.store, self.index, [session], self.now())
+
+    def tag(self, name: str, session: str = SESSION, turn: int | None = None) -> None:
+        found = self.target(session, turn)
+        where = Whereabouts(self.config, "/home/ada/shop", 0)
+        tag.tag(self.store, self.index, name, found, where, self.now())
+
+    def delete(self, session: str = SESSION) -> None:
+        self.index.sync()
+        delete.delete(self.store, self.index, delete.doomed(self.index, [session], self.config), self.now())
+
+    def merge(self, theirs: str, ours: str = SESSION) -> None:
+        """Brings theirs back into ours; both sides' words are ours where they contradict each other."""
+        world = merges.World(self.config, Privacy(), self.now())
+        wish = Wish(choice=Choice("ours"))
+        merges.merge(self.store, self.index, self.target(ours), self.target(theirs), wish, world)
+        self.index.sync()
+
+    def undo(self) -> operations.Undone:
+        done = operations.undo(self.store, "", self.config, self.now())
+        self.index.sync()
+        return done
+
+    def now(self) -> float:
+        return NOW + next(self.clock)
+
+    # What it has
+
+    def target(self, session: str, turn: int | None = None) -> Target:
+        self.index.sync()
+        where = Whereabouts(self.config, "/home/ada/shop", 0)
+        return resolve.target(self.index, Address(session, turn), where)
+
+    def sessions(self) -> list[str]:
+        names = {layout.parts(ref) for ref in self.refs()}
+        return sorted({name for space, name in names if space in SPACES[:2] and "." not in name})
+
+    def refs(self) -> dict[str, str]:
+        return {ref: oid for ref, oid in refs.read_all(self.store.path).items() if ref.startswith(SPACES)}
+
+    def there(self) -> dict[str, str]:
+        """The refs of the remote."""
+        return {ref: oid for ref, oid in refs.read_all(self.remote).items() if ref.startswith(SPACES)}
+
+    def tip(self, branch: str = SESSION) -> str:
+        own = self.refs()
+        return own.get(layout.head(branch)) or own[layout.archived(branch)]
+
+    def keys(self, branch: str = SESSION) -> list[str]:
+        """The keys of a branch's turns."""
+        return turn_keys(self.store, self.tip(branch))
+
+    def check(self) -> None:
+        assert run_git(self.store.path, "fsck", "--strict", "--no-dangling") == ""
+
+    def close(self) -> None:
+        self.index.close()
+
+
+@contextmanager
+def opened(clone: Clone) -> Iterator[None]:
+    """While a client has the conversation open."""
+    note = clone.config / "sessions" / f"{os.getpid()}.json"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps({"pid": os.getpid(), "sessionId": SESSION, "cwd": "/home/ada/shop"}))
+    yield
+    note.unlink()
+
+
+def turn_keys(store: Store, tip: str) -> list[str]:
+    found = (store.message(commit.id).get("Prompt") for commit in store.repo.first_parents(tip))
+    return list(dict.fromkeys(key for key in found if key))[::-1]
+
+
+def told(changes: Iterable[outcome.Change]) -> Told:
+    return [(change.what, change.turns, change.branch.partition(".")[2]) for change in changes]
+
+
+def restored(clone: Clone, data: bytes, session: str, number: int) -> Talk:
+    """A talk that goes on with a session's file as it was restored; its new lines have ids of their own."""
+    lines = data.split(b"\n")[:-1]
+    talk = Talk(file=File(session, "2.1", "/home/ada/shop", lines=lines, seconds=number * 100))
+    talk.file.counts = dict.fromkeys("abcde", number * 100)
+    talk.leaf = last_line(clone, session, len(clone.keys(session))) or None
+    return talk
+
+
+def last_line(clone: Clone, session: str, number: int) -> str:
+    """The uuid of the last line of a turn of a session's head."""
+    body = clone.store.lines(clone.tip(session), number).body if number else []
+    uuids = (json.loads(line).get("uuid") for line in reversed(body))
+    return next((uuid for uuid in uuids if uuid), "")

@@ -1,0 +1,476 @@
+"""`store.remotes`: refs that go to a remote and come from it, all of them or none, and git as it is let do that."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from clones import bare
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain import Git, run_git
+from servers import PASSWORD, USER, daemon, hook, http, ssh
+from transcripts import OTHER, SESSION
+
+from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
+from sessgit.store import layout, refs
+from sessgit.store import store as stores
+from sessgit.store.remote import remotes, transport
+from sessgit.store.remote.remotes import Link, Remote
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move, move_all
+
+HEAD, SIDE, STONE, TAG = (
+    f"refs/heads/{SESSION}",
+    f"refs/heads/{SESSION}.m-a0005003",
+    f"refs/deleted/{OTHER}",
+    "refs/tags/release",
+)
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    return bare(tmp_path / "hub")
+
+
+@pytest.fixture
+def link(store: Store, hub: Path) -> Link:
+    return linked(store.path, str(hub))
+
+
+def linked(path: Path, url: str, name: str = "origin", **env: str) -> Link:
+    remotes.add(path, name, url)
+    return Link(remotes.find(path, name), {**os.environ, **env}, lambda piece: None)
+
+
+def commits(store: Store, count: int) -> list[str]:
+    """A chain of commits."""
+    found = list[str]()
+    tree = store.repo.edit_tree(None, {})
+    for number in range(count):
+        found.append(store.repo.write_commit(tree, found[-1:], f"turn {number}\n", 1_700_000_000 + number))
+    return found
+
+
+def at(remote: Path) -> dict[str, str]:
+    lines = run_git(remote, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+    return {line.split()[0]: line.split()[1] for line in lines}
+
+
+# The table
+
+
+def test_a_remote_is_gits_own(store: Store, git: Git, hub: Path) -> None:
+    assert remotes.listed(store.path) == []
+    assert remotes.add(store.path, "origin", str(hub)) == Remote("origin", str(hub))
+    assert remotes.listed(store.path) == [Remote("origin", str(hub))]
+    assert git("remote", "-v") == f"origin\t{hub} (fetch)\norigin\t{hub} (push)\n"
+    first = commits(store, 1)[0]
+    git(
+        "push", "-q", "origin", f"{first}:{HEAD}", f"{first}:refs/archive/{OTHER}", f"{first}:{STONE}", f"{first}:{TAG}"
+    )
+    git("fetch", "-q", "origin")
+    assert remotes.tracked(store.path, "origin") == dict.fromkeys([HEAD, f"refs/archive/{OTHER}", STONE, TAG], first)
+    assert git("tag") == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-o", "a b", "a/b", "..", "a..b", ".a", "a.", "a.lock", "ä", "a\n", "x" * 63, "a:b", "a~1"]
+)
+def test_a_name_that_git_takes_for_no_remote(store: Store, name: str) -> None:
+    with pytest.raises(UsageError):
+        remotes.add(store.path, name, "/srv/hub")
+    assert remotes.listed(store.path) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", " ", "-oProxyCommand=x", "ext::sh -c x", "EXT::sh", "/srv/a\nb", "/srv/\x1b[31m", "hub", "../hub", "./a:b"],
+)
+def test_a_url_that_is_none(store: Store, url: str) -> None:
+    with pytest.raises(UsageError):
+        remotes.add(store.path, "origin", url)
+    assert remotes.listed(store.path) == []
+
+
+@pytest.mark.parametrize("url", ["/srv/hub", "host:hub", "ada@host:code/hub", "ssh://host/hub", "https://host/hub.git"])
+def test_a_url_stays_as_it_is(store: Store, url: str) -> None:
+    remotes.add(store.path, "origin", url)
+    assert remotes.find(store.path, "").url == url
+
+
+def test_a_name_is_taken_once(store: Store) -> None:
+    remotes.add(store.path, "origin", "https://ada:pass@host/hub")
+    with pytest.raises(ConflictError, match=r"https://ada:\*\*\*@host/hub"):
+        remotes.add(store.path, "origin", "/srv/other")
+    assert [remote.url for remote in remotes.listed(store.path)] == ["https://ada:pass@host/hub"]
+
+
+def test_which_one_is_meant(store: Store) -> None:
+    with pytest.raises(NotFoundError, match=r"there is no remote$"):
+        remotes.find(store.path, "")
+    remotes.add(store.path, "laptop", "/srv/a")
+    assert remotes.find(store.path, "").name == "laptop"
+    with pytest.raises(NotFoundError, match="there is no remote origin"):
+        remotes.find(store.path, "origin")
+    remotes.add(store.path, "desk", "/srv/b")
+    with pytest.raises(UsageError, match="2 remotes: desk, laptop"):
+        remotes.find(store.path, "")
+
+
+def test_one_that_plain_git_made_would_take_other_refs(store: Store, git: Git) -> None:
+    git("remote", "add", "mine", "/srv/hub")
+    assert [remote.name for remote in remotes.listed(store.path)] == ["mine"]
+    with pytest.raises(ConflictError, match="not set up"):
+        remotes.find(store.path, "mine")
+    remotes.remove(store.path, "mine")
+    remotes.add(store.path, "mine", "/srv/hub")
+    git("config", "remote.mine.push", "refs/heads/*")
+    with pytest.raises(ConflictError, match="not set up"):
+        remotes.find(store.path, "mine")
+
+
+def test_removed_with_all_that_was_remembered(store: Store, link: Link, git: Git) -> None:
+    first = commits(store, 1)[0]
+    remotes.push(store.path, link, [Move(HEAD, None, first)])
+    before = remotes.tracked(store.path, "origin")
+    assert remotes.remove(store.path, "origin") == link.remote
+    assert (before, remotes.tracked(store.path, "origin")) == ({HEAD: first}, {})
+    assert refs.read_all(store.path) == {}
+    assert "remote" not in git("config", "--local", "--list")
+    with pytest.raises(NotFoundError):
+        remotes.remove(store.path, "origin")
+
+
+# There and back
+
+
+def test_there_and_back(store: Store, link: Link, hub: Path, tmp_path: Path) -> None:
+    one, two, three = commits(store, 3)
+    moves = [Move(HEAD, None, two), Move(SIDE, None, three), Move(STONE, None, one), Move(TAG, None, one)]
+    remotes.push(store.path, link, moves)
+    there = {HEAD: two, SIDE: three, STONE: one, TAG: one}
+    assert at(hub) == remotes.held(store.path, link) == remotes.tracked(store.path, "origin") == there
+    stores.create(tmp_path / "other")
+    other = linked(tmp_path / "other", str(hub), "hub")
+    remotes.fetch(tmp_path / "other", other, [HEAD, TAG])
+    assert remotes.tracked(tmp_path / "other", "hub") == {HEAD: two, TAG: one}
+    assert sorted(refs.read_all(tmp_path / "other")) == [
+        f"refs/remotes/hub/heads/{SESSION}",
+        "refs/remotes/hub/tags/release",
+    ]
+    assert not (tmp_path / "other" / "FETCH_HEAD").exists()
+    remotes.push(store.path, link, [Move(HEAD, two, one), Move(SIDE, three, None), Move(STONE, one, two)])
+    assert at(hub) == {HEAD: one, STONE: two, TAG: one}
+    remotes.fetch(tmp_path / "other", other, [HEAD, SIDE])
+    assert remotes.tracked(tmp_path / "other", "hub") == {HEAD: one, TAG: one}
+    remotes.push(store.path, link, [Move(HEAD, one, None)])
+    remotes.fetch(tmp_path / "other", other, [HEAD, STONE])
+    assert remotes.tracked(tmp_path / "other", "hub") == {STONE: two, TAG: one}
+
+
+def test_nothing_to_do(store: Store, link: Link) -> None:
+    remotes.push(store.path, link, [])
+    remotes.fetch(store.path, link, [])
+    remotes.fetch(store.path, link, [HEAD])
+    assert remotes.held(store.path, link) == remotes.tracked(store.path, "origin") == {}
+
+
+def test_refs_of_others_are_not_seen(store: Store, link: Link, hub: Path) -> None:
+    one = commits(store, 1)[0]
+    names = ["refs/heads/Main", f"{HEAD}.x-1", f"{HEAD}/deep", "refs/notes/a", f"{STONE}.r-a0000001", "refs/keep/a-1",
+             "refs/tags/a/b", "refs/pull/1/head", "refs/tags/v\u202e1"]  # fmt: skip
+    run_git(store.path, "push", "-q", str(hub), *(f"{one}:{name}" for name in names))
+    assert len(at(hub)) == len(names)
+    assert remotes.held(store.path, link) == {}
+    remotes.fetch(store.path, link, names)
+    assert refs.read_all(store.path) == {}
+    with pytest.raises(UsageError):
+        remotes.push(store.path, link, [Move("refs/keep/a-1", one, None)])
+
+
+def test_a_tag_object_stands_for_its_commit(store: Store, link: Link, hub: Path) -> None:
+    one, two = commits(store, 2)
+    remotes.push(store.path, link, [Move(HEAD, None, two)])
+    run_git(hub, "-c", "user.name=a", "-c", "user.email=a@b", "tag", "-a", "-m", "x", "release", one)
+    assert at(hub)[TAG] != one
+    assert remotes.held(store.path, link)[TAG] == one
+    with pytest.raises(MovedError):
+        remotes.push(store.path, link, [Move(TAG, two, None)])
+    remotes.fetch(store.path, link, [TAG])
+    assert remotes.tracked(store.path, "origin")[TAG] == one
+    remotes.push(store.path, link, [Move(TAG, one, two)])
+    assert at(hub)[TAG] == two
+
+
+def test_what_is_here_no_more_can_be_deleted_there(store: Store, link: Link, hub: Path, tmp_path: Path) -> None:
+    stores.create(tmp_path / "other")
+    other = Store(tmp_path / "other")
+    last = commits(other, 7)[-1]
+    remotes.push(other.path, linked(other.path, str(hub)), [Move(HEAD, None, last)])
+    with pytest.raises(MovedError):
+        remotes.push(store.path, link, [Move(HEAD, "1" * 40, None)])
+    remotes.push(store.path, link, [Move(HEAD, last, None)])
+    assert at(hub) == {}
+
+
+VALUES = st.sampled_from([None, 0, 1, 2])
+
+
+@settings(max_examples=25)
+@given(
+    there=st.lists(VALUES, min_size=2, max_size=2), moves=st.lists(st.tuples(VALUES, VALUES), min_size=2, max_size=2)
+)
+def test_all_or_none(there: list[int | None], moves: list[tuple[int | None, int | None]]) -> None:
+    """A push moves every ref from its old value, or nothing at all; one that holds the new value already is moved."""
+    folder = Path(tempfile.mkdtemp(prefix="remotes-"))
+    try:
+        hub = bare(folder / "hub")
+        stores.create(folder / "store")
+        store = Store(folder / "store")
+        chain = commits(store, 2)
+        oids = [*chain, store.repo.write_commit(store.repo.edit_tree(None, {}), chain[:1], "aside\n", 1_700_000_009)]
+        oid = {None: None, **dict(enumerate(oids))}
+        names = (HEAD, SIDE)
+        before = {name: oids[value] for name, value in zip(names, there, strict=True) if value is not None}
+        if before:
+            run_git(store.path, "push", "-q", str(hub), *(f"{value}:{name}" for name, value in before.items()))
+        wanted = [Move(name, oid[old], oid[new]) for name, (old, new) in zip(names, moves, strict=True)]
+        link = linked(store.path, str(hub))
+        moving = [move for move in wanted if move.old != move.new]
+        fits = all(before.get(move.ref) == move.old for move in moving)
+        done = all(before.get(move.ref) in (move.old, move.new) for move in moving)
+        try:
+            remotes.push(store.path, link, wanted)
+        except MovedError:
+            assert not fits
+            assert at(hub) == before
+        else:
+            assert done
+            after = {**before, **{move.ref: move.new for move in moving}}
+            assert at(hub) == {name: value for name, value in after.items() if value}
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_three_thousand_refs_in_one_push(store: Store, link: Link, hub: Path) -> None:
+    one = commits(store, 1)[0]
+    run_git(hub, "config", "core.fsync", "none")
+    names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(3000)]
+    remotes.push(store.path, link, [Move(name, None, one) for name in names])
+    assert remotes.tracked(store.path, "origin") == at(hub) == dict.fromkeys(names, one)
+
+
+# What a remote says no to, and what goes wrong on the way
+
+
+def test_a_remote_that_deletes_nothing(store: Store, link: Link, hub: Path) -> None:
+    one, two = commits(store, 2)
+    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    run_git(hub, "config", "receive.denyDeletes", "true")
+    with pytest.raises(RefusedError, match="deletion prohibited") as refused:
+        remotes.push(store.path, link, [Move(HEAD, one, None), Move(SIDE, None, two)])
+    assert (refused.value.exit_code, "Nothing was changed" in refused.value.hint) == (3, True)
+    assert at(hub) == remotes.tracked(store.path, "origin") == {HEAD: one}
+
+
+def test_a_hook_there_says_no(store: Store, link: Link, hub: Path) -> None:
+    hook(hub, "echo 'not on a Sunday'; printf '\\033[31mred\\033]0;title\\007\\n'; exit 1")
+    with pytest.raises(RefusedError, match=r"hook declined \(not on a Sunday; red\)$"):
+        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+    assert at(hub) == remotes.tracked(store.path, "origin") == {}
+
+
+@pytest.mark.parametrize("script", ["kill -9 $PPID", "kill -TERM $PPID; sleep 1"])
+def test_a_remote_that_dies_in_the_middle(store: Store, link: Link, hub: Path, script: str) -> None:
+    one, two = commits(store, 2)
+    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    hook(hub, script)
+    here, there = refs.read_all(store.path), at(hub)
+    with pytest.raises(StoreError, match="origin cannot be reached: ") as died:
+        remotes.push(store.path, link, [Move(HEAD, one, two)])
+    assert (died.value.exit_code, died.value.hint) == (
+        7,
+        "Try again: what has arrived does not go twice, and nothing here has changed.",
+    )
+    assert (refs.read_all(store.path), at(hub)) == (here, there)
+    (hub / "hooks" / "pre-receive").unlink()
+    remotes.push(store.path, link, [Move(HEAD, one, two)])
+    assert at(hub) == {HEAD: two}
+
+
+def test_a_remote_that_cannot_be_written(store: Store, link: Link, hub: Path) -> None:
+    shutil.rmtree(hub / "objects")
+    (hub / "objects").write_text("no folder")
+    with pytest.raises(StoreError, match="cannot be reached"):
+        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+    assert remotes.tracked(store.path, "origin") == {}
+
+
+@pytest.mark.parametrize("url", ["/nowhere/at/all", "file:///nowhere/at/all"])
+def test_no_repository(store: Store, url: str) -> None:
+    with pytest.raises(StoreError, match=r"does not (appear to be a git repository|exist)") as failed:
+        remotes.held(store.path, linked(store.path, url))
+    assert failed.value.hint == f"Is {url} right, and is a repository there? git init --bare makes one."
+
+
+def test_nobody_answers(store: Store) -> None:
+    with pytest.raises(StoreError, match="Connection refused"):
+        remotes.held(store.path, linked(store.path, "git://127.0.0.1:1/hub"))
+
+
+def test_broken_objects_do_not_come_in(store: Store, link: Link, hub: Path) -> None:
+    tree = store.repo.edit_tree(None, {})
+    raw = f"tree {tree}\nauthor a <a@b> 1 +0000\nauthor a <a@b> 1 +0000\ncommitter a <a@b> 1 +0000\n\nx\n"
+    (hub / "raw").write_text(raw)
+    run_git(hub, "hash-object", "-w", "-t", "tree", os.devnull)
+    oid = run_git(hub, "hash-object", "-w", "--literally", "-t", "commit", str(hub / "raw")).strip()
+    run_git(hub, "update-ref", HEAD, oid)
+    with pytest.raises(StoreError, match="multipleAuthors"):
+        remotes.fetch(store.path, link, [HEAD])
+    assert remotes.tracked(store.path, "origin") == {}
+
+
+# Ways to get there
+
+
+def both_ways(store: Store, link: Link, hub: Path) -> None:
+    one, two = commits(store, 2)
+    remotes.push(store.path, link, [Move(HEAD, None, one), Move(STONE, None, one)])
+    assert at(hub) == remotes.held(store.path, link) == {HEAD: one, STONE: one}
+    move_all(store.path, [Move(layout.tracking("origin", HEAD), one, None)])
+    remotes.fetch(store.path, link, [HEAD])
+    assert remotes.tracked(store.path, "origin") == {HEAD: one, STONE: one}
+    remotes.push(store.path, link, [Move(HEAD, one, two), Move(STONE, one, None)])
+    assert at(hub) == {HEAD: two}
+    with pytest.raises(MovedError):
+        remotes.push(store.path, link, [Move(HEAD, one, None)])
+    run_git(hub, "config", "receive.denyDeletes", "true")
+    with pytest.raises(RefusedError):
+        remotes.push(store.path, link, [Move(HEAD, two, None)])
+
+
+def test_by_gits_daemon(store: Store, hub: Path, tmp_path: Path) -> None:
+    with daemon(tmp_path) as url:
+        both_ways(store, linked(store.path, f"{url}/hub"), hub)
+
+
+def test_a_daemon_that_only_reads(store: Store, hub: Path, tmp_path: Path) -> None:
+    with daemon(tmp_path, writable=False) as url:
+        link = linked(store.path, f"{url}/hub")
+        assert remotes.held(store.path, link) == {}
+        with pytest.raises(StoreError, match="service not enabled"):
+            remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+        with pytest.raises(StoreError, match="no such repository"):
+            remotes.held(store.path, linked(store.path, f"{url}/other", "other"))
+
+
+def test_by_ssh(store: Store, hub: Path, tmp_path: Path) -> None:
+    both_ways(store, linked(store.path, f"ada@desk:{hub}", GIT_SSH_COMMAND=ssh(tmp_path)), hub)
+    assert all("ada@desk git-" in line for line in (tmp_path / "asked").read_text().splitlines())
+
+
+def test_ssh_that_is_not_let_in(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "ssh").write_text("#!/bin/sh\necho 'ada@desk: Permission denied (publickey).' >&2\nexit 255\n")
+    (tmp_path / "ssh").chmod(0o755)
+    link = linked(store.path, "ada@desk:hub", GIT_SSH=str(tmp_path / "ssh"), GIT_SSH_VARIANT="ssh")
+    with pytest.raises(StoreError, match=r"ada@desk: Permission denied \(publickey\)") as failed:
+        remotes.held(store.path, link)
+    assert failed.value.hint == "git must be let in without sessgit too: try git ls-remote ada@desk:hub"
+
+
+def test_by_http_with_a_password(store: Store, hub: Path, tmp_path: Path) -> None:
+    run_git(hub, "config", "http.receivepack", "true")
+    heard = list[str]()
+    with http(tmp_path) as host:
+        link = linked(store.path, f"http://{USER}:{PASSWORD}@{host}/hub")
+        both_ways(store, dataclasses.replace(link, say=heard.append), hub)
+        assert heard
+        assert not any(word in piece for piece in heard for word in (PASSWORD, "s3cret"))
+        for url in (f"http://{USER}:wr0ng-one@{host}/hub", f"http://wr0ng-one@{host}/hub"):
+            remotes.remove(store.path, "origin")
+            wrong = linked(store.path, url, GIT_TERMINAL_PROMPT="0", GIT_ASKPASS="/bin/false")
+            with pytest.raises(StoreError) as failed:
+                remotes.held(store.path, wrong)
+            assert "wr0ng-one" not in f"{failed.value} {failed.value.hint} {wrong!r} {remotes.listed(store.path)}"
+            assert "try git ls-remote" in failed.value.hint
+
+
+# What of the user's own git counts, and what does not
+
+
+def configured(home: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (home / "gitconfig").write_text(text)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
+
+
+def test_the_users_git_says_where_a_url_leads(
+    store: Store, hub: Path, seal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured(seal, monkeypatch, f'[url "{hub.parent}/"]\n\tinsteadOf = "hub:"\n')
+    both_ways(store, linked(store.path, "hub:hub"), hub)
+
+
+def test_the_users_git_runs_nothing_and_adds_nothing(
+    store: Store, hub: Path, seal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = seal / "hooks"
+    hooks.mkdir()
+    for name in ("pre-push", "reference-transaction", "post-update"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {seal}/ran-{name}\nexit 1\n")
+        (hooks / name).chmod(0o755)
+    configured(
+        seal,
+        monkeypatch,
+        f"[core]\n\thooksPath = {hooks}\n[push]\n\tfollowTags = true\n\tgpgSign = true\n[fetch]\n\tprune = true\n"
+        f'[gc]\n\tauto = 1\n[url "ext::sh -c touch% {seal}/ext% "]\n\tinsteadOf = evil:\n',
+    )
+    one, two = commits(store, 2)
+    remotes.add(store.path, "origin", str(hub))
+    run_git(hub, "config", "core.hooksPath", str(hub / "hooks"))
+    move_all(store.path, [Move("refs/tags/mine", None, one)])
+    link = Link(remotes.find(store.path, ""), os.environ, lambda piece: None)
+    remotes.push(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, two)])
+    assert at(hub) == {HEAD: one, SIDE: two}
+    run_git(hub, "update-ref", "-d", SIDE)
+    remotes.fetch(store.path, link, [HEAD])
+    assert remotes.tracked(store.path, "origin") == {HEAD: one, SIDE: two}
+    with pytest.raises(StoreError, match="ext"):
+        remotes.held(store.path, linked(store.path, "evil:x", "evil"))
+    assert [path.name for path in seal.iterdir() if path.name.startswith(("ran-", "ext"))] == []
+
+
+# Passwords in URLs
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://ada:pass@host/hub", "https://ada:***@host/hub"),
+        ("https://t0ken@host/hub", "https://***@host/hub"),
+        ("https://t0ken:x-oauth-basic@host/hub", "https://***@host/hub"),
+        ("ssh://ada@host/hub", "ssh://ada@host/hub"),
+        ("ssh://ada:pass@host/hub", "ssh://ada:***@host/hub"),
+        ("ada@host:hub", "ada@host:hub"),
+        ("/srv/hub", "/srv/hub"),
+    ],
+)
+def test_what_of_a_url_is_shown(url: str, shown: str) -> None:
+    assert Remote("origin", url).shown == shown
+    assert url == shown or url not in repr(Remote("origin", url))
+
+
+LOGIN = st.text(
+    st.characters(codec="ascii", exclude_characters="/@: \\", min_codepoint=33, max_codepoint=126), min_size=6
+)
+
+
+@given(user=LOGIN, password=LOGIN, scheme=st.sampled_from(["https", "http", "ssh", "HTTPS"]))
+def test_no_password_is_ever_shown(user: str, password: str, scheme: str) -> None:
+    url = f"{scheme}://{user}:{password}@host/hub"
+    assert f":{password}@" not in transport.shown_url(f"fatal: unable to access '{url}/': no")
+    assert password in transport.secrets_of(url)

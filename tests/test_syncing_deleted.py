@@ -1,0 +1,237 @@
+"""What was deleted, and tags: how they travel, and what stays where it is."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from clones import Clone, bare, opened, told
+from plain import run_git
+from transcripts import OTHER, SESSION, Talk
+
+from sessgit.ops import gc
+from sessgit.ops.syncing.outcome import Left
+from sessgit.store import refs
+
+Machines = Callable[..., list[Clone]]
+
+HEAD = f"refs/heads/{SESSION}"
+STONE = f"refs/deleted/{SESSION}"
+DELETED_HERE = "it was deleted here, and has turns there that were not here"
+DELETED_THERE = "it is deleted there"
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Machines]:
+    """So many machines that have what the talk says, by way of the remote."""
+    clock, made = itertools.count(), list[Clone]()
+    remote = bare(tmp_path / "remote")
+
+    def begin(count: int, talk: Talk) -> list[Clone]:
+        for number in range(count):
+            made.append(Clone(tmp_path / f"clone-{number}", remote, number, clock))
+            if not number:
+                made[0].record(talk)
+                made[0].push()
+            else:
+                made[number].pull()
+        return made
+
+    yield begin
+    for clone in made:
+        clone.check()
+        clone.close()
+
+
+# Tombstones
+
+
+def test_what_is_deleted_on_one_machine_is_deleted_on_all(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one", "two").rewind(1).turns("aside"))
+    before, key = two.refs(), two.keys()[0]
+    one.delete()
+    stone = one.refs()[STONE]
+    assert told(one.push().changes) == [("deleted", 0, "")]
+    assert one.there() == {STONE: stone}
+    assert told(two.pull().changes) == [("deleted", 2, "")]
+    assert two.refs() == {STONE: stone}
+    assert two.index.with_prompt(key) == []
+    assert [told(clone.push().changes) + told(clone.pull().changes) for clone in (one, two)] == [[], []]
+    # It can be taken back, where it was done too, and stays then.
+    one.undo()
+    assert (told(one.pull().changes), one.refs()) == ([], before)
+    two.undo()
+    assert two.refs() == before
+    assert told(two.pull().changes) == []
+    assert (two.refs(), two.push().left) == (
+        before,
+        (Left(SESSION, DELETED_THERE, "Push it by its address to bring it back there."),),
+    )
+
+
+def test_what_is_open_here_is_not_deleted(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    one.delete()
+    one.push()
+    with opened(two):
+        assert two.pull().left == (
+            Left(SESSION, "it was deleted there, and is open in a client here", "End it, and pull again."),
+        )
+    assert list(two.refs()) == [HEAD]
+    assert told(two.pull().changes) == [("deleted", 1, "")]
+
+
+def test_who_names_it_brings_it_back(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    one.delete()
+    one.push()
+    assert told(two.push(SESSION, named=[SESSION]).changes) == [("new", 1, "")]
+    assert two.there() == {HEAD: two.tip()}
+    # Here it stays deleted until somebody takes that back.
+    assert (one.pull().changes, one.pull().left) == ((), ())
+    assert [(left.what, left.why) for left in one.pull(SESSION).left] == [(SESSION, "it was deleted here")]
+    one.undo()
+    assert one.refs() == two.refs()
+
+
+def test_turns_that_whoever_deleted_it_did_not_have_are_kept(machines: Machines) -> None:
+    talk = Talk().turns("one")
+    one, two = machines(2, talk)
+    two.record(talk.turns("two", "three"))
+    one.delete()
+    one.push()
+    before = two.refs()
+    assert told(two.pull().changes) == [("kept", 2, "")]
+    assert two.refs() == before
+    assert told(two.pull().changes) == []
+    assert two.push().left == (Left(SESSION, DELETED_THERE, "Push it by its address to bring it back there."),)
+
+
+def test_turns_on_the_remote_that_were_not_here_are_kept(machines: Machines) -> None:
+    talk = Talk().turns("one")
+    one, two = machines(2, talk)
+    two.record(talk.turns("two"))
+    two.push()
+    one.delete()
+    pushed = one.push()
+    assert (told(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert (one.there(), told(one.pull().changes)) == ({HEAD: two.tip()}, [])
+    # Whoever looks first has seen them, and can delete them.
+    one.undo()
+    one.pull()
+    one.delete()
+    assert told(one.push().changes) == [("deleted", 0, "")]
+    assert told(two.pull().changes) == [("deleted", 2, "")]
+
+
+def test_what_was_deleted_is_known_when_nothing_of_it_is_left(machines: Machines) -> None:
+    talk = Talk().turns("one")
+    one, two = machines(2, talk)
+    old = one.tip()
+    one.tag("here")
+    one.push()
+    one.record(talk.turns("two"))
+    one.delete()
+    gc.collect(one.store, one.index, one.now(), keep=1e9, prune=True)
+    assert old not in every_object(one)
+    assert [ref for ref in refs.read_all(one.store.path) if SESSION in ref] == [STONE]
+    assert one.pull().changes == ()
+    assert old not in every_object(one)
+    assert told(one.push().changes) == [("deleted", 0, "")]
+    assert one.there() == {STONE: one.refs()[STONE]}
+    assert told(two.pull().changes) == [("deleted", 1, "")]
+
+
+def test_a_session_that_was_never_here_brings_no_tombstone(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    one.record(Talk(OTHER).turns("two"))
+    one.push()
+    one.delete(OTHER)
+    one.push()
+    assert (two.pull().changes, list(two.refs())) == ((), [HEAD])
+
+
+def test_a_push_can_leave_deletions_here(machines: Machines) -> None:
+    (one,) = machines(1, Talk().turns("one"))
+    one.delete()
+    assert one.push(deletions=False).changes == ()
+    assert list(one.there()) == [HEAD]
+
+
+def test_a_tombstone_of_before_says_nothing_of_tips(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    empty = run_git(one.store.path, "hash-object", "-t", "tree", "-w", "/dev/null").strip()
+    author = ("-c", "user.name=a", "-c", "user.email=a")
+    made = run_git(one.store.path, *author, "commit-tree", empty, "-m", f"deleted\n\nSession: {SESSION}\n").strip()
+    one.delete()
+    run_git(one.store.path, "update-ref", STONE, made)
+    pushed = one.push()
+    assert (told(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    run_git(two.remote, "fetch", "-q", str(one.store.path), f"{STONE}:{STONE}")
+    run_git(two.remote, "update-ref", "-d", HEAD)
+    assert told(two.pull().changes) == [("kept", 1, "")]
+    assert list(two.refs()) == [HEAD]
+
+
+def every_object(clone: Clone) -> str:
+    return run_git(clone.store.path, "cat-file", "--batch-all-objects", "--batch-check")
+
+
+# Tags
+
+
+def test_tags_go_along_with_their_turns(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one", "two"))
+    one.record(Talk(OTHER).turns("else"))
+    one.tag("first", turn=1)
+    one.tag("aside", OTHER)
+    assert one.push(SESSION).tags == ("first",)
+    assert [ref for ref in one.there() if "tags" in ref] == ["refs/tags/first"]
+    pulled = two.pull()
+    assert (pulled.tags, pulled.changes) == (("first",), ())
+    assert pulled.operation is not None
+    assert pulled.operation.summary == "1 tag from origin"
+    assert two.refs()["refs/tags/first"] == one.refs()["refs/tags/first"]
+    assert (one.push(OTHER).tags, two.pull().tags, one.push().tags, two.push().tags) == (("aside",), ("aside",), (), ())
+
+
+def test_a_tag_that_stands_elsewhere_is_left(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one", "two"))
+    one.tag("here", turn=1)
+    two.tag("here", turn=2)
+    one.push()
+    before = two.refs()
+    assert two.pull().left == (Left("here", "the tag stands elsewhere here", "sessgit tag -d here makes room for it."),)
+    assert two.push().left == (Left("here", "the tag stands elsewhere there", "Tags stay where they are on a remote."),)
+    assert two.refs() == before
+
+
+def test_a_tag_that_was_taken_away_stays_away(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    one.tag("here")
+    one.push()
+    two.pull()
+    run_git(two.store.path, "update-ref", "-d", "refs/tags/here")
+    assert two.pull().tags == ()
+    assert list(two.refs()) == [HEAD]
+
+
+def test_tags_of_what_was_deleted_go_with_it(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    one.tag("here")
+    one.push()
+    two.pull()
+    one.delete()
+    one.push()
+    two.pull()
+    assert list(one.there()) == list(two.refs()) == [STONE]
+
+
+def test_names_that_no_tag_may_have_stay_there(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    for name in ("HEAD", SESSION, "a/b", "x" * 101):
+        run_git(one.remote, "update-ref", f"refs/tags/{name}", one.tip())
+    assert two.pull().tags == ()
+    assert list(two.refs()) == [HEAD]
