@@ -40,7 +40,10 @@ check: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python bench/run.py
+	@$(BIN)/python bench/merging.py
 	@$(BIN)/python bench/many.py
+	@$(BIN)/python bench/packing.py
+	@$(BIN)/python bench/syncing.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

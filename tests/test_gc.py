@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plain import Keep, run_git
@@ -81,7 +83,7 @@ def test_leftovers_go(sessgit: Shell) -> None:
     (objects / "17").mkdir(exist_ok=True)
     pack, packed = objects / "pack", sessgit.store / "packed-refs.lock"
     old = [objects / "17" / "tmp_obj_AbCdEf", objects / "tmp_object_git2_AbCdEf", heads / f"{SESSION}.lock", packed]
-    old += [pack / "tmp_pack_AbCdEf", pack / ".tmp-9-pack-a.pack"]
+    old += [pack / "tmp_pack_AbCdEf", pack / ".tmp-9-pack-a.pack", pack / "pack-a.keep"]
     new = [objects / "17" / "tmp_obj_New", pack / "tmp_pack_New", heads / f"{OTHER}.r-1.lock"]
     for path in [*old, *new]:
         path.write_bytes(b"x" * 100)
@@ -130,6 +132,24 @@ def test_never_two_at_once(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> N
         3,
         "Error: another process is packing the store.\nHint: Nothing was done. Try again in a while.\n",
     )
+
+
+def test_many_at_once(sessgit: Shell) -> None:
+    """One after the other, or told that another one is at it."""
+    big(sessgit.store, 2)
+    sessgit.out("delete", OTHER, "--yes")
+    (sessgit.store / "config.toml").write_text('[undo]\nkeep = ""\n')
+    env = {"PATH": os.environ["PATH"], "HOME": str(sessgit.home)}
+    command = [sys.executable, "-m", "sessgit", "gc", "--prune", "--json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = [subprocess.Popen(command, env=env, cwd=sessgit.project, **pipes) for _ in range(4)]
+    done = [(process, *process.communicate()) for process in running]
+    assert {process.returncode for process, *_ in done} <= {0, 3}
+    final = [json.loads(out)["sessgit.gc/v1"]["final"] for process, out, _ in done if not process.returncode]
+    assert sorted(final)[-1:] == [[OTHER]]
+    assert sum(map(bool, final)) == 1
+    assert len(list((sessgit.store / "objects" / "pack").glob("*.pack"))) == 1
+    fsck(sessgit.store)
 
 
 def test_nothing_is_pruned_while_someone_writes(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,18 +254,42 @@ def test_killed_at_any_moment(sessgit: Shell, whole: bool) -> None:
     fsck(sessgit.store)
 
 
-def test_a_killed_packing_leaves_its_mark(sessgit: Shell, tmp_path: Path) -> None:
-    """A git that is killed leaves a temporary pack of just now, which goes with the next packing."""
+def test_a_packing_that_fails_takes_no_room(sessgit: Shell, tmp_path: Path) -> None:
     git = tmp_path / "git"
     pack = sessgit.store / "objects" / "pack"
     git.write_text(f"#!/bin/sh\necho half >{pack}/tmp_pack_Half\nkill -9 $$\n")
     git.chmod(0o755)
-    with pytest.raises(StoreError, match="git could not pack the store"):
+    with pytest.raises(StoreError, match="git could not pack the store: it ended with -9"):
         maintenance.pack(sessgit.store, full=True, git=str(git))
-    assert (pack / "tmp_pack_Half").exists()
+    assert not (pack / "tmp_pack_Half").exists()
+
+
+def test_what_a_killed_packing_left_goes_with_the_next_one(sessgit: Shell) -> None:
+    """However new it is, as the mark says."""
+    pack = sessgit.store / "objects" / "pack" / "tmp_pack_Half"
+    layout.Beside(sessgit.store).packing.touch()
+    pack.write_bytes(b"PACK")
     sessgit.now = time.time()
     assert sessgit.json("gc")["leftovers"] == 1
-    assert not (pack / "tmp_pack_Half").exists()
+    assert not pack.exists()
+    fsck(sessgit.store)
+
+
+def test_what_a_killed_fetch_keeps_can_be_pruned(sessgit: Shell) -> None:
+    """git writes such a file before refs lead to what it has fetched, and neither packs nor prunes what it names."""
+    sessgit.out("gc")
+    blob = run_git(sessgit.store, "rev-parse", f"refs/heads/{OTHER}:turns/0000/000001/transcript.jsonl").strip()
+    (pack,) = (sessgit.store / "objects" / "pack").glob("*.pack")
+    keep = pack.with_suffix(".keep")
+    keep.write_text("fetch-pack 4711 on somewhere\n")
+    os.utime(keep, (NOW - 5,) * 2)
+    sessgit.out("delete", OTHER, "--yes")
+    sessgit.out("gc", "--prune")
+    run_git(sessgit.store, "cat-file", "-e", blob)
+    os.utime(keep, (NOW - 700,) * 2)
+    assert sessgit.json("gc", "--prune")["leftovers"] == 1
+    with pytest.raises(AssertionError):
+        run_git(sessgit.store, "cat-file", "-e", blob)
     fsck(sessgit.store)
 
 
@@ -255,6 +299,44 @@ def test_a_pack_that_another_git_is_writing_stays(sessgit: Shell) -> None:
     sessgit.now = time.time()
     assert sessgit.json("gc")["leftovers"] == 0
     assert pack.exists()
+
+
+PARTS = (
+    "sessgit.ops.gc._drop", "sessgit.store.transaction.move_all", "sessgit.store.words.forget.words",
+    "sessgit.store.words.forget.rows", "sessgit.store.journal.forget", "sessgit.store.maintenance.prune",
+    "sessgit.store.recorder.cursor.forget",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_prune_that_was_interrupted_is_finished_by_the_next(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, part: str, when: str
+) -> None:
+    sessgit.out("search", "else")
+    blob = run_git(sessgit.store, "rev-parse", f"refs/heads/{OTHER}:turns/0000/000001/transcript.jsonl").strip()
+    sessgit.out("delete", OTHER, "--yes")
+    module, _, name = part.rpartition(".")
+    real = getattr(sys.modules.get(module) or __import__(module, fromlist=[name]), name)
+
+    def interrupted(*arguments: Any, **more: Any) -> None:
+        if when == "after":
+            real(*arguments, **more)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(part, interrupted)
+        assert sessgit("gc", "--prune").code == 130
+    fsck(sessgit.store)
+    assert sessgit("gc", "--prune").code == 0
+    with pytest.raises(AssertionError):
+        run_git(sessgit.store, "cat-file", "-e", blob)
+    assert refs.read_all(sessgit.store, layout.KEEP) == {}
+    assert "else" not in sessgit.out("ops", "--json")
+    beside = layout.Beside(sessgit.store)
+    assert not beside.cursor(OTHER).exists()
+    assert b"else" not in b"".join(path.read_bytes() for path in sessgit.store.glob("text.sqlite3*"))
+    fsck(sessgit.store)
 
 
 def test_git_is_needed(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A turn costs the same however long the conversation is."""
+"""A turn costs the same however long the conversation is, and a fork however large the family."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 from pictures import log
+from plain import Keep
+from shell import Shell
 from transcripts import SESSION, Talk
 
+from sessgit.agents.claude import reader
 from sessgit.agents.claude.reader import opened
+from sessgit.model import session as sessions
 from sessgit.ops.recording import record as recording
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
@@ -112,3 +116,54 @@ def test_a_first_recording_reads_the_file_once(
     written, read = meter.cost(talk, Rules())
     assert written <= 100 * 12 + 10
     assert len(talk.data) <= read <= len(talk.data) + 65536
+
+
+# Families, and stores of many sessions
+
+
+def calls(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[object]:
+    """Collects what a function is called with."""
+    real, met = getattr(module, name), list[object]()
+
+    def counted(argument: object) -> object:
+        met.append(argument)
+        return real(argument)
+
+    monkeypatch.setattr(module, name, counted)
+    return met
+
+
+def family_of(forks: int) -> list[Talk]:
+    talk = Talk().turns("one", "two", "three")
+    copies = [talk.fork_session(f"c{number:07d}-0000-4000-8000-000000000000") for number in range(forks)]
+    return [talk, *(copy.turns("elsewhere") for copy in copies)]
+
+
+def test_fork_20_costs_what_fork_3_did(keep: Keep, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = calls(monkeypatch, sessions, "loads")
+    asked = list[str]()
+    index._db.set_trace_callback(asked.append)
+    costs = []
+    for talk in family_of(20):
+        states.clear()
+        asked.clear()
+        keep(talk, final=True)
+        costs.append((len(states), len([query for query in asked if query.startswith("SELECT")])))
+    assert costs[20] == costs[3]
+
+
+def test_an_import_parses_each_line_of_a_family_twice(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To put parents first, and to record."""
+    lines = calls(monkeypatch, reader, "parse")
+    talks = family_of(5)
+    sessgit.recorded(*talks)
+    every = sum(len(talk.lines) for talk in talks)
+    assert 2 * every <= len(lines) <= 2.5 * every
+
+
+def test_the_status_of_many_sessions_reads_no_states(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in [sessgit.recorded(*family_of(5)), *sessgit.config.glob("projects/*/c*.jsonl")]:
+        path.unlink()
+    states = calls(monkeypatch, sessions, "loads")
+    assert sessgit.json("status")["only_here"] == 6
+    assert states == []

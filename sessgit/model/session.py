@@ -187,7 +187,8 @@ def loads(document: object) -> Session:
         stage=_text(authored.get("stage")),
         confidence=_confidence(authored.get("confidence")),
     )
-    return replace(session, extra=_unknown(top, _document(session)))
+    unknown = _unknown(top, _document(session))
+    return replace(session, extra=unknown) if unknown else session
 
 
 def _unknown(document: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:

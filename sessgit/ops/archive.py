@@ -51,12 +51,12 @@ def archive(store: Store, index: Index, sessions: Sequence[str], config: Path, p
 
     Raises ConflictError where one is open in a client.
     """
-    live = {client.agent_id for client in home.live_clients(config)}
-    for branch in index.branches_named(sessions):
-        if branch.state.agent_id in live:
-            raise ConflictError(
-                f"{branch.name[:8]} is open in a client", "Nothing was archived. End it there, and try again."
-            )
+    live, wanted = {client.agent_id for client in home.live_clients(config)}, set(sessions)
+    open_ones = [outline.name for outline in index.outlines() if outline.agent_id in live and outline.name in wanted]
+    if open_ones:
+        raise ConflictError(
+            f"{min(open_ones)[:8]} is open in a client", "Nothing was archived. End it there, and try again."
+        )
     _settle(store, index, sessions, config, privacy)
     return _moved(store, index, sessions, ("archive", "archived"), now)
 
@@ -97,7 +97,9 @@ def _settle(store: Store, index: Index, sessions: Sequence[str], config: Path, p
     places = kin.transcripts(index, sessions)
     for session in sessions:
         path = Path(places.get(session) or "/")
-        if not home.is_transcript(config, path) or catchup.is_level(store.beside, session, path, final=True):
+        if not path.name or catchup.is_level(store.beside, session, path, final=True):
+            continue
+        if not home.is_transcript(config, path):
             continue
         branch = index.branch(session)
         if branch is not None and not branch.archived and path.stem == branch.state.agent_id:

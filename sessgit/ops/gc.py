@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sessgit.errors import ConflictError, MovedError, SessgitError
@@ -80,7 +81,8 @@ def _prune(store: Store, index: Index, lock: int) -> tuple[str, ...]:
 
 
 def _keeping(store: Store, sessions: set[str]) -> tuple[dict[str, str], set[str]]:
-    """The refs that keep a commit of one of the sessions, in whatever history, and those sessions."""
+    """The refs that keep a commit of one of the sessions, in whatever history, and those sessions; of tracking refs
+    those of the sessions' own branches and tags."""
     found, met = dict[str, str](), set[str]()
     for ref, tip in refs.read_all(store.path, layout.KEEP).items():
         try:
@@ -91,6 +93,15 @@ def _keeping(store: Store, sessions: set[str]) -> tuple[dict[str, str], set[str]
         if own:
             found[ref] = tip
             met |= own
+    for ref, tip in refs.read_all(store.path, layout.REMOTES).items():
+        space, name = layout.parts(ref)
+        session = layout.session_of(name) if space in (layout.HEADS, layout.ARCHIVE) else ""
+        if space == layout.TAGS:
+            with suppress(SessgitError):
+                session = store.message(store.repo.peel(tip) or tip).get("Session")
+        if session in sessions:
+            found[ref] = tip
+            met.add(session)
     return found, met
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sessgit.agents.claude import home, sidefiles, statedir
+from sessgit.agents.claude import home
+from sessgit.agents.claude.beside import folders, sidefiles
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
@@ -26,6 +28,8 @@ from sessgit.store.store import Store
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FIRST_LINES = 1 << 20
 _LOCK_WAIT = 30.0
+_LOOSE_REFS = 250
+"""So many sessions after which refs are packed: each is a file of its own before, and each recording reads them."""
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all."""
@@ -158,7 +162,7 @@ def _is_sound(folder: Path, file: _File, errors: list[Failure]) -> bool:
     if not sidefiles.PLAIN.fullmatch(file.agent_id):
         errors.append(Failure(file.path, "the session's id in it cannot be the name of a file"))
         return False
-    found = next(statedir.links(folder, file.path, file.agent_id), None)
+    found = next(folders.links(folder, file.path, file.agent_id), None)
     if found is not None:
         errors.append(Failure(file.path, f"{found} is a link, and none is followed"))
     return found is None
@@ -171,6 +175,7 @@ def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Pri
     live = {client.agent_id for folder in folders for client in home.live_clients(folder)}
     before, seen, turns = refs.read_all(store.path, layout.HEADS), set[str](), 0
     grown: set[str] = set()
+    moved = 0
     aside: dict[str, Aside] = {}
     for file in _in_order(files):
         progress(done, total)
@@ -190,6 +195,9 @@ def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Pri
                 result = record(store, index, source, Rules(privacy.rules.granularity, privacy.rules.redact))
             seen.add(result.session)
             turns += len(result.turns)
+            moved += result.changed
+            if result.changed and moved % _LOOSE_REFS == 0:
+                _pack_refs(store)
             # A few lines more behind the last turn are nothing that a person would call brought in.
             if result.turns or layout.head(result.session) not in before:
                 grown.add(result.session)
@@ -226,6 +234,12 @@ def _pack(store: Store) -> str:
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""
+
+
+def _pack_refs(store: Store) -> None:
+    with suppress(StoreError), locks.maintenance(store.beside) as held:
+        if held:
+            maintenance.pack_refs(store.path, held)
 
 
 def _found(paths: Sequence[Path], config: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from sessgit.model import ids
 from sessgit.ops import catchup, project
 from sessgit.ops import privacy as private
 from sessgit.ops.privacy import Privacy, Verdict
-from sessgit.store import layout, log, refs
+from sessgit.store import kin, layout, log, refs
 from sessgit.store.index import Index, Outline
 from sessgit.store.layout import Beside
 from sessgit.store.log import Entry
@@ -154,7 +154,7 @@ def _contents(store: Path, outlines: Sequence[Outline], index: Index, there: Col
 
 def _deleted(index: Index, sessions: Sequence[str]) -> int:
     """How many of the sessions had a transcript that is gone: a fork may have none, an import's may lie elsewhere."""
-    places = (branch.state.transcript for branch in index.branches_named(sessions))
+    places = kin.transcripts(index, sessions).values()
     return sum(bool(place) and not home.is_there(place) for place in places)
 
 

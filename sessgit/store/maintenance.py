@@ -11,19 +11,22 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.errors import StoreError
+from sessgit.errors import ROOM, StoreError
+from sessgit.store import refs
 from sessgit.store.layout import Beside
 
 LOOSE_LIMIT = 2_000
 """So many loose objects are worth a packing; each takes a block of the disk, whatever its size."""
+DAMAGED = "git fsck in the store shows what is missing or damaged. Nothing was changed."
+"""The hint where git finds something that it cannot read."""
 STALE = 600.0
 """Seconds after which nobody writes a file any more that was made for a moment."""
 
 _UNFINISHED = ("tmp_", ".tmp-")
+_LACKING = re.compile(r"missing|corrupt|bad (object|tree|sha1)|unable to read|could not parse|does not match")
 _COUNTED = re.compile(r"^(count|in-pack): ([0-9]+)$", re.MULTILINE)
 
 
@@ -76,21 +79,15 @@ def prune(store: Path, locks: Sequence[int], *, git: str | None = None) -> None:
 
 def sweep(store: Path, now: float) -> int:
     """Deletes what interrupted work has left, and returns how many files: objects and packs that were never finished,
-    and locks of refs. The caller holds the maintenance lock.
+    locks of refs, and what keeps a fetched pack until refs lead to it. The caller holds the maintenance lock.
 
     What a packing left that was killed goes at once, all else only once nobody writes it any more.
     """
-    killed = _changed(Beside(store).packing)
-    count = 0
-    for path in [*_unfinished(store), *_ref_locks(store)]:
+    count = _sweep_packing(store)
+    for path in [*_unfinished(store), *_ref_locks(store), *(store / "objects" / "pack").glob("*.keep")]:
         changed = _changed(path)
-        if changed is None:
-            continue
-        packed = killed is not None and changed >= killed and path.parent.name == "pack"
-        if packed or changed < now - STALE:
-            with suppress(OSError):
-                path.unlink()
-                count += 1
+        if changed is not None and changed < now - STALE:
+            count += _deleted(path)
     Beside(store).packing.unlink(missing_ok=True)
     return count
 
@@ -104,14 +101,35 @@ def extent(store: Path, *, git: str | None = None) -> Extent:
 
 
 def _repack(store: Path, scope: Sequence[str], locks: Sequence[int], git: str | None) -> None:
-    """Packs, and leaves a mark if it is killed."""
+    """Packs, and leaves a mark if it is killed. Where it fails, it takes no room: the disk may be full."""
     mark = Beside(store).packing
     try:
         mark.touch(0o600)
     except OSError as error:
-        raise StoreError(f"the store cannot be packed: {error}") from error
-    _run(store, ["repack", "--quiet", *scope], locks, git)
+        raise StoreError(f"the store cannot be packed: {error}", ROOM) from error
+    try:
+        _run(store, ["repack", "--quiet", *scope], locks, git)
+    except StoreError:
+        _sweep_packing(store)
+        raise
     mark.unlink(missing_ok=True)
+
+
+def _sweep_packing(store: Path) -> int:
+    """Deletes the unfinished packs of a packing that did not come to its end, as its mark says."""
+    begun = _changed(Beside(store).packing)
+    if begun is None:
+        return 0
+    packs = [path for path in _unfinished(store) if path.parent.name == "pack"]
+    return sum(_deleted(path) for path in packs if (changed := _changed(path)) is not None and changed >= begun)
+
+
+def _deleted(path: Path) -> bool:
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True
 
 
 def _unfinished(store: Path) -> Iterator[Path]:
@@ -152,8 +170,14 @@ def _run(store: Path, arguments: Sequence[str], locks: Sequence[int], git: str |
             stdin=subprocess.DEVNULL, cwd="/", pass_fds=[lock for lock in locks if lock],
         )  # fmt: skip
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode("utf-8", "replace").strip()
-        raise StoreError(f"git could not pack the store: {said}") from error
+        said = error.stderr.decode("utf-8", "replace").strip() or f"it ended with {error.returncode}"
+        raise StoreError(f"git could not pack the store: {said}", _hint(said)) from error
     except OSError as error:
         raise StoreError(f"git could not be run: {error}") from error
     return done.stdout.decode("utf-8", "replace")
+
+
+def _hint(said: str) -> str:
+    if ".lock" in said:
+        return refs.LOCKED
+    return DAMAGED if _LACKING.search(said) else ROOM

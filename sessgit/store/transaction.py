@@ -39,7 +39,9 @@ def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None) -> N
     git = git or shutil.which("git")
     if git is None:
         raise StoreError("git is missing", "Install git 2.30 or later.")
-    command = [git, "--git-dir", str(store), "update-ref", "--no-deref", "--stdin"]
+    # Else git looks for each commit's id among the refs first, in seven places, and again for its old value.
+    plain = ["-c", "core.warnAmbiguousRefs=false"]
+    command = [git, "--git-dir", str(store), *plain, "update-ref", "--no-deref", "--stdin"]
     script = "".join(("start\n", *map(_line, moves), "prepare\n", "commit\n")).encode()
     for tries_left in reversed(range(_TRIES)):
         try:
