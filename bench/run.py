@@ -1,7 +1,12 @@
 """`make bench`: how fast sessgit is, as ratios within one run.
 
-Absolute times say little on a machine that others use too; so every figure stands beside `python3 -c pass`, run in
-turn with it. Medians of interleaved runs. Nothing here passes or fails: work counts are what tests check.
+This file measures one long session: the client's wait, commands, recording. Beside it are `merging.py` (two long
+sessions brought back together), `many.py` (a store of thousands), `packing.py` (`gc` beside git's own packing) and
+`syncing.py` (`push` and `pull` beside git's own). Each can be run alone.
+
+Every figure stands beside one that is known, see `timing.py`, and a goal in the name of what it is for. Nothing here
+passes or fails: work counts are what tests check. A file system without a journal, as some virtual machines have one,
+makes files slower the more were deleted in the last minutes: `TMPDIR=/dev/shm make bench` is free of that.
 """
 
 from __future__ import annotations
@@ -14,10 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+import graph
 import sessions
+import timing
+from timing import SESSGIT
 
 from sessgit.ops.install import install
 from sessgit.ops.recording.record import record
@@ -43,6 +50,7 @@ def main() -> None:
         bench.prepare()
         bench.stub()
         bench.commands()
+        graph.measure(bench.place, SESSION.format(3), LONG)
         bench.recording()
         bench.latency()
 
@@ -54,6 +62,7 @@ class Bench:
         self.project.mkdir(parents=True)
         self.env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8"}
         self.folder = self.config / "projects" / "bench"
+        self.place = timing.Place(self.project, self.env)
 
     def prepare(self) -> None:
         install(self.store, self.config, python=sys.executable)
@@ -67,7 +76,7 @@ class Bench:
                 size = path.stat().st_size / 1e6
                 print(f"recording {turns:,} turns at once      {turns / took:8,.0f} turns/s  {size / took:.0f} MB/s\n")
         subprocess.run(
-            [sys.executable, "-m", "sessgit", "fork", SESSION.format(3), "--at", "2500", "--no-restore", "--json"],
+            [*SESSGIT, "fork", SESSION.format(3), "--at", "2500", "--no-restore", "--json"],
             env=self.env, cwd=self.project, check=True, capture_output=True,
         )  # fmt: skip
 
@@ -83,23 +92,26 @@ class Bench:
             for path in (quiet / "spool").glob("*"):
                 path.unlink()
 
-        self._table("the client's wait", {"the stub (goal .5, at most 1)": (command, payload)}, clear)
+        rows = {"the stub (goal .5, at most 1)": command}
+        timing.table("the client's wait", rows, self.place, ROUNDS, given=payload, after=clear)
 
     def commands(self) -> None:
         """Whole commands on a session of 5,000 turns."""
-        program, session = [sys.executable, "-m", "sessgit"], SESSION.format(3)
-        listed = subprocess.check_output([*program, "ls", "--json"], env=self.env, cwd=self.project)
+        session = SESSION.format(3)
+        listed = subprocess.check_output([*SESSGIT, "ls", "--json"], env=self.env, cwd=self.project)
         fork = next(s["id"] for s in json.loads(listed)["sessgit.ls/v1"] if s["parent"])
-        rows: dict[str, tuple[list[str], str | None]] = {
-            "sessgit --help": ([*program, "--help"], None),
-            "log (goal 200 ms)": ([*program, "log", session], None),
-            "log -n 20": ([*program, "log", session, "-n", "20"], None),
-            "fork --at 2500 (goal 300 ms)": ([*program, "fork", session, "--at", "2500"], None),
-            "fork --at 2500 --no-restore": ([*program, "fork", session, "--at", "2500", "--no-restore"], None),
-            "diff (goal 250 ms)": ([*program, "diff", session, fork], None),
-            "ls": ([*program, "ls"], None),
+        rows = {
+            "sessgit --help": ["--help"],
+            "log (goal 200 ms)": ["log", session],
+            "log -n 20": ["log", session, "-n", "20"],
+            "tree": ["tree", session],
+            "fork --at 2500 (goal 300 ms)": ["fork", session, "--at", "2500"],
+            "fork --at 2500 --no-restore": ["fork", session, "--at", "2500", "--no-restore"],
+            "diff (goal 250 ms)": ["diff", session, fork],
+            "ls": ["ls"],
         }
-        self._table(f"whole commands, {LONG:,} turns", rows)
+        commands = {name: [*SESSGIT, *arguments] for name, arguments in rows.items()}
+        timing.table(f"whole commands, {LONG:,} turns", commands, self.place, ROUNDS)
 
     def recording(self) -> None:
         """The recorder's work for one more turn, by the length of the session: it must not grow."""
@@ -152,25 +164,6 @@ class Bench:
         index = Index(self.store, lambda: store)
         record(store, index, Source(path, path.stem, self.config), Rules())
         index.close()
-
-    def _table(
-        self, title: str, rows: dict[str, tuple[list[str], str | None]], after: Callable[[], None] = lambda: None
-    ) -> None:
-        times: dict[str, list[float]] = {name: [] for name in ["python3 -c pass", *rows]}
-        for _ in range(ROUNDS):
-            for name, (command, given) in {"python3 -c pass": ([sys.executable, "-c", "pass"], None), **rows}.items():
-                started = time.perf_counter()
-                subprocess.run(
-                    command, env=self.env, cwd=self.project, input=(given or "").encode(),
-                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,
-                )  # fmt: skip
-                times[name].append(time.perf_counter() - started)
-                after()
-        base = statistics.median(times["python3 -c pass"])
-        print(title)
-        for name, measured in times.items():
-            median = statistics.median(measured)
-            print(f"  {name:<32}  {median * 1e3:8.1f} ms   {median / base:6.2f} x")
 
 
 if __name__ == "__main__":

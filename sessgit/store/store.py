@@ -147,7 +147,7 @@ class Store:
         lines = _split(self._file(self.folder(commit, number), layout.CELLS))
         try:
             return [Cell.from_json(json.loads(line)) for line in lines]
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise DamageError(
                 f"{layout.CELLS} of turn {number} is damaged: {error}", "sessgit restore --verify checks the rest."
             ) from error

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sessgit.store.index import Branch
+    from sessgit.store.index import Branch, Index
 
 _MOST = 200
 
@@ -32,6 +32,61 @@ def tags(incomplete: str) -> list[tuple[str, str]]:
 
         found = [one for one in tag.tags(context.read().index) if one.name.startswith(incomplete)]
         return [(one.name, tag.address(one)) for one in found[:_MOST]]
+    return []
+
+
+def remotes(incomplete: str) -> list[tuple[str, str]]:
+    """Remotes and where they are."""
+    with suppress(Exception):
+        from sessgit.store.remote import remotes as stored
+        from sessgit.ui import context
+
+        found = stored.listed(context.read().store_path)
+        return [(remote.name, remote.shown) for remote in found if remote.name.startswith(incomplete)]
+    return []
+
+
+def destinations(incomplete: str) -> list[tuple[str, str]]:
+    """Remotes, and sessions where only one is meant."""
+    return remotes(incomplete) + addresses(incomplete)
+
+
+def operations(incomplete: str) -> list[tuple[str, str]]:
+    """What commands did, the last one first, with the words that `ops` has for it."""
+    with suppress(Exception):
+        from sessgit.store import journal
+        from sessgit.store.layout import Beside
+        from sessgit.ui import context, text
+
+        found = journal.read(Beside(context.read().store_path))[::-1]
+        fitting = [one for one in found if one.id.startswith(incomplete)]
+        return [(one.id, text.clean(one.summary, 50)) for one in fitting[:_MOST]]
+    return []
+
+
+def cells(incomplete: str) -> list[tuple[str, str]]:
+    """Addresses, and behind `A@7.` the cells of that turn: these alone are read from the store."""
+    with suppress(Exception):
+        session, sign, rest = incomplete.partition("@")
+        turn, dot, start = rest.partition(".")
+        if sign and dot:
+            return _cells(session, turn, start)
+    return addresses(incomplete)
+
+
+def files(incomplete: str) -> list[tuple[str, str]]:
+    """The files of the current session that tools read or changed, the last one first, by their paths from here."""
+    with suppress(Exception):
+        from sessgit.model.address import Address
+        from sessgit.ops.resolve import target
+        from sessgit.ui import context
+
+        here = context.read()
+        rows = here.index.turns(target(here.index, Address(), here.where).branch.name)
+        gists = here.index.gists([row.commit for row in rows[-_MOST:]])
+        every = dict.fromkeys(file for row in reversed(rows) if row.commit in gists for file in gists[row.commit].files)
+        names = (file.removeprefix(f"{here.cwd}/") for file in every)
+        return [(name, "") for name in names if name.startswith(incomplete)][:_MOST]
     return []
 
 
@@ -70,7 +125,7 @@ def _rejoin_bash_words() -> str:
 def _sessions(start: str) -> list[tuple[str, str]]:
     """Those of this project, the one written last first; of all projects where none of this one fits."""
     from sessgit.ops.resolve import of_project
-    from sessgit.store.layout import is_rewound
+    from sessgit.store.layout import is_side
     from sessgit.ui import context
 
     here = context.read()
@@ -78,8 +133,25 @@ def _sessions(start: str) -> list[tuple[str, str]]:
     fitting = _fitting(here.index.branches_named(names[:_MOST]), start)
     if fitting or not start:
         return fitting
-    names = [name for name, *_ in here.index.names() if name.startswith(start) and not is_rewound(name)]
-    return _fitting(here.index.branches_named(names[:_MOST]), start)
+    names = [name for name, *_ in here.index.names() if name.startswith(start) and not is_side(name)]
+    return _fitting(here.index.branches_named(names[:_MOST]), start) or _sides(here.index, start)
+
+
+def _sides(index: Index, start: str) -> list[tuple[str, str]]:
+    """The side branches that `a41f.` or `a41f9c02.m` begins, behind as much of the session's id as was typed."""
+    from sessgit.ops.resolve import SHORTEST_PREFIX
+    from sessgit.store.layout import is_rewound, is_side
+
+    session, dot, rest = start.partition(".")
+    if not dot or len(session) < SHORTEST_PREFIX:
+        return []
+    found = sorted(name for name, *_ in index.names() if name.startswith(session) and is_side(name))
+    ends = [name.partition(".")[2] for name in found]
+    return [
+        (f"{session}.{end}", "left behind by a rewind" if is_rewound(name) else "from another machine")
+        for name, end in zip(found, ends, strict=True)
+        if end.startswith(rest)
+    ][:_MOST]
 
 
 def _fitting(branches: list[Branch], start: str) -> list[tuple[str, str]]:
@@ -105,3 +177,15 @@ def _turns(session: str, start: str) -> list[tuple[str, str]]:
     branch = target(here.index, Address(session), here.where).branch
     rows = [row for row in here.index.turns(branch.name) if str(row.turn).startswith(start)]
     return [(f"{session}@{row.turn}", text.clean(here.index.title(row), 50)) for row in rows[-_MOST:]]
+
+
+def _cells(session: str, turn: str, start: str) -> list[tuple[str, str]]:
+    from sessgit.model.address import Address
+    from sessgit.ops.resolve import target
+    from sessgit.ui import context, text
+
+    here = context.read()
+    found = target(here.index, Address(session, int(turn)), here.where)
+    stored = enumerate(here.store.cells(found.branch.tip, found.turn or 0), start=1)
+    told = [(f"{session}@{turn}.{ordinal}", text.clean(cell.operation, 50)) for ordinal, cell in stored]
+    return [one for one in told if one[0].startswith(f"{session}@{turn}.{start}")][:_MOST]

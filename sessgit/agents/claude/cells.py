@@ -5,12 +5,14 @@ Everything here is computed from the turn's own lines, so that it is the same wh
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
-from sessgit.agents.claude.lines import Line, blocks, prompt_uuid, said, tool_results
+from sessgit.agents.claude.lines import Line, blocks, parse, prompt_uuid, said, tool_results
 from sessgit.model import canonical, ids
 from sessgit.model.message import Extent
 from sessgit.model.turn import Cell, Tokens, Turn, count
@@ -18,6 +20,10 @@ from sessgit.model.turn import Cell, Tokens, Turn, count
 _READING = ("file_path", "notebook_path", "path")
 _CHANGING_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 _READING_TOOLS = ("Read", "NotebookRead")
+FILE_TOOLS = (*_READING_TOOLS, *_CHANGING_TOOLS)
+"""The tools of which it is known what they do to the file that they name."""
+SHELLS = ("Bash", "PowerShell")
+_REPLACING = "Write"
 _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _SYNTHETIC = "<synthetic>"
@@ -63,6 +69,37 @@ def display_prompt(text: str) -> str:
         return text
     arguments = _ARGUMENTS.search(text)
     return f"{command[1]} {arguments[1]}".strip() if arguments else command[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a call is about: a file, as an absolute path, and what the tool does to it, or a command."""
+
+    file: str = ""
+    reads: bool = False
+    writes: bool = False
+    command: str = ""
+
+
+def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
+    """By the ordinals of cells what they are about, for those whose tool is known; only the lines of these are parsed.
+
+    `body` are a turn's lines as they are stored, long strings cut out: the name of a file is none of these, and of
+    commands only those of several thousand characters are. `key` is the turn's; `folder` stands in for the working
+    folder where a line names none.
+    """
+    line = cache(lambda number: Line(body[number - 1], Extent(0, 0), parse(body[number - 1])))
+    found: dict[int, Use] = {}
+    for ordinal, cell in enumerate(cells, start=1):
+        is_known = cell.type == "tool" and (cell.operation in FILE_TOOLS or cell.operation in SHELLS)
+        if is_known and cell.lines and 0 < cell.lines[0] <= len(body):
+            block = _block(line(cell.lines[0]), cell, key)
+            if block is None:  # cells of a prompt without a uuid have another key: see `describe`
+                block = _block(line(cell.lines[0]), cell, prompt_uuid(line(1)))
+            use = _use(line(cell.lines[0]), block, folder) if block is not None else None
+            if use is not None:
+                found[ordinal] = use
+    return found
 
 
 @dataclass
@@ -226,3 +263,20 @@ def _usage(message: dict[str, Any]) -> Tokens | None:
 def _text(value: Any, key: str) -> str:
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def _block(line: Line, cell: Cell, key: str) -> dict[str, Any] | None:
+    """The block of a line that the cell stands for."""
+    calls = (block for block in blocks(line) if block.get("type") == "tool_use")
+    return next((block for block in calls if ids.cell_id(key, _text(block, "id")) == cell.id), None)
+
+
+def _use(line: Line, block: dict[str, Any], folder: str) -> Use | None:
+    name, path = called(block)
+    command = _text(block.get("input"), "command")
+    if name in SHELLS:
+        return Use(command=command)
+    if name not in FILE_TOOLS or not path or "\0" in path:
+        return None
+    place = os.path.normpath(os.path.join(line.text("cwd") or folder, path))  # noqa: PTH118 - as the agent has it
+    return Use(place, reads=name != _REPLACING, writes=name in _CHANGING_TOOLS)

@@ -1,0 +1,45 @@
+"""The cell that an address or an id names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from sessgit.errors import UsageError
+from sessgit.ops.resolve import Target
+from sessgit.ui import named
+from sessgit.ui.context import Context
+
+_ID = re.compile(r"(?:(?P<session>[^@]*)@\.?)?(?P<cell>cell_[0-9a-z]{8})")
+_BARE = re.compile(r"\d+\.\d+")
+
+
+def target(here: Context, address: str, command: str) -> Target:
+    """The branch, the turn and the cell: of `A@7.3`, of `cell_xxxxxxxx` in the current session, of `A@.cell_xxxxxxxx`.
+
+    Raises UsageError where the address names no cell; whether the turn has such a cell is not looked at.
+    """
+    match = _ID.fullmatch(address)
+    if match is not None:
+        from sessgit.ops.cells import listing
+
+        found = named.target(here, match["session"] or "")
+        node = listing.named(here.store, here.index, found.branch, match["cell"])
+        return replace(found, turn=node.turn, cell=str(node.ordinal))
+    if _BARE.fullmatch(address):
+        raise UsageError(f"{address} names no conversation", f"In the current one it is sessgit {command} @{address}.")
+    found = named.target(here, address)
+    if not found.cell:
+        short = here.ident(found.branch.name)
+        raise UsageError(
+            f"{command} is about one cell, and “{address}” names none.",
+            f"sessgit cells {short} lists them: sessgit {command} {short}@{found.turn or 1}.1 is the first of a turn.",
+        )
+    return found
+
+
+def at(here: Context, found: Target) -> str:
+    """`7.3`: where the cell stands; raises NotFoundError where its turn has no such cell."""
+    from sessgit.ops.cells import listing
+
+    return listing.at(here.store, here.index, found.branch, found.turn or 0, found.cell).address

@@ -1,0 +1,51 @@
+"""`sessgit cell`: all of one cell, with what it depends on in the whole conversation."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Annotated
+
+import typer
+
+from sessgit.ui import celled, complete, context, options, render
+
+
+def run(
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="SESSION@TURN.CELL, or the cell's id.",
+            show_default=False,
+            autocompletion=complete.cells,
+        ),
+    ],
+    as_json: options.Json = False,
+) -> None:
+    """Show a cell: what it got, what came of it, what it depends on and what depends on it.
+
+    That is what sessgit show prints of it, and the cells of other turns: what came before a turn's first message, and
+    the call that wrote a file which this one read. An id, cell_ and eight letters, is looked for in the current
+    conversation, in another one as A@.cell_xxxxxxxx.
+    """
+    from sessgit.ops import documents, show
+    from sessgit.ops.cells import details
+    from sessgit.ops.cells import graph as graphs
+    from sessgit.ui.pages import chains
+    from sessgit.ui.pages import show as page
+
+    here = context.read()
+    found = celled.target(here, address, "cell")
+    assert found.turn is not None
+    shown = show.cell(here.store, here.index, found.branch, found.turn, found.cell)
+    own = f"{found.turn}.{shown.ordinal}"
+    with render.progress(here, "Reading", unit="turns") as report:
+        whole = graphs.read(here.store, here.index, found.branch, report=report)
+    if as_json:
+        value = documents.cell(shown, here.settings.prices)
+        return render.document("cell/v1", value | {"in_session": chains.edges(whole, own)})
+    for damage in whole.damage:
+        render.tell(f"({damage})")
+    others = chains.beside(whole, own)
+    known = details.details(here.store, found.branch, here.index.turns(found.branch.name), others)
+    render.lines(here, chain(page.cell(here, shown), chains.related(here, found.branch, whole, own, known)))

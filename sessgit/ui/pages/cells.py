@@ -1,0 +1,147 @@
+"""Cells as lines: what `cells` and `deps` print, and their JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from sessgit.ops.cells.details import NOTHING, Detail
+from sessgit.ops.cells.graph import KINDS, Graph, Node
+from sessgit.ops.cells.listing import Listed
+from sessgit.ops.resolve import title
+from sessgit.store import layout
+from sessgit.store.index import Branch
+from sessgit.ui import text
+from sessgit.ui.context import Context
+from sessgit.ui.pages import pieces
+from sessgit.ui.render import Paint
+
+_ROOMY = 76
+"""Below so many columns ids and types are left out: what a cell is about needs the room."""
+_ID = len("cell_") + 8
+_OPERATION = 14
+
+
+class Lines:
+    """Draws cells one to a line, with columns that fit all of them."""
+
+    def __init__(self, here: Context, project: str, nodes: Collection[Node], details: Mapping[str, Detail]) -> None:
+        self.here, self.project, self.details = here, project, details
+        self.paint = Paint(here.colour)
+        self.address = max((len(node.address) for node in nodes), default=0)
+        self.operation = min(_OPERATION, max((text.width(called(node)) for node in nodes), default=0))
+
+    def line(self, node: Node, columns: int, *, whole: bool = False, note: str = "") -> str:
+        """The cell in so many columns, `whole` with its id and its type; a note follows what it is about."""
+        known = self.details.get(node.address, NOTHING)
+        end = "  ".join(part for part in (outcome(node, known), pieces.duration(known.seconds)) if part)
+        start = text.fit(node.address, self.address) + "  "
+        middle = f"{_safe_id(node)}  {text.fit(text.clean(node.cell.type, 20), 8)}  " if whole else ""
+        operation = text.fit(called(node), self.operation) + "  "
+        room = columns - sum(map(text.width, (start, middle, operation)))
+        room = max(1, room - text.width(end) - 2 * bool(end))
+        note = text.cut(f"  {note}", room // 2) if note else ""
+        about = self._about(node, known, max(1, room - text.width(note)))
+        gap = " " * (room - text.width(about) - text.width(note) + 2) if end else ""
+        style = "dim" if node.cell.ok and not known.exit_code else "red"
+        told = about if known.about else self.paint("dim", about)
+        return (
+            f"{self.paint('yellow', start)}{self.paint('dim', middle)}{self.paint('cyan', operation)}"
+            f"{told}{self.paint('dim', note)}{gap}{self.paint(style, end)}"
+        )
+
+    def _about(self, node: Node, known: Detail, columns: int) -> str:
+        if not known.about:
+            tools = text.tools(known.calls, columns - 6) if known.calls else ""
+            return text.cut(f"calls {tools}", columns) if tools else ""
+        if known.file and known.about == known.file:
+            return pieces.path(self.here, self.project, known.file, columns)
+        return text.cut(text.clean(known.about), columns)
+
+
+def called(node: Node) -> str:
+    """The tool, of a long path of names the last one, or the model without its maker's name."""
+    operation = text.clean(node.cell.operation, 60)
+    short = operation.rpartition("__")[2] if node.cell.type == "tool" else operation.removeprefix("claude-")
+    return text.cut(short or operation, _OPERATION)
+
+
+def outcome(node: Node, known: Detail) -> str:
+    """`ok`, `failed`, `exit 2`, `no result`; nothing of a message, which is always ok."""
+    if node.cell.type == "llm_call":
+        return ""
+    if node.cell.ok is None:
+        return "no result"
+    if known.exit_code:
+        return f"exit {known.exit_code}"
+    return "ok" if node.cell.ok else "failed"
+
+
+def header(here: Context, branch: Branch, said: str = "") -> str:
+    """The conversation's id and what it is called, and what else there is to say of it."""
+    paint, name = Paint(here.colour), here.ident(branch.name)
+    rest = text.cut(f"  {text.clean(title(branch.state), 200)}", here.width - len(name) - text.width(said))
+    return f"{paint('yellow', name)}{paint('bold', rest)}{paint('dim', said)}"
+
+
+def page(here: Context, branch: Branch, found: Listed, details: Mapping[str, Detail]) -> Iterator[str]:
+    """A line for each cell, oldest first."""
+    lines = Lines(here, branch.state.project, found.nodes, details)
+    yield header(here, branch)
+    yield ""
+    if found.earlier:
+        yield lines.paint("dim", f"(the last {len(found.nodes)}: -n shows more)")
+    for node in found.nodes:
+        yield lines.line(node, here.width, whole=here.width >= _ROOMY)
+    if not found.nodes:
+        yield "No cell of it fits." if branch.state.cells else "No cell yet."
+
+
+def as_json(branch: Branch, found: Listed, details: Mapping[str, Detail]) -> dict[str, Any]:
+    """The value of `sessgit.cells/v1`."""
+    return {
+        "session": layout.session_of(branch.name),
+        "branch": branch.name,
+        "earlier": found.earlier,
+        "cells": [cell_json(node, details.get(node.address, NOTHING)) for node in found.nodes],
+        "damage": found.damage,
+    }
+
+
+def cell_json(node: Node, known: Detail) -> dict[str, Any]:
+    """What lists of cells say of each."""
+    return {
+        "cell_id": node.cell.id,
+        "address": node.address,
+        "turn": node.turn,
+        "ordinal": node.ordinal,
+        "type": node.cell.type,
+        "operation": node.cell.operation,
+        "ok": node.cell.ok,
+        "about": known.about,
+        "file": known.file or None,
+        "time": known.time or None,
+        "seconds": known.seconds,
+        "exit_code": known.exit_code,
+    }
+
+
+def edge_json(graph: Graph, address: str, other: str) -> dict[str, Any]:
+    """A cell that another one depends on, or that depends on it: `other` is the one that is told of."""
+    first, second = sorted((address, other), key=_place)
+    kinds = [kind for kind in KINDS if first in graph.edges[kind].get(second, ())]
+    node = graph.nodes[other]
+    return {
+        "cell_id": node.cell.id,
+        "address": other,
+        "kinds": kinds,
+        "file": graph.nodes[second].use.file if "data" in kinds else None,
+    }
+
+
+def _place(address: str) -> tuple[int, ...]:
+    return tuple(map(int, address.split(".")))
+
+
+def _safe_id(node: Node) -> str:
+    return text.fit(text.clean(node.cell.id, _ID), _ID)

@@ -1,0 +1,236 @@
+"""The laws of `model/graph.py`, and that its work grows with the graph and not faster."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessgit.errors import DamageError, NotFoundError
+from sessgit.model import graph
+from sessgit.ui.pages import dag
+
+Needs = dict[str, list[str]]
+
+
+@st.composite
+def dags(draw: st.DrawFn, *, shuffled: bool = True) -> Needs:
+    """A graph without a cycle; the order of its keys is any, and some dependencies are no keys of it."""
+    count = draw(st.integers(1, 12))
+    names = [f"c{number}" for number in range(count)]
+    earlier = [st.lists(st.sampled_from([*names[:n], "nobody"]), max_size=4) for n in range(count)]
+    needs = {name: draw(some) for name, some in zip(names, earlier, strict=True)}
+    keys = draw(st.permutations(names)) if shuffled else names
+    return {key: needs[key] for key in keys}
+
+
+def edges(needs: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
+    return {(key, other) for key, wanted in needs.items() for other in wanted if other in needs}
+
+
+def closure(needs: Needs, start: str) -> set[str]:
+    """All that a key depends on, found the slow way."""
+    found = {start}
+    while more := {other for key, other in edges(needs) if key in found} - found:
+        found |= more
+    return found - {start}
+
+
+@given(dags())
+def test_the_order_respects_each_edge(needs: Needs) -> None:
+    order = graph.order(needs)
+    assert sorted(order) == sorted(needs)
+    place = {key: number for number, key in enumerate(order)}
+    assert all(place[other] < place[key] for key, other in edges(needs))
+
+
+@given(dags())
+def test_of_those_that_are_ready_the_first_goes_first(needs: Needs) -> None:
+    keys, done = list(needs), list[str]()
+    for key in graph.order(needs):
+        ready = [k for k in keys if k not in done and {o for o in needs[k] if o in needs} <= set(done)]
+        assert key == ready[0]
+        done.append(key)
+
+
+@given(dags(shuffled=False))
+def test_what_is_in_order_stays_so(needs: Needs) -> None:
+    assert graph.order(needs) == list(needs)
+
+
+@given(dags())
+def test_dependents_are_the_inverse(needs: Needs) -> None:
+    after = graph.dependents(needs)
+    assert list(after) == list(needs)
+    assert {(other, key) for key, other in edges(after)} == edges(needs)
+    assert all(len(set(others)) == len(others) for others in after.values())
+
+
+@given(dags())
+def test_roots_and_leaves(needs: Needs) -> None:
+    assert graph.roots(needs) == [key for key in needs if not any(k == key for k, _ in edges(needs))]
+    assert graph.leaves(needs) == [key for key in needs if not any(o == key for _, o in edges(needs))]
+
+
+@given(dags(), st.data())
+def test_a_chain_is_closed_minimal_and_in_order(needs: Needs, data: st.DataObject) -> None:
+    start = data.draw(st.sampled_from(list(needs)))
+    chain = graph.chain(needs, start)
+    assert set(chain) == closure(needs, start)
+    assert len(set(chain)) == len(chain)
+    assert chain == [key for key in graph.order({k: needs[k] for k in needs if k in {*chain, start}}) if key != start]
+
+
+@given(dags(), st.data())
+def test_following_is_the_chain_turned_round(needs: Needs, data: st.DataObject) -> None:
+    start = data.draw(st.sampled_from(list(needs)))
+    following = graph.following(needs, start)
+    assert set(following) == {key for key in needs if start in closure(needs, key)}
+    place = {key: number for number, key in enumerate(following)}
+    assert all(place[other] < place[key] for key, other in edges(needs) if key in place and other in place)
+
+
+@given(dags())
+def test_without_a_cycle_none_is_found(needs: Needs) -> None:
+    assert graph.cycle(needs) == []
+
+
+@given(dags(), st.data())
+def test_an_edge_back_makes_a_cycle_that_is_one(needs: Needs, data: st.DataObject) -> None:
+    """From a key to itself, or to one that depends on it."""
+    below = data.draw(st.sampled_from(list(needs)))
+    above = data.draw(st.sampled_from([below, *graph.following(needs, below)]))
+    round_trip = {**needs, below: [*needs[below], above]}
+    way = graph.cycle(round_trip)
+    assert way[0] == way[-1]
+    assert len(set(way)) == len(way) - 1
+    assert all(other in round_trip[key] for key, other in itertools.pairwise(way))
+    with pytest.raises(DamageError, match=" → ".join(way)):
+        graph.order(round_trip)
+    with pytest.raises(DamageError):
+        graph.chain(round_trip, below)
+
+
+@given(dags())
+def test_unknown_dependencies_are_found_and_passed_over(needs: Needs) -> None:
+    found = graph.unknown(needs)
+    assert set(found) == {(key, other) for key, wanted in needs.items() for other in wanted if other not in needs}
+    known = {key: [other for other in wanted if other in needs] for key, wanted in needs.items()}
+    assert graph.order(known) == graph.order(needs)
+
+
+def test_a_key_that_is_not_there() -> None:
+    for ask in (graph.chain, graph.following):
+        with pytest.raises(NotFoundError, match="there is no 7"):
+            ask({"1": []}, "7")
+
+
+def test_nothing() -> None:
+    empty: Needs = {}
+    assert (graph.order(empty), graph.cycle(empty), graph.roots(empty), graph.leaves(empty)) == ([], [], [], [])
+
+
+def test_no_depth_is_too_deep() -> None:
+    needs = {number: [number - 1] if number else [] for number in reversed(range(100_000))}
+    assert graph.order(needs) == list(range(100_000))
+    assert graph.chain(needs, 99_999) == list(range(99_999))
+    assert graph.following(needs, 0) == list(range(1, 100_000))
+    needs[0] = [99_999]
+    assert len(graph.cycle(needs)) == 100_001
+
+
+# Work
+
+
+class Key(int):
+    """A number that counts how often it is looked up."""
+
+    looked_up = 0
+
+    def __hash__(self) -> int:
+        Key.looked_up += 1
+        return int(self)
+
+    def __eq__(self, other: object) -> bool:
+        return int(self) == other
+
+
+def work(count: int, ask: Callable[[dict[Key, list[Key]]], object], *, backwards: bool) -> int:
+    """How many look-ups a question costs on a graph of so many cells, as a conversation has them: each with the one
+    before it, every third also with one long past."""
+    keys = [Key(number) for number in range(count)]
+    needs = {
+        key: [*keys[max(0, key - 1) : key], *([keys[key // 2]] if key % 3 == 0 and key > 2 else [])]
+        for key in (reversed(keys) if backwards else keys)
+    }
+    Key.looked_up = 0
+    ask(needs)
+    return Key.looked_up
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        graph.order,
+        graph.cycle,
+        graph.dependents,
+        graph.roots,
+        graph.leaves,
+        lambda needs: graph.chain(needs, max(needs)),
+        lambda needs: graph.following(needs, min(needs)),
+    ],
+)
+def test_the_work_grows_with_the_graph(ask: Callable[[dict[Key, list[Key]]], object], backwards: bool) -> None:
+    """Ten times the cells are ten times the work; and that is some look-ups for each cell."""
+    small, large = (work(count, ask, backwards=backwards) for count in (1_000, 10_000))
+    assert large < 11 * small
+    assert large < 20 * 10_000
+
+
+# Drawings
+
+
+@given(dags(shuffled=False))
+def test_a_drawing_has_every_cell_once_and_stays_narrow(needs: Needs) -> None:
+    known = {key: [other for other in dict.fromkeys(wanted) if other in needs] for key, wanted in needs.items()}
+    drawn = list(dag.draw(known))
+    assert [key for _, key, _ in drawn if key] == list(reversed(needs))
+    assert all(len(rails) < 2 * 10 for rails, _, _ in drawn)
+    assert all(("●" in rails) == bool(key) for rails, key, _ in drawn)
+    assert all(set(left_out) <= set(known.get(key, ())) for _, key, left_out in drawn)
+
+
+def test_more_edges_than_rails() -> None:
+    """Those without a rail are told, and begin anew where they stand."""
+    needs = {"a": [], **{f"b{number}": ["a"] for number in range(10)}, "c": [f"b{number}" for number in range(10)]}
+    assert [f"{rails}  {key}  {left_out}" for rails, key, left_out in dag.draw(needs)][:5] == [
+        "●  c  ['b1', 'b0']",
+        "├─┬─┬─┬─┬─┬─┬─╮    []",
+        "● │ │ │ │ │ │ │  b9  []",
+        "│ ● │ │ │ │ │ │  b8  []",
+        "├─╯ │ │ │ │ │ │    []",
+    ]
+
+
+def test_rails_that_meet_and_part() -> None:
+    needs = {"1": [], "2": ["1"], "3": ["1"], "4": ["3", "2"], "5": ["4", "2"], "6": ["4", "3"], "7": ["6", "5"]}
+    assert (
+        "\n".join(f"{rails.ljust(6)} {key}".rstrip() for rails, key, _ in dag.draw(needs))
+        == """\
+●      7
+├─╮
+● │    6
+├─┼─╮
+│ ● │  5
+├─┤ │
+● │ │  4
+╰─┼─┤
+│ ●    3
+● │    2
+╰─┤
+●      1"""
+    )
