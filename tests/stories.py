@@ -24,10 +24,12 @@ sys.path.insert(0, str(ROOT / "examples"))
 from conversation import Call, Conversation  # noqa: E402 - the folder is no package
 
 from sessgit.agents.claude import home  # noqa: E402
-from sessgit.ops import project  # noqa: E402
+from sessgit.ops.code import git  # noqa: E402
 from sessgit.ops.recording.record import record  # noqa: E402
 from sessgit.ops.recording.source import Rules, Source  # noqa: E402
+from sessgit.store import journal  # noqa: E402
 from sessgit.store.index import Index  # noqa: E402
+from sessgit.store.layout import Beside  # noqa: E402
 from sessgit.store.store import Store  # noqa: E402
 
 Turn = tuple[str, list[Call], str]
@@ -72,7 +74,9 @@ class World:
             self._play(self, *command.split()[1:])
             return []
         if command.startswith("sessgit") and "|" not in command:
-            done = self.shell(*(str(Path(w).expanduser()) if w[:2] == "~/" else w for w in shlex.split(command)[1:]))
+            real = {told: found for found, told in self._operations().items()}
+            words = (str(Path(w).expanduser()) if w[:2] == "~/" else real.get(w, w) for w in shlex.split(command)[1:])
+            done = self.shell(*words)
             return self._placed(done.out + done.err)
         env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
         done_by_shell = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, check=False)
@@ -81,23 +85,31 @@ class World:
     def going_on(self, session: str, folder: Path, **more: object) -> Conversation:
         """A conversation of which there is a file, at its end."""
         path = self.transcript(session, folder)
-        leaf = json.loads(path.read_bytes().splitlines()[-1])["leafUuid"]
-        return Conversation(session, folder, path, parent=leaf, **more)  # type: ignore[arg-type]
+        lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+        leaf = lines[-1].get("leafUuid") or next(line["uuid"] for line in reversed(lines) if "uuid" in line)
+        # No two lines may have one uuid.
+        return Conversation(session, folder, path, parent=leaf, _count=10 * len(lines), **more)  # type: ignore[arg-type]
 
     def record(self, talk: Conversation, *, live: bool = True) -> None:
         """Brings the store level with a transcript, as the recorder does for a running client."""
         store = Store(self.shell.store)
         index = Index(store.path, lambda: store)
-        head = project.head(str(talk.cwd), dict(os.environ)) if live else ""
+        head = git.head(str(talk.cwd), dict(os.environ)) if live else ""
         source = Source(talk.path, talk.session, self.shell.config, live=live, head=head)
         record(store, index, source, Rules())
         index.close()
 
     def _placed(self, text: str) -> list[str]:
         """The lines with the home at a place of its own, as a path and in the names of the client's folders."""
-        for mine, theirs in ((str(self.shell.home), "/home/ada"), (home.slug(str(self.shell.home)), "-home-ada")):
+        told = {str(self.shell.home): "/home/ada", home.slug(str(self.shell.home)): "-home-ada", **self._operations()}
+        for mine, theirs in told.items():
             text = text.replace(mine, theirs)
         return text.splitlines()
+
+    def _operations(self) -> dict[str, str]:
+        """The ids of the operations so far, which depend on the home's path, and those that the document tells."""
+        done = journal.read(Beside(self.shell.store))
+        return {operation.id: f"0e{number:06x}" for number, operation in enumerate(done, start=1)}
 
 
 def holds(document: Path, world: World, at_least: int) -> None:
