@@ -14,20 +14,24 @@ from sessgit.ui.pages import first
 SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status")
 """The commands that have something to say where there is no store; all others say what to do first."""
 
-SPEAKS_WITHOUT_A_SESSION = (*SPEAKS_WITHOUT_A_STORE, "on", "off", "config", "import", "gc")
+SPEAKS_WITHOUT_A_SESSION = (*SPEAKS_WITHOUT_A_STORE, "on", "off", "config", "import", "gc", "remote")
 """The commands that have work to do in an empty store."""
 
 NEEDED = {
     "archive": ("a41f",),
+    "cell": ("@1.1",),
     "delete": ("a41f", "--yes"),
+    "deps": ("@1.1",),
     "merge": ("a41f",),
     "pick": ("a41f@1",),
+    "pad": ("claim", "It holds."),
     "unarchive": ("a41f",),
     "edit": ("--name", "parser"),
     "export": ("markdown",),
     "rename": ("parser",),
     "search": ("parser",),
     "tag": ("release",),
+    "why": ("parser.py",),
 }
 """The arguments that a command cannot do without."""
 

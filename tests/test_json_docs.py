@@ -17,6 +17,10 @@ from typing import Any
 
 import pytest
 from beside import helped, lay_beside, wipe
+from clones import bare
+from coded import Coded
+from lexing import lexer_talk
+from machines import arrived, on_another
 from plain import run_git
 from shell import NOW, Shell
 from shown import parser_rewrite
@@ -32,6 +36,8 @@ from sessgit.ui import cli
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
 DAMAGED = "5e551011-0000-4000-8000-000000000003"
+CODED = "c0de0000-0000-4000-8000-00000000c0de"
+LEXED = "5e551011-0000-4000-8000-000000000004"
 PRICE = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
 WITHOUT_JSON = {"resume"}
 """The commands that print nothing for programs."""
@@ -182,6 +188,8 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                 look(world)
                 say(world)
                 go_on(world, tmp_path)
+                with_code(world, elsewhere)
+                away(world, tmp_path)
                 world("uninstall", "uninstall")
         finally:
             time.tzset()
@@ -206,7 +214,9 @@ def record(world: Printer) -> None:
     bad.write_text("{}\n")
     world("import", "import", "--from", "claude", str(sessgit.config))
     world("import", "import", str(bad), code=1)
-    old = sessgit.recorded(sessgit.talk(DAMAGED).turns("two"))
+    old = sessgit.recorded(single := sessgit.talk(DAMAGED).turns("two"))
+    theirs = on_another(single).turns("three")
+    arrived(sessgit, theirs, theirs.prompts[-1])
     os.utime(old, (sessgit.now - 29 * 86_400,) * 2)
     sessgit.out("config", f"prices.{MODEL}", PRICE)
     sessgit.out("config", "record.exclude", '["/nowhere"]')
@@ -231,10 +241,13 @@ def look(world: Printer) -> None:
     world("ls", "ls", "--all")
     world("tree", "tree")
     world("log", "log", SESSION, "--rewound")
+    last = sessgit.json("ops")[0]["id"]
+    world("tree", "tree", "--at-op", last)
+    world("log", "log", SESSION, "--at-op", last)
     world("diff", "diff", SESSION, by_turn)
     world("diff", "diff", SESSION, by_cell)
     world("diff", "diff", SESSION, OTHER)
-    for address in (SESSION, OTHER, by_cell, f"{SESSION}.r-a000"):
+    for address in (SESSION, OTHER, by_cell, f"{SESSION}.r-a000", DAMAGED):
         world("session", "show", address)
     for address in (f"{SESSION}@1", f"{SESSION}@2", f"{SESSION}@4", f"{by_cell}@2", f"{OTHER}@3"):
         world("turn", "show", address)
@@ -242,6 +255,16 @@ def look(world: Printer) -> None:
         world("turn", "show", f"{address}@0", form="turn-0")
     for cell in ("1.1", "1.2", "2.3", "2.7", "2.8", "4.4"):
         world("cell", "show", f"{SESSION}@{cell}")
+    for cell in ("2.7", "4.1"):
+        world("cell", "cell", f"{SESSION}@{cell}")
+    world("cells", "cells", SESSION)
+    world("cells", "cells", by_cell, "-n", "2")
+    world("cell-index", "cells", SESSION, "--index")
+    world("deps", "deps", f"{SESSION}@4.2")
+    world("deps", "deps", f"{SESSION}@1.2", "--down")
+    world("why", "why", "grammar.md", SESSION)
+    sessgit.recorded(lexer_talk(sessgit, LEXED))
+    world("why", "why", "lexer.py", LEXED)
     for words in (["tokenizer OR generator OR pytest"], ["ambiguous"]):
         world("search", "search", *words)
     world("search", "search", "nothing-like-this", code=1)
@@ -261,11 +284,24 @@ def say(world: Printer) -> None:
     world("tag", "tag", "there", f"{OTHER}@2")
     world("tag", "tag", "-d", "there")
     world("tag", "tag", "-d", "nowhere")
+    note(world)
     world("undo", "undo", "--dry-run")
     world("undo", "undo")
     put_away(world)
     world("ops", "ops")
     bring(world)
+
+
+def note(world: Printer) -> None:
+    """What stands on a pad: one thing of each kind that has keys of its own."""
+    world("pad", "pad", OTHER)
+    for words in (("claim", "it holds", "--source", "a.py"), ("pass", "critique", "seen"), ("confidence", "0.7")):
+        world("pad", "pad", "--into", OTHER, *words)
+    world("pad", "pad", "--into", OTHER, "thesis", "all of it")
+    question = world("pad", "pad", "--into", OTHER, "question", "why?")["entries"][0]["id"]
+    world("pad", "pad", "--into", OTHER, "resolve", question, "so")
+    world("brief", "pad", "brief", OTHER)
+    world("compact", "pad", "compact", OTHER)
 
 
 def put_away(world: Printer) -> None:
@@ -289,7 +325,24 @@ def bring(world: Printer) -> None:
     """What merges say of two conversations that people said something of; the result is a third one."""
     world("merge", "merge", OTHER, "--into", SESSION, "--dry-run")
     world("merge", "merge", OTHER, "--into", SESSION, "--set", "description=both", "--new")
+    world("pick", "pick", f"{OTHER}@1", "--into", SESSION, "--new", "--dry-run")
     world("pick", "pick", f"{OTHER}@1", "--into", SESSION, "--new")
+    fork = world.sessgit.json("fork", OTHER, "--no-restore")["id"]
+    world.sessgit.json("pick", f"{fork}@1", "--into", SESSION, "--new")
+    world("delete", "delete", "--yes", fork)
+
+
+def away(world: Printer, folder: Path) -> None:
+    """All goes to a remote, which has another tag of one name then, and comes from it."""
+    sessgit = world.sessgit
+    world("remote", "remote", "add", "origin", str(bare(folder / "hub")))
+    world("remotes", "remote")
+    world("push", "push", "--all")
+    sessgit.out("tag", "here", f"{OTHER}@2", "--force")
+    world("push", "push", "--all", "--dry-run")
+    world("pull", "pull")
+    sessgit.out("config", "sync.include", '["label:good"]')
+    world("sync", "sync")
 
 
 def go_on(world: Printer, folder: Path) -> None:
@@ -311,6 +364,24 @@ def go_on(world: Printer, folder: Path) -> None:
     commit = run_git(sessgit.store, *identity, "commit-tree", tree, "-p", f"{DAMAGED}^", "-m", message).strip()
     run_git(sessgit.store, "update-ref", f"refs/heads/{DAMAGED}", commit)
     world("restore", "restore", "--all-lost", form="all-that-is-lost", code=1)
+
+
+def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
+    """A conversation in a git repository, and a fork of it in a worktree, each with a commit of its own."""
+    coded = Coded(world.sessgit, patch)
+    path = coded.project.parent / "side"
+    talk = coded.talk(CODED).turns("one")
+    coded.record(talk)
+    fork = world("fork", "fork", CODED, "--worktree", str(path))
+    coded.commit("Ours", {"moved.py": "a\nb\nc\n", "picture": b"\0"})
+    coded.record(talk.turns("two"))
+    other = talk.branch(fork["id"])
+    other.file.cwd = str(path)
+    coded.git("mv", "src/lexer.py", "src/renamed.py", at=path)
+    coded.commit("Theirs", {}, at=path)
+    coded.record(other.turns("three"), at=path)
+    world("diff", "diff", CODED, fork["id"], "--code", "--patch")
+    world("diff", "diff", CODED, OTHER, "--code")
 
 
 # The tests

@@ -20,19 +20,20 @@ from sessgit.ui import complete, options, render
 from sessgit.ui.light import Light
 
 COMMANDS = (
-    "install", "uninstall", "on", "off", "import", "ls", "tree", "log", "show", "search", "diff", "fork", "merge",
-    "pick", "rename", "edit", "tag", "resume", "restore", "export", "archive", "unarchive", "delete", "stats", "ops",
-    "undo", "gc", "status", "config", "id",
+    "install", "uninstall", "on", "off", "import", "ls", "tree", "log", "show", "cells", "cell", "deps", "why",
+    "search", "diff", "fork", "merge", "pick", "rename", "edit", "tag", "pad", "resume", "restore", "export", "archive",
+    "unarchive", "delete", "stats", "ops", "undo", "gc", "remote", "push", "pull", "sync", "status", "config", "id",
 )  # fmt: skip
 
 GIT_VERBS = {
     "add": "Nothing needs to be added: every turn is recorded by itself. sessgit status tells how that goes.",
-    "blame": "sessgit log --json says for each turn which files it touched; sessgit diff compares two conversations.",
+    "blame": "sessgit why FILE tells which calls wrote a file, and what each of them had read before.",
     "branch": "sessgit fork makes a branch of a conversation, sessgit ls shows all of them.",
     "checkout": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
     "cherry-pick": "sessgit pick ID@N takes single turns over into the current conversation.",
-    "clone": "sessgit import brings in conversations; the store is a git repository, which git itself can clone.",
+    "clone": "sessgit remote add NAME URL and sessgit pull bring what is there; sessgit import, what a client holds.",
     "commit": "Every turn is a commit already. sessgit status tells whether recording is on.",
+    "fetch": "sessgit pull brings conversations from a remote; sessgit pull -n shows what would come.",
     "grep": "sessgit search WORDS finds what was said and done, in all conversations.",
     "init": "sessgit install makes a store and records from now on.",
     "mv": "sessgit rename NAME gives a conversation a name. Where its file lies is the client's own.",
@@ -65,6 +66,8 @@ class _Command(Light, TyperCommand):
             args, ctx.meta[options.PATHS] = args[:place], args[place + 1 :]
         elif self.name in ("merge", "pick"):
             args = options.with_value(args, "--new")
+        elif self.name == "fork":
+            args = options.with_value(args, "--worktree")
         return list(super().parse_args(ctx, args))
 
 
