@@ -109,6 +109,17 @@ def test_turns_that_whoever_deleted_it_did_not_have_are_kept(machines: Machines)
     assert two.push().left == (Left(SESSION, DELETED_THERE, "Push it by its address to bring it back there."),)
 
 
+def test_who_has_not_seen_what_was_deleted_keeps_what_it_has(machines: Machines) -> None:
+    talk = Talk().turns("one", "two")
+    one, two = machines(2, talk)
+    one.record(talk.turns("three"))
+    one.push(), one.delete(), one.push()
+    # Its two turns were among what went, and nothing that is here says so.
+    assert told(two.pull().changes) == [("kept", 0, "")]
+    assert len(two.keys()) == 2
+    assert told(two.pull().changes) == []
+
+
 def test_turns_on_the_remote_that_were_not_here_are_kept(machines: Machines) -> None:
     talk = Talk().turns("one")
     one, two = machines(2, talk)

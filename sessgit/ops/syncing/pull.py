@@ -204,7 +204,8 @@ def _deleted_there(store: Store, plan: _Plan, ours: Held, stone: str, before: Ag
     plan.stones[session] = stone
     kept = [tip for tip in ours.branches.values() if not checking.covered(store, tip, tips)]
     if kept:
-        turns = lacking(store, kept, [tip for tip in tips if store.repo.has(tip)])
+        # Where what was deleted is not all here, nobody can tell how much of it was the same.
+        turns = lacking(store, kept, tips) if all(map(store.repo.has, tips)) else 0
         plan.changes.append(Change(session, "kept", turns, session))
     else:
         plan.going[session] = stone
