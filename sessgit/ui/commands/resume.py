@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -12,21 +13,29 @@ from sessgit.ui import beside, context, named, options, render
 def run(
     address: options.Address = "",
     show: Annotated[bool, typer.Option("--print", help="Print the command only.")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Begin with what is on its scratchpad.")] = False,
 ) -> None:
     """Continue a conversation in the client.
 
-    Its transcript, and what lay beside it, is written anew if the client has deleted it.
+    Its transcript, and what lay beside it, is written anew if the client has deleted it, and gets the turns that it
+    lacks if the conversation went on elsewhere.
     """
     from sessgit.agents.claude import home
     from sessgit.errors import NotFoundError, UsageError
+    from sessgit.ops import behind, catchup, places, restore
     from sessgit.ops import fork as forks
-    from sessgit.ops import places, restore
     from sessgit.store import layout
     from sessgit.ui import client
+    from sessgit.ui.commands.restore import mapping
 
     here = context.read()
     found = named.target(here, address)
     state, name = found.state, found.branch.name[:8]
+    if layout.is_other(found.branch.name):
+        raise UsageError(
+            f"{here.ident(found.branch.name)} is from another machine: its file is not here.",
+            f"sessgit fork {here.ident(found.branch.name)} --run goes on with it in a conversation of its own.",
+        )
     if layout.is_rewound(found.branch.name) or found.cell or found.turn not in (None, state.turns):
         at = "" if found.turn is None else f" --at {found.turn}{'.' if found.cell else ''}{found.cell}"
         raise UsageError(
@@ -35,20 +44,42 @@ def run(
         )
     if not state.turns:
         raise NotFoundError(f"{name} has no turn yet: there is nothing to continue.")
-    place = places.place_of(here.config, state)
+    files = layout.Beside(here.store_path)
+    place = places.place_of(here.config, state, files)
     is_there = place is not None and home.is_there(place)
+    was_here = places.was_here(here.config, state, files)
     if places.is_gone(state.project):
         verb = "fork" if is_there else "restore"
-        raise NotFoundError(
-            f"the project's folder is gone: {here.short(state.project)}",
-            f"sessgit {verb} {here.ident(found.session)} --project DIR writes it for another one.",
-        )
-    if not is_there:
-        done = restore.restore(here.store, found.session, here.config)
-        render.tell(f"The client had deleted it: {here.short(done.path)} is back.")
+        hint = f"sessgit {verb} {here.ident(found.session)} --project DIR writes it for another one."
+        hint += "" if was_here else mapping(state.project)
+        raise NotFoundError(f"the project's folder is gone: {here.short(state.project)}", hint)
+    if place is not None and is_there:
+        is_level = behind.is_level(files, found.branch, place)
+        turns = 0 if is_level else behind.bring_level(here.store, found.session, here.config, place)
+        if turns:
+            catchup.record_file(lambda: here.store, here.index, place, here.config, here.privacy, project=state.project)
+            render.tell(beside.appended(turns))
+    else:
+        done = restore.restore(here.store, found.session, here.config, here=here.here)
+        was = "The client had deleted it" if was_here else "It was held elsewhere"
+        render.tell(f"{was}: {here.short(done.path)} is {'back' if was_here else 'written'}.")
         for line in beside.told(done.files):
             render.tell(line)
+    prompt = _brief(here, found.branch.tip) if brief else ""
     if show:
-        render.write(forks.resume_command(state, here.cwd) + "\n")
+        render.write(forks.resume_command(state, here.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
     else:
-        client.resume(state, here.cwd)
+        client.resume(state, here.cwd, prompt)
+
+
+def _brief(here: context.Context, commit: str) -> str:
+    """What is on the scratchpad, as a prompt; it is told where that is nothing."""
+    from sessgit.model import steps
+    from sessgit.ops.pad import lists
+    from sessgit.ops.resolve import title
+
+    state = here.store.state(commit)
+    prompt = steps.brief(lists.pad(here.store, commit), state.id, title(state), state.stage, state.confidence)
+    if not prompt:
+        render.tell("There is nothing on its pad yet: it goes on without a brief.")
+    return prompt

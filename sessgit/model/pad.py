@@ -1,0 +1,365 @@
+"""The scratchpad of a session: entries in lists, and how they are read, written, united and made few.
+
+A list is the lines of a file. What is no entry is passed over, and stays where it is whatever is changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sessgit.errors import AmbiguousError, NotFoundError
+from sessgit.model import canonical
+
+MARKERS = ("insight", "evidence", "risk", "counter", "pattern", "question")
+"""What is noted as it turns up."""
+LISTS = {
+    "insight": "insights", "evidence": "evidence", "risk": "risks", "counter": "counters", "pattern": "patterns",
+    "question": "questions", "claim": "claims", "tension": "tensions", "thesis": "thesis", "pass": "passes",
+    "confidence": "confidence", "cycle": "cycles", "file": "files",
+}  # fmt: skip
+"""The list of each kind of entry."""
+PASSES = ("expansion", "compression", "critique", "synthesis")
+INHERITED = ("thesis", "claim", "tension")
+"""What a session takes over from the one that it left; of the tensions those that are open."""
+COUNTED = (*MARKERS, "claim", "tension")
+"""What a cycle can find."""
+RESOLVABLE = ("tension", "question")
+DOUBLED = (*COUNTED, "file")
+
+LONGEST = 2_000
+LONGEST_DOCUMENT = 20_000
+"""Characters that a thesis or a pass may have, and any other text before."""
+MOST = 500
+"""So many entries a list may have."""
+LARGEST = 1 << 20
+"""Bytes of all lists together, beyond which nothing is added."""
+
+_SHORTEST = 4
+LATEST_CYCLE = 9_999
+_LARGEST_READ = 4 << 20
+_MOST_READ = 10_000
+_LONGEST_LINE = 256 << 10
+_KEPT_CYCLES = 2
+_SLOWEST = 4
+"""Two cycles bring little where each brings no more than this part of the best one."""
+
+_ID = re.compile(r"[0-9a-f]{8}")
+_SESSION = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+Lists = Mapping[str, bytes]
+"""The lines of each list, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something on a scratchpad: `session` says whose it is, `turn` and `cycle` when it was said.
+
+    `between` are the ids of claims that a tension is between, `resolved` the time at which a tension or a question was
+    settled, with `answer`; `form` is the kind of a pass, `version` that of a thesis, `value` a confidence.
+    """
+
+    id: str
+    kind: str
+    text: str
+    time: str
+    session: str
+    turn: int | None = None
+    cycle: int = 1
+    source: str = ""
+    between: tuple[str, ...] = ()
+    resolved: str = ""
+    answer: str = ""
+    form: str = ""
+    version: int = 0
+    value: float | None = None
+    line: bytes = b""
+
+    @property
+    def is_open(self) -> bool:
+        return self.kind in RESOLVABLE and not self.resolved
+
+
+@dataclass(frozen=True, slots=True)
+class Pad:
+    """The entries of all lists, in their order; `passed` counts the lines that are none."""
+
+    entries: tuple[Entry, ...] = ()
+    passed: int = 0
+
+    def of(self, *kinds: str) -> list[Entry]:
+        return [entry for entry in self.entries if entry.kind in kinds]
+
+
+# Lines
+
+
+def read(lists: Lists) -> Pad:
+    """The entries of the lists. Of several with one id the settled one counts, and those that say otherwise do not."""
+    found, passed = dict[str, Entry](), 0
+    for kind, name in LISTS.items():
+        lines = split(lists.get(name, b""))
+        if len(lists.get(name, b"")) > _LARGEST_READ:
+            passed += len(lines)
+            continue
+        for number, line in enumerate(lines):
+            entry = parsed(kind, line) if number < _MOST_READ else None
+            known = found.get(entry.id) if entry else None
+            if entry is None or (known and _said(known) != _said(entry)):
+                passed += 1
+            elif known is None or (entry.resolved, entry.line) > (known.resolved, known.line):
+                found[entry.id] = entry
+    return Pad(tuple(found.values()), passed)
+
+
+def parsed(kind: str, line: bytes) -> Entry | None:
+    """The entry that a line of the kind's list holds, or None."""
+    if len(line) > _LONGEST_LINE:
+        return None
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or data.get("kind") != kind:
+        return None
+    ident, text, time, session = (data.get(key) for key in ("id", "text", "time", "session"))
+    if not all(isinstance(value, str) for value in (ident, text, time, session)):
+        return None
+    entry = Entry(str(ident), kind, str(text), str(time), str(session), line=line)
+    if not _ID.fullmatch(entry.id) or not _SESSION.fullmatch(entry.session) or canonical.seconds(entry.time) is None:
+        return None
+    done, value = data.get("resolved"), data.get("value")
+    done = done if isinstance(done, dict) and kind in RESOLVABLE else {}
+    entry = replace(
+        entry,
+        turn=_number(data.get("turn"), 1 << 31),
+        cycle=_number(data.get("cycle"), LATEST_CYCLE) or 1,
+        source=_text(data.get("source")),
+        between=tuple(one for one in _list(data.get("between")) if isinstance(one, str) and _ID.fullmatch(one)),
+        resolved=_text(done.get("time")) if canonical.seconds(_text(done.get("time"))) is not None else "",
+        answer=_text(done.get("text")),
+        form=_text(data.get("pass")) if data.get("pass") in PASSES else "",
+        version=_number(data.get("version"), 1 << 31) or 0,
+        value=float(value) if type(value) in (int, float) and 0 <= value <= 1 else None,  # type: ignore[operator, arg-type]
+    )
+    is_whole = (entry.text.strip() or kind in ("confidence", "cycle")) and (kind != "confidence") == (
+        entry.value is None
+    )
+    return entry if is_whole else None
+
+
+def written(entry: Entry) -> Entry:
+    """The entry with its line, and with an id where it has none: a function of what is said.
+
+    What its old line held besides is kept.
+    """
+    said = (entry.kind, entry.session, entry.time, entry.text, entry.cycle, entry.value)
+    entry = replace(entry, id=entry.id or hashlib.sha256(canonical.compact(said)).hexdigest()[:8])
+    optional = {
+        "turn": entry.turn, "source": entry.source or None, "between": list(entry.between) or None,
+        "pass": entry.form or None, "version": entry.version or None, "value": entry.value,
+        "resolved": {"time": entry.resolved, "text": entry.answer} if entry.resolved else None,
+    }  # fmt: skip
+    data: dict[str, Any] = json.loads(entry.line) if entry.line else {}
+    data |= optional | {key: getattr(entry, key) for key in ("id", "kind", "text", "time", "session", "cycle")}
+    line = canonical.compact({key: value for key, value in data.items() if value is not None or key not in optional})
+    return replace(entry, line=line)
+
+
+def added(lists: Lists, entry: Entry) -> dict[str, bytes]:
+    """The lists with an entry more."""
+    name = LISTS[entry.kind]
+    return {**lists, name: joined([*split(lists.get(name, b"")), entry.line])}
+
+
+def replaced(lists: Lists, changes: Iterable[tuple[Entry, Entry | None]]) -> dict[str, bytes]:
+    """The lists with other entries, or none, in the place of some."""
+    by_list = dict[str, dict[str, tuple[Entry, Entry | None]]]()
+    for old, new in changes:
+        by_list.setdefault(old.kind, {})[old.id] = (old, new)
+    out = dict(lists)
+    for kind, wanted in by_list.items():
+        lines, done = list[bytes](), set[str]()
+        for line in split(lists.get(LISTS[kind], b"")):
+            entry = parsed(kind, line)
+            change = wanted.get(entry.id) if entry else None
+            if entry is None or change is None or _said(entry) != _said(change[0]):
+                lines.append(line)
+            elif change[1] is not None and entry.id not in done:
+                lines.append(change[1].line)
+                done.add(entry.id)
+        out[LISTS[kind]] = joined(lines)
+    return out
+
+
+def split(data: bytes) -> list[bytes]:
+    """The lines of a list, without those that hold nothing."""
+    return [line for line in data.split(b"\n") if line]
+
+
+def joined(lines: Iterable[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+def unite(
+    name: str,
+    base_ours: Sequence[bytes],
+    base_theirs: Sequence[bytes],
+    ours: Sequence[bytes],
+    theirs: Sequence[bytes],
+) -> list[bytes]:
+    """The lines of ours in the list of that name, and then those of theirs that it lacks, but for those that one side
+    took away since its beginning and the other only kept.
+
+    As sets, both ways of it are the same. An entry is nothing that two sides begin to have each by itself.
+    """
+    kind = next((kind for kind, called in LISTS.items() if called == name), "")
+    gone_here, gone_there = set(base_ours) - set(ours), set(base_theirs) - set(theirs)
+    gone = gone_here & set(base_theirs) | gone_there & set(base_ours)
+    gone |= {line for line in gone_here | gone_there if parsed(kind, line)}
+    return [line for line in dict.fromkeys([*ours, *theirs]) if line not in gone]
+
+
+# Entries
+
+
+def shown_ids(pad: Pad) -> dict[str, str]:
+    """As much of each id as tells it from all others: four digits at least."""
+    ids = sorted(entry.id for entry in pad.entries)
+    out = {}
+    for before, one, after in zip(["", *ids], ids, [*ids[1:], ""], strict=False):
+        alike = max(_alike(before, one), _alike(one, after))
+        out[one] = one[: max(_SHORTEST, alike + 1)]
+    return out
+
+
+def find(pad: Pad, prefix: str) -> Entry:
+    """The entry whose id begins so; raises NotFoundError or AmbiguousError."""
+    matching = [entry for entry in pad.entries if prefix and entry.id.startswith(prefix.lower())]
+    if not matching:
+        raise NotFoundError(f"no entry of the pad has an id that begins with “{prefix}”", "sessgit pad shows them.")
+    if len(matching) > 1:
+        ids = ", ".join(entry.id for entry in matching)
+        raise AmbiguousError(f"“{prefix}” could be any of {ids}", "Give more of the id.")
+    return matching[0]
+
+
+def same(text: str) -> str:
+    """What two equal texts have in common: their words."""
+    return " ".join(text.split())
+
+
+def cycle(pad: Pad, session: str) -> int:
+    """The cycle that a session is in, from 1."""
+    return max((entry.cycle for entry in pad.entries if entry.session == session), default=1)
+
+
+def history(pad: Pad, session: str, now: float | None) -> list[float]:
+    """How sure a session's result was, from the first time that it was said to now."""
+    values = [entry.value for entry in pad.of("confidence") if entry.session == session and entry.value is not None]
+    return values if now is None or values[-1:] == [now] else [*values, now]
+
+
+def gained(pad: Pad, session: str) -> list[int]:
+    """How much each cycle of a session found that none had found before, the first cycle first."""
+    first = dict[tuple[str, str], int]()
+    for entry in pad.of(*COUNTED):
+        if entry.session == session:
+            key = (entry.kind, same(entry.text))
+            first[key] = min(entry.cycle, first.get(key, entry.cycle))
+    out = [0] * cycle(pad, session)
+    for number in first.values():
+        out[number - 1] += 1
+    return out
+
+
+def finished(pad: Pad, session: str) -> list[int]:
+    """The same of the cycles that can be judged: the current one only once there is a pass in it."""
+    now = cycle(pad, session)
+    passed = any(entry.session == session and entry.cycle == now for entry in pad.of("pass"))
+    return gained(pad, session)[: now if passed else now - 1]
+
+
+def is_little(pad: Pad, session: str) -> bool:
+    """Whether returns diminish: each of the last two cycles found a quarter of the best one's at most."""
+    found = finished(pad, session)
+    return len(found) > 1 and all(_SLOWEST * number <= max(found) for number in found[-2:])
+
+
+# Less
+
+
+def inherited(lists: Lists) -> dict[str, bytes]:
+    """What a session that leaves another one takes over: thesis, claims, open tensions, and what is no entry."""
+    gone = {entry.id for entry in read(lists).entries if entry.kind not in INHERITED or entry.resolved}
+    out = dict(lists)
+    for kind, name in LISTS.items():
+        if name in lists:
+            found = ((line, parsed(kind, line)) for line in split(lists[name]))
+            out[name] = joined(line for line, entry in found if entry is None or entry.id not in gone)
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The lists made few: `doubles` are entries whose words another one has, `passes` those of cycles long past."""
+
+    lists: dict[str, bytes]
+    doubles: tuple[Entry, ...]
+    passes: tuple[Entry, ...]
+
+
+def compact(lists: Lists) -> Compacted:
+    """Unites entries of one kind with equal texts, and leaves out passes older than two cycles.
+
+    The one said first stays, with the source, the answer and the claims of all.
+    """
+    pad = read(lists)
+    groups = dict[tuple[str, str], list[Entry]]()
+    for entry in pad.of(*DOUBLED):
+        groups.setdefault((entry.kind, same(entry.text)), []).append(entry)
+    ordered = [sorted(group, key=lambda one: (canonical.seconds(one.time), one.id)) for group in groups.values()]
+    stands = {entry.id: group[0].id for group in ordered for entry in group}
+    doubles = [entry for group in ordered for entry in group[1:]]
+    passes = [one for one in pad.of("pass") if cycle(pad, one.session) - one.cycle > _KEPT_CYCLES]
+    changes: list[tuple[Entry, Entry | None]] = [(entry, None) for entry in (*doubles, *passes)]
+    changes += [(group[0], _united(group, stands)) for group in ordered]
+    return Compacted(replaced(lists, changes), tuple(doubles), tuple(passes))
+
+
+def _united(group: Sequence[Entry], stands: Mapping[str, str]) -> Entry:
+    """The first entry of some that say the same, with what the others say besides."""
+    first = group[0]
+    settled = min((one for one in group if one.resolved), key=lambda one: (one.resolved, one.id), default=first)
+    both = replace(
+        first,
+        source=next((one.source for one in group if one.source), ""),
+        between=tuple(dict.fromkeys(stands.get(ref, ref) for one in group for ref in one.between)),
+        resolved=settled.resolved,
+        answer=settled.answer,
+    )
+    return first if both == first else written(both)
+
+
+def _said(entry: Entry) -> tuple[str, str, str]:
+    return entry.kind, entry.session, entry.text
+
+
+def _alike(a: str, b: str) -> int:
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _number(value: object, most: int) -> int | None:
+    return value if type(value) is int and 0 <= value <= most else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
