@@ -68,6 +68,11 @@ class Clone:
         path = talk.save(self.place)
         return record(self.store, self.index, Source(path, path.stem, self.config, final=final), Rules(redact=redact))
 
+    def record_file(self, session: str = SESSION, *, final: bool = False) -> Result:
+        """Records the client's file as it lies there."""
+        source = Source(self.place / f"{session}.jsonl", session, self.config, final=final)
+        return record(self.store, self.index, source, Rules())
+
     def pull(self, *sessions: str, dry_run: bool = False) -> outcome.Pulled:
         only = sessions or None
         return pulling.pull(self.store, self.index, self.link, self.config, self.now(), only, dry_run=dry_run)

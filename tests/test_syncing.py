@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clones import Clone, bare, opened, restored, told
+from clones import Clone, bare, opened, restored, told, turn_keys
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import on_another
@@ -18,7 +18,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import ConflictError
 from sessgit.model.session import Origin, Session
-from sessgit.ops import operations, restore
+from sessgit.ops import behind, operations, restore
 from sessgit.ops.syncing import joining
 from sessgit.ops.syncing.outcome import Left
 from sessgit.store.remote import remotes
@@ -120,7 +120,7 @@ def test_two_machines_that_go_on_keep_both_sides(machines: Machines) -> None:
     assert two.refs() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
 
 
-def test_what_was_brought_together_leaves_the_turns_of_the_other_machine_where_they_were(machines: Machines) -> None:
+def test_what_was_brought_together_is_one_way_again_everywhere(machines: Machines) -> None:
     talk = Talk().turns("one")
     one, two, three = machines(3, talk)
     theirs = on_another(talk)
@@ -128,18 +128,41 @@ def test_what_was_brought_together_leaves_the_turns_of_the_other_machine_where_t
     two.record(theirs.turns("another"))
     two.push(), one.pull()
     one.merge(f"{SESSION}.m-a0005002")
-    # The remote has no file of a client: what is behind the merge is the head there, and the other side goes along.
-    assert told(one.push().changes) == [("forward", 2, "")]
-    assert one.there() == one.refs() == {HEAD: one.tip(), f"{HEAD}.m-a0005002": two.tip()}
-    # Here the file is that of the other side.
+    assert told(one.push().changes) == [("merged", 2, "m-a0005002")]
     before = two.tip()
-    assert told(two.pull().changes) == [("merged", 2, "m-a0000002")]
-    assert two.refs() == {HEAD: before, f"{HEAD}.m-a0000002": one.tip()}
+    assert one.there() == one.refs() == {HEAD: one.tip(), f"{HEAD}.m-a0005002": before}
+    # Here the turns of the other side stand in the client's file, as if a rewind had left them.
+    assert told(two.pull().changes) == [("merged", 2, "r-a0005002")]
+    assert two.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0005002": before}
+    three.pull()
+    assert three.refs() == one.refs()
+    # Reading the file once more changes nothing, and what it lacks can be appended.
+    two.record(theirs)
+    assert two.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0005002": before}
+    assert behind.bring_level(two.store, SESSION, two.config, two.place / f"{SESSION}.jsonl") == 2
+    two.record_file(final=True)
+    assert two.keys() == one.keys()
+    for clone in (two, one, three, two):
+        clone.pull(), clone.push()
+    assert two.refs() == {HEAD: two.tip(), f"{HEAD}.r-a0005002": before}
+    assert one.refs() == three.refs() == {HEAD: two.tip(), f"{HEAD}.m-a0005002": before}
+
+
+def test_who_goes_on_with_the_other_side_keeps_both(machines: Machines) -> None:
+    talk = Talk().turns("one")
+    one, two = machines(2, talk)
+    theirs = on_another(talk)
+    one.record(talk.turns("two"))
+    two.record(theirs.turns("another"))
+    two.push(), one.pull()
+    one.merge(f"{SESSION}.m-a0005002")
+    one.push(), two.pull()
     two.record(theirs.turns("further"))
+    assert [key[:8] for key in turn_keys(two.store, two.tip())] == ["a0000001", "a0005002", "a0005003"]
+    assert two.refs() == {HEAD: two.tip(), f"{HEAD}.m-a0000002": one.tip()}
     assert told(two.push().changes) == [("forward", 1, "m-a0005002")]
-    three.pull(), one.pull()
-    assert three.refs() == one.refs() == {HEAD: one.tip(), f"{HEAD}.m-a0005002": two.tip()}
-    for clone in (one, two, three):
+    assert told(one.pull().changes) == [("forward", 1, "m-a0005002")]
+    for clone in (one, two):
         assert (told(clone.pull().changes), told(clone.push().changes)) == ([], [])
 
 

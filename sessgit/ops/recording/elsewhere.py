@@ -28,11 +28,11 @@ def set_apart(
         return tips
     if stands_on(store, head, known.commit):  # what a person said of it is no turn from elsewhere
         return tips
-    if not any(commit.id == known.commit for commit in store.repo.first_parents(head)):
+    if not store.repo.is_ancestor(known.commit, head):
         return tips
     kept = {branch: tip for branch, tip in tips.items() if branch != name}
     others = {b: tip for b, tip in refs.of_session(store.path, source.session).items() if layout.is_other(b)}
-    found = deliver(store, source.session, {source.session: head}, {**others, **kept}).branches
+    found = deliver(store, source.session, {source.session: head}, {**others, **kept}, filed=True).branches
     for branch, tip in found.items():
         if layout.is_other(branch) and others.get(branch) != tip:
             store.repo.move(layout.head(branch), others.get(branch), tip)

@@ -28,7 +28,7 @@ class Delivered:
     back: bool = False
 
 
-def deliver(
+def deliver(  # noqa: PLR0913 - both sides, and what may become of the target
     store: Store,
     session: str,
     source: Mapping[str, str],
@@ -36,13 +36,15 @@ def deliver(
     *,
     taken: Collection[str] = (),
     rewinds: bool = False,
+    filed: bool = False,
 ) -> Delivered:
     """Brings the branches of the source, which has a head, to those of the target.
 
-    `taken` are names that the target has besides. With `rewinds` the target has no file of its own: its head goes back
-    to the source's where that has left it behind on a rewound branch, and is the newer one, or has it merged.
+    `taken` are names that the target has besides. With `rewinds` the target's head goes back to the source's where
+    that has left it behind on a rewound branch, and is the newer one. `filed` says that the agent has a file there, in
+    which the head's turns stand: one that is merged elsewhere is then a rewound branch.
     """
-    found = _Delivery(store, session, target, taken)
+    found = _Delivery(store, session, target, taken, filed=filed)
     found.head(source, rewinds=rewinds)
     for branch in sorted(source):
         if branch != session:
@@ -51,16 +53,16 @@ def deliver(
 
 
 class _Delivery:
-    def __init__(self, store: Store, session: str, target: Mapping[str, str], taken: Collection[str]) -> None:
-        self.store, self.session = store, session
+    def __init__(
+        self, store: Store, session: str, target: Mapping[str, str], taken: Collection[str], *, filed: bool
+    ) -> None:
+        self.store, self.session, self.filed = store, session, filed
         self.branches = dict(target)
         self.taken = {*taken, *target}
         self.changes: list[Change] = []
         self.parted = False
         """Whether each side's head has turns that the other's lacks: their files are not the same ones."""
         self.back = False
-        self.left = ""
-        """What the head held before it went to one that has it merged: no news to the target."""
 
     def head(self, source: Mapping[str, str], *, rewinds: bool) -> None:
         tip, there = source[self.session], self.branches.get(self.session)
@@ -76,12 +78,24 @@ class _Delivery:
             self.branches[self.session] = tip
             self.parted, self.back = False, True
             self._tell("forward", _unshared(self.store, tip, there), self.session)
-        elif rewinds and self._was_merged(there, source):
-            self.branches[self.session], self.parted, self.left = tip, False, there
-            self._tell("forward", _unshared(self.store, tip, there), self.session)
+        elif self.store.repo.is_ancestor(there, tip):
+            self._merged(tip, there, source)
         elif not self._is_there(tip) and not self._goes_on(tip, self._sides()):
-            both = self.store.repo.is_ancestor(there, tip)
-            self._beside(tip, "merged" if both else "parted", ids.other_name)
+            self._beside(tip, "parted", ids.other_name)
+
+    def _merged(self, tip: str, there: str, source: Mapping[str, str]) -> None:
+        """Takes the head to one that has it merged; its own turns stay a branch, as if a rewind had left them."""
+        turns = _unshared(self.store, tip, there)
+        self.branches[self.session], self.parted = tip, False
+        if self.filed and not self._is_there(there):
+            self._beside(there, "merged", ids.rewound_name)
+        for branch in sorted(source):
+            if layout.is_side(branch) and holds(self.store, source[branch], there):
+                self.side(branch, source[branch])
+        if not self._is_there(there):
+            self._beside(there, "merged", ids.other_name)
+        kept = next(name for name in self._sides() if holds(self.store, self.branches[name], there))
+        self.changes[:] = [Change(self.session, "merged", turns, kept)]
 
     def side(self, branch: str, tip: str) -> None:
         if self._is_there(tip) or self._goes_on(tip, [self.session, *self._sides()]):
@@ -126,19 +140,11 @@ class _Delivery:
             name = next(name for key in keys if (name := made(self.session, key)) not in self.taken)
         self.branches[name] = tip
         self.taken.add(name)
-        if what != "parted" or tip != self.left:
-            self._tell(what, _unshared(self.store, tip, head), name)
+        self._tell(what, _unshared(self.store, tip, head), name)
 
     def _was_left_behind(self, there: str, source: Mapping[str, str]) -> bool:
         rewound = (tip for name, tip in source.items() if layout.is_rewound(name))
         return any(holds(self.store, tip, there) for tip in rewound)
-
-    def _was_merged(self, there: str, source: Mapping[str, str]) -> bool:
-        """Whether the source's head has the target's merged, whose turns stand on a branch that goes along."""
-        sides = (tip for name, tip in source.items() if layout.is_side(name))
-        return self.store.repo.is_ancestor(there, source[self.session]) and any(
-            holds(self.store, tip, there) for tip in sides
-        )
 
     def _is_newer(self, tip: str, other: str) -> bool:
         return (self.store.commit(tip).time, tip) > (self.store.commit(other).time, other)

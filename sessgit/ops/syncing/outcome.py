@@ -17,7 +17,7 @@ class Change:
     """What became of a session, or of a branch of it, where the turns came to; `turns` says how many came.
 
     `new`: it was not there. `forward`: it went on. `parted`: both sides went on, and `branch` holds the other one.
-    `merged`: it was brought together elsewhere, and `branch` holds that, with all that is here behind it.
+    `merged`: it went forward to where all of it was merged, and `branch` holds what was its own.
     `joined`: what people said of it on both sides is one now. `rewound`: `branch` holds what a rewind left behind.
     `kept`: it was deleted elsewhere, but `turns` turns here were not in what was deleted.
     """

@@ -19,6 +19,7 @@ from sessgit.ops.syncing.outcome import Change, Left, Pulled
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
+from sessgit.store.recorder import cursor as cursors
 from sessgit.store.remote import remotes
 from sessgit.store.remote.remotes import Link
 from sessgit.store.store import Store
@@ -175,7 +176,8 @@ def _brought(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed
     if session not in good:
         return
     try:
-        done = deliver(store, session, good, own)
+        filed = cursors.load(store.beside, session) is not None
+        done = deliver(store, session, good, own, filed=filed)
         archived = spaces.archived(store, ours, theirs, before.archived.get(session)) if ours.head else theirs.archived
     except (DamageError, StoreError) as error:
         plan.left.append(Left(session, f"it cannot be read here: {error}", "git fsck in the store says more."))

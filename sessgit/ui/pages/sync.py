@@ -161,7 +161,8 @@ def _what(here: Context, change: Change, *, away: bool) -> str:
             whose = "of this machine" if away else "of the other machine"
             return f"went on here and there: {here.ident(change.branch)} has {turns} {whose}"
         case "merged":
-            return f"brought together elsewhere: {here.ident(change.branch)} has both sides"
+            where = "there" if not away else "here"
+            return f"+ {turns}, brought together {where}; {here.ident(change.branch)} has what stood here"
         case "joined":
             return "what was said of it here and there"
         case "kept":
@@ -200,8 +201,6 @@ def _next(here: Context, changes: Sequence[Change]) -> Iterator[str]:
         yield from text.fold(steps, here.width, _BETWEEN)
     if len(parted) > 1:
         yield "The others in the same way."
-    for change in [change for change in changes if change.what == "merged"][:1]:
-        yield f"Go on with both: sessgit fork {here.ident(change.branch)}"
 
 
 def _same_names(here: Context, changes: Sequence[Change]) -> Iterator[str]:
