@@ -161,7 +161,18 @@ def _put_prefix(store: Store, state: Session, origin: Origin, first: str, out: P
         out.checked += 1
     else:
         out.rewritten = True
+    out.redacted += _secrets(store, origin.commit, origin.turn)
     out.found.append(Piece(1, Extent(0, origin.prefix), tuple(_split(data))))
+
+
+def _secrets(store: Store, tip: str, turns: int) -> int:
+    """How many secrets stand replaced in the first turns as of a commit, as the last commit of each says."""
+    found: dict[int, int] = {}
+    for commit in store.repo.first_parents(tip):
+        message = store.message(commit.id)
+        if number := message.number("Turn"):
+            found.setdefault(number, message.number("Redacted") or 0)
+    return sum(count for number, count in found.items() if number <= turns)
 
 
 class _Collector:

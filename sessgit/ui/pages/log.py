@@ -11,6 +11,7 @@ from typing import Any
 from sessgit.model.message import Message
 from sessgit.ops import views
 from sessgit.ops.log import Left, Log
+from sessgit.ops.merged import merges
 from sessgit.ops.resolve import title
 from sessgit.ops.tag import by_commit
 from sessgit.store import kin, layout
@@ -156,6 +157,7 @@ class _Turns:
     def __init__(self, here: Context, paint: Paint, columns: Layout, tags: Mapping[str, list[str]]) -> None:
         self.here, self.paint, self.columns, self.tags = here, paint, columns, tags
         self.by_turn: dict[int, Row] = {}
+        self.merged: set[tuple[str, int]] | None = None
 
     def block(self, log: Log, row: Row, wanted: Wanted) -> list[str]:
         """A turn with its cells, what left the conversation after it, and whether it was compacted before it."""
@@ -175,17 +177,27 @@ class _Turns:
         rows = self.by_turn = self.by_turn or {other.turn: other for other in log.rows}
         if _source(rows.get(row.turn + 1)) == source:
             return silent
-        count, number = 0, row.turn
-        while _source(rows.get(number)) == source:
-            count += _told_of(rows[number])
-            number -= 1
-        return [self._merge(source, f" ({text.counted(count, 'turn')} brought back)"), *silent]
+        count = 0
+        one: Row | None = row
+        while one is not None and _source(one) == source:
+            count += _told_of(one)  # also where the page does not begin so early
+            one = rows.get(one.turn - 1) or self.here.index.turn(log.branch.name, one.turn - 1)
+        turns = text.counted(count, "turn")
+        if row.message.get("Event") == "graft" and (source, row.turn) not in self._merges(log.branch):
+            return [self._merge(source, f" ({turns})", what="brought back from"), *silent]
+        return [self._merge(source, f" ({turns} brought back)"), *silent]
 
-    def _merge(self, theirs: str, back: str = "") -> str:
+    def _merges(self, branch: Branch) -> set[tuple[str, int]]:
+        """What was merged, and up to which turn: single turns that were picked do not tell it of themselves."""
+        if self.merged is None:
+            self.merged = set(merges(self.here.store, branch))
+        return self.merged
+
+    def _merge(self, theirs: str, back: str = "", what: str = "merged") -> str:
         branch = self.here.index.branch(theirs)
         called = f"  {text.clean(title(branch.state), 200)}" if branch else ""
         name = self.here.ident(theirs) if branch else text.clean(layout.short(theirs), 30)
-        return self._note("○─┐", "", f"merged {name}{called}{back}")
+        return self._note("○─┐", "", f"{what} {name}{called}{back}")
 
     def between(self, log: Log, turn: int, wanted: Wanted) -> list[str]:
         """What left the conversation after a turn."""
