@@ -185,3 +185,12 @@ def test_two_conversations_and_their_operations(sessgit: Shell) -> None:
     first = sessgit.json("ops")[1]["id"]
     assert sessgit("undo", first).code == 0
     assert [session["name"] for session in sessgit.json("ls")] == ["", "b"]
+
+
+def test_a_fork_that_is_back_says_how_its_file_comes(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    sessgit.out("fork", "5e55", "--at", "1")
+    taken = sessgit.out("undo").splitlines()[-1].removeprefix("Back again: sessgit ")
+    said = sessgit.out(*taken.split()).splitlines()
+    assert said[1] == "Its file: sessgit restore f0000001 writes what is not there"
+    assert sessgit("restore", "f0000001").code == 0

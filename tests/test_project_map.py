@@ -168,8 +168,7 @@ def test_without_a_mapping_the_hint_names_it(sessgit: Shell, tmp_path: Path) -> 
     assert (done.code, done.err) == (
         4,
         f"Error: the project's folder is gone: {THERE}/shop.\n"
-        "Hint: sessgit restore 5e551011 --project DIR writes it for another one. "
-        f"sessgit config project.map.{THERE}/shop DIR says which one stands for it here.\n",
+        f"Hint: sessgit config project.map.{THERE}/shop DIR says which one stands for it here.\n",
     )
 
 

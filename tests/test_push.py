@@ -107,9 +107,7 @@ def test_a_conversation_that_both_went_on_with(apart: Desks) -> None:
         apart.here.out("push", SESSION)
         == f"""\
 origin  ·  1 conversation went, 1 turn
-  {SHORT}  one
-            went on here and there: {OURS} has 1 turn of this
-            machine
+  {SHORT}  one  went on here and there: {OURS} has 1 turn
 Another machine went on too: sessgit pull brings what it said.
 """
     )

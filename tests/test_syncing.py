@@ -18,7 +18,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import ConflictError
 from sessgit.model.session import Origin, Session
-from sessgit.ops import behind, operations, restore
+from sessgit.ops import behind, operations, restore, tag
 from sessgit.ops.syncing import joining
 from sessgit.ops.syncing.outcome import Left
 from sessgit.store.remote import remotes
@@ -459,6 +459,21 @@ def test_a_pull_is_taken_back_as_a_whole(machines: Machines) -> None:
     assert two.refs() == before
     two.pull()
     assert two.refs().keys() - one.refs().keys() == set()
+
+
+def test_a_tag_that_went_with_an_undo_comes_again(machines: Machines) -> None:
+    one, two = machines(2)
+    one.record(Talk().turns("one"))
+    one.tag("works")
+    one.push()
+    assert two.pull().tags == ("works",)
+    two.undo()
+    assert two.refs() == {}
+    assert two.pull().tags == ("works",)
+    assert two.refs() == one.refs()
+    # One that a person took away stays away.
+    tag.delete(two.store, two.index, "works", two.now())
+    assert two.pull().tags == ()
 
 
 def test_a_dry_run_moves_nothing(machines: Machines) -> None:

@@ -239,6 +239,8 @@ def _took(
         return True
     if now == move.new or move.new in found:
         return True
+    if move.new is not None and layout.tombstone(session) in held and not store.repo.has(move.new):
+        return True  # of what a prune made final nobody can say more
     next_found = next(reversed(found)) if found else None
     sides = branches.get(session, ()) if move.ref.startswith(_PLACES) else ()
     tips = dict.fromkeys(tip for tip in (next_found, now, *sides) if tip is not None)

@@ -16,7 +16,7 @@ from sessgit.ops.syncing.agreed import Agreed
 from sessgit.ops.syncing.branches import Held
 from sessgit.ops.syncing.delivery import deliver, lacking
 from sessgit.ops.syncing.outcome import Change, Left, Pulled
-from sessgit.store import layout, refs
+from sessgit.store import journal, layout, refs
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.recorder import cursor as cursors
@@ -252,10 +252,17 @@ def _tags(  # noqa: PLR0913, PLR0917 - both sides' tags, and what was agreed
             plan.agreed_tags[key] = commit
         elif here is not None:
             plan.left.append(Left(name, "the tag stands elsewhere here", f"sessgit tag -d {name} makes room for it."))
-        elif before.tags.get(key) != commit and _leads(store, commit, after.get(session)):
+        elif (before.tags.get(key) != commit or _was_undone(store, ref)) and _leads(store, commit, after.get(session)):
             plan.moves.append(Move(ref, None, oid))
             plan.tags.append(name)
             plan.agreed_tags[key] = commit
+
+
+def _was_undone(store: Store, ref: str) -> bool:
+    """Whether a tag went with an undo, as that of a pull: nobody has taken it away then."""
+    moved = (one for one in reversed(journal.read(store.beside)) if any(move.ref == ref for move in one.moves))
+    last = next(moved, None)
+    return last is not None and bool(last.undoes)
 
 
 def _leads(store: Store, commit: str, held: Held | None) -> bool:

@@ -87,13 +87,13 @@ def run(
         render.tell(
             f"The project's folder is gone: {here.short(done.project)}. "
             f"sessgit fork {here.ident(found.session)} --project DIR continues it in another one."
-            f"{'' if was_here else mapping(done.project)}"
+            f"{'' if was_here else f' {mapping(here.store.state(found.branch.tip).project)}'}"
         )
 
 
 def mapping(project: str) -> str:
     """What helps where the folder of a project is one of another machine."""
-    return f" sessgit config {shlex.quote(f'project.map.{project}')} DIR says which one stands for it here."
+    return f"sessgit config {shlex.quote(f'project.map.{project}')} DIR says which one stands for it here."
 
 
 def _written(here: context.Context, done: Outcome) -> list[str]:

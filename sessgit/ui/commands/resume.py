@@ -51,7 +51,8 @@ def run(
     if places.is_gone(state.project):
         verb = "fork" if is_there else "restore"
         hint = f"sessgit {verb} {here.ident(found.session)} --project DIR writes it for another one."
-        hint += "" if was_here else mapping(state.project)
+        # Where it was held elsewhere, its folder there is no matter of this machine.
+        hint = hint if was_here else mapping(here.store.state(found.branch.tip).project)
         raise NotFoundError(f"the project's folder is gone: {here.short(state.project)}", hint)
     if place is not None and is_there:
         is_level = behind.is_level(files, found.branch, place)

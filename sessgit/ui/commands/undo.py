@@ -45,6 +45,7 @@ def run(
 
 def _page(here: context.Context, done: Undone) -> Iterator[str]:
     from sessgit.ops.code import worktree
+    from sessgit.store import layout
 
     verb = "Undone" if done.undo else "Would be undone"
     yield f"{verb}: {text.clean(done.operation.summary)}"
@@ -56,6 +57,11 @@ def _page(here: context.Context, done: Undone) -> Iterator[str]:
         yield f"{'Appended again to' if done.undo else 'Would be appended again to'}: {here.shown(str(path))}"
     for path in done.left:
         yield f"Left, since it has changed: {here.shown(str(path))}"
+    if done.operation.undoes:
+        for move in done.moves:
+            session = move.ref.removeprefix(layout.HEADS)
+            if move.old is None and session != move.ref and not layout.is_side(session):
+                yield f"Its file: sessgit restore {layout.short(session)} writes what is not there"
     for folder, repository in worktree.left_by(here.store, done, here.here):
         yield f"Left: the worktree {here.shown(folder)}"
         yield f"It goes with:  git -C {shlex.quote(repository)} worktree remove {shlex.quote(folder)}"

@@ -156,13 +156,13 @@ def _what(here: Context, change: Change, *, away: bool) -> str:
         case "new":
             return f"new, {turns}" if change.turns else "new"
         case "forward":
-            return f"+ {turns}" if change.turns else "no turn, but what is said of it"
+            where = f" in {here.ident(change.branch)}" if layout.is_side(change.branch) else ""
+            return f"+ {turns}{where}" if change.turns else f"no turn, but what is said of it{where}"
         case "parted":
-            whose = "of this machine" if away else "of the other machine"
-            return f"went on here and there: {here.ident(change.branch)} has {turns} {whose}"
+            whose = "" if away else " of the other machine"
+            return f"went on here and there: {here.ident(change.branch)} has {turns}{whose}"
         case "merged":
-            where = "there" if not away else "here"
-            return f"+ {turns}, brought together {where}; {here.ident(change.branch)} has what stood here"
+            return f"+ {turns}, merged with {here.ident(change.branch)}"
         case "joined":
             return "what was said of it here and there"
         case "kept":
@@ -191,7 +191,7 @@ def _carried(here: Context, carried: Sequence[str], *, dry_run: bool) -> Iterato
 
 def _next(here: Context, changes: Sequence[Change]) -> Iterator[str]:
     """How to look at what both sides did, and bring it together, where that is new."""
-    parted = [change for change in changes if change.what == "parted"]
+    parted = [change for change in changes if change.what == "parted" or _is_other_side(change)]
     for change in parted[:1]:
         ours, theirs = here.ident(change.session), here.ident(change.branch)
         steps = [
@@ -201,6 +201,11 @@ def _next(here: Context, changes: Sequence[Change]) -> Iterator[str]:
         yield from text.fold(steps, here.width, _BETWEEN)
     if len(parted) > 1:
         yield "The others in the same way."
+
+
+def _is_other_side(change: Change) -> bool:
+    """Whether another machine went further on its own side."""
+    return change.what == "forward" and bool(change.turns) and layout.is_other(change.branch)
 
 
 def _same_names(here: Context, changes: Sequence[Change]) -> Iterator[str]:
