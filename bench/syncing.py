@@ -35,10 +35,7 @@ def main() -> None:
         for number in range(ROUNDS):
             for name, seconds in _round(root, number).items():
                 times.setdefault(name, []).append(seconds)
-        for verb, (git, own) in {
-            "sending": ("git push", "sessgit push"),
-            "bringing": ("git fetch", "sessgit pull"),
-        }.items():
+        for verb, (git, own) in _VERBS.items():
             for more in ("", ", nothing new"):
                 names = (f"{git}{more}", f"{own}{more}")
                 show(f"{verb}{more}", {name: times[name] for name in names}, names[0])

@@ -19,7 +19,8 @@ from transcripts import OTHER, SESSION
 from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
-from sessgit.store.remote import remotes, transport
+from sessgit.store.layout import Beside
+from sessgit.store.remote import incoming, outgoing, remotes, transport
 from sessgit.store.remote.remotes import Link, Remote
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move, move_all
@@ -234,7 +235,7 @@ def test_all_or_none(there: list[int | None], moves: list[tuple[int | None, int 
         store = Store(folder / "store")
         chain = commits(store, 2)
         oids = [*chain, store.repo.write_commit(store.repo.edit_tree(None, {}), chain[:1], "aside\n", 1_700_000_009)]
-        oid = {None: None, **dict(enumerate(oids))}
+        oid: dict[int | None, str | None] = {None: None, **dict(enumerate(oids))}
         names = (HEAD, SIDE)
         before = {name: oids[value] for name, value in zip(names, there, strict=True) if value is not None}
         if before:
@@ -263,6 +264,124 @@ def test_three_thousand_refs_in_one_push(store: Store, link: Link, hub: Path) ->
     names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(3000)]
     remotes.push(store.path, link, [Move(name, None, one) for name in names])
     assert remotes.tracked(store.path, "origin") == at(hub) == dict.fromkeys(names, one)
+
+
+def test_many_come_by_a_pattern_and_nothing_else_does(store: Store, link: Link, hub: Path) -> None:
+    one, two, three = commits(store, 3)
+    names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(remotes._FEW + 3)]
+    *wanted, aside, same, gone = names
+    others = ["refs/heads/Main", f"{wanted[0]}.x-1", f"{wanted[0]}-2/deep", "refs/notes/a", "refs/keep/a-1", STONE, TAG]
+    seen = {wanted[0]: one, same: one, aside: one, gone: one, STONE: one}
+    move_all(store.path, [Move(layout.tracking("origin", ref), None, oid) for ref, oid in seen.items()])
+    held = {**dict.fromkeys([*wanted, aside, *others], two), same: one}
+    (hub / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in sorted(held.items())))
+    (hub / "objects" / "info" / "alternates").write_text(f"{store.path / 'objects'}\n")
+    run_git(hub, "update-ref", f"refs/archive/{OTHER}", three)
+    remotes.fetch(store.path, link, [*wanted, gone, "refs/heads/Main"])
+    came = {**dict.fromkeys(wanted, two), same: one, aside: one, STONE: one}
+    assert remotes.tracked(store.path, "origin") == came
+    assert refs.read_all(store.path) == {layout.tracking("origin", ref): oid for ref, oid in came.items()}
+
+
+PLACES = ["heads", "archive", "deleted"]
+SOMEBODYS = [
+    "refs/heads/Main",
+    "refs/archive/b/c",
+    "refs/deleted/ä",
+    "refs/heads/a.b",
+    "refs/heads/@x",
+    "refs/heads/-x",
+]
+
+
+@settings(max_examples=20)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from(PLACES), VALUES, VALUES, st.booleans()), min_size=1, max_size=6),
+    others=st.sets(st.sampled_from(SOMEBODYS)),
+)
+def test_a_pattern_brings_what_names_bring(
+    rows: list[tuple[str, int | None, int | None, bool]], others: set[str]
+) -> None:
+    """Whichever refs are there, were here before and are wanted, both ways end with the same tracking refs."""
+    folder, few = Path(tempfile.mkdtemp(prefix="remotes-")), remotes._FEW
+    try:
+        hub, found = bare(folder / "hub"), list[dict[str, str]]()
+        for way, limit in enumerate((few, -1)):
+            stores.create(folder / f"store-{way}")
+            store = Store(folder / f"store-{way}")
+            oids = commits(store, 3)
+            link = linked(store.path, str(hub))
+            names = [f"refs/{place}/{n:08x}-0000-4000-8000-000000000000" for n, (place, *_) in enumerate(rows)]
+            if not way:
+                there = {name: oids[row[1]] for name, row in zip(names, rows, strict=True) if row[1] is not None}
+                there |= dict.fromkeys(others, oids[0])
+                if there:
+                    run_git(store.path, "push", "-q", str(hub), *(f"{oid}:{ref}" for ref, oid in there.items()))
+            seen = {name: oids[row[2]] for name, row in zip(names, rows, strict=True) if row[2] is not None}
+            move_all(store.path, [Move(layout.tracking("origin", ref), None, oid) for ref, oid in seen.items()])
+            remotes._FEW = limit
+            remotes.fetch(store.path, link, [name for name, row in zip(names, rows, strict=True) if row[3]])
+            found.append(refs.read_all(store.path))
+        assert found[0] == found[1]
+    finally:
+        remotes._FEW = few
+        shutil.rmtree(folder)
+
+
+def test_ten_thousand_refs_are_one_pattern_to_git(store: Store) -> None:
+    names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(10_000)]
+    oid = "1" * 40
+    there = dict.fromkeys([*names, "refs/heads/Main", "refs/tags/v1", "refs/tags/v1^{}"], oid)
+    pattern = "+refs/heads/*:refs/remotes/origin/heads/*"
+    assert incoming.by_pattern("origin", names, there, {}) == [pattern, "^refs/heads/Main"]
+    known = {layout.tracking("origin", name): oid for name in names[1:]}
+    assert incoming.by_pattern("origin", names[:1], there, known) == [pattern, "^refs/heads/Main"]
+    with outgoing.repository(store.path, "origin", {}, [Move(name, None, oid) for name in names], {}) as folder:
+        assert run_git(folder, "config", "--get-all", "remote.origin.push") == "refs/heads/*:refs/heads/*\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["refs/heads/ä", "refs/heads/a..b", "refs/heads/a.lock", "refs/heads/.a", "refs/heads/^a"]
+)
+def test_what_git_might_not_take_is_never_said_to_it(name: str) -> None:
+    assert incoming.by_pattern("o", [HEAD], {HEAD: "1" * 40, name: "1" * 40}, {}) == incoming.named("o", [HEAD])
+
+
+def test_only_what_is_named_goes(store: Store, link: Link, hub: Path) -> None:
+    one, two = commits(store, 2)
+    move_all(store.path, [Move(HEAD, None, one), Move(SIDE, None, two), Move(TAG, None, one), Move(STONE, None, one)])
+    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    assert at(hub) == {HEAD: one}
+    move_all(store.path, [Move(HEAD, one, two)])
+    remotes.push(store.path, link, [Move(SIDE, None, one)])
+    assert at(hub) == remotes.tracked(store.path, "origin") == {HEAD: one, SIDE: one}
+
+
+def test_a_push_leaves_nothing_beside_the_store(store: Store, link: Link, hub: Path) -> None:
+    state = Beside(store.path).state
+    before = sorted(state.iterdir())
+    left = state / "push-killed"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    one, two = commits(store, 2)
+    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    with pytest.raises(MovedError):
+        remotes.push(store.path, link, [Move(HEAD, two, None), Move(SIDE, None, one)])
+    assert sorted(state.iterdir()) == before
+
+
+def test_what_the_stores_own_config_says_counts_in_a_push(store: Store, link: Link, hub: Path) -> None:
+    run_git(store.path, "config", "remote.origin.receivepack", "echo not today >&2; false")
+    with pytest.raises(StoreError, match="not today"):
+        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+
+
+def test_a_tracking_ref_that_cannot_be_moved_undoes_no_push(store: Store, link: Link, hub: Path) -> None:
+    one = commits(store, 1)[0]
+    move_all(store.path, [Move(f"{layout.tracking('origin', HEAD)}/deep", None, one)])
+    remotes.push(store.path, link, [Move(HEAD, None, one)])
+    assert at(hub) == {HEAD: one}
+    assert remotes.tracked(store.path, "origin") == {}
 
 
 # What a remote says no to, and what goes wrong on the way
@@ -415,6 +534,16 @@ def test_the_users_git_says_where_a_url_leads(
     both_ways(store, linked(store.path, "hub:hub"), hub)
 
 
+def test_the_users_git_says_something_of_the_store_alone(
+    store: Store, hub: Path, seal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = seal / 'a "b" \\ c'
+    more.write_text(f'[url "{hub.parent}/"]\n\tinsteadOf = "hub \\"x\\" \\\\ y:"\n[core]\n\tquotePath\n')
+    path = str(more).replace("\\", "\\\\").replace('"', '\\"')
+    configured(seal, monkeypatch, f'[includeIf "gitdir:{store.path}"]\n\tpath = "{path}"\n')
+    both_ways(store, linked(store.path, 'hub "x" \\ y:hub'), hub)
+
+
 def test_the_users_git_runs_nothing_and_adds_nothing(
     store: Store, hub: Path, seal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,7 +555,8 @@ def test_the_users_git_runs_nothing_and_adds_nothing(
     configured(
         seal,
         monkeypatch,
-        f"[core]\n\thooksPath = {hooks}\n[push]\n\tfollowTags = true\n\tgpgSign = true\n[fetch]\n\tprune = true\n"
+        f"[core]\n\thooksPath = {hooks}\n[push]\n\tfollowTags = true\n\tgpgSign = true\n"
+        "\tuseForceIfIncludes = true\n[fetch]\n\tprune = true\n"
         f'[gc]\n\tauto = 1\n[url "ext::sh -c touch% {seal}/ext% "]\n\tinsteadOf = evil:\n',
     )
     one, two = commits(store, 2)
@@ -439,6 +569,8 @@ def test_the_users_git_runs_nothing_and_adds_nothing(
     run_git(hub, "update-ref", "-d", SIDE)
     remotes.fetch(store.path, link, [HEAD])
     assert remotes.tracked(store.path, "origin") == {HEAD: one, SIDE: two}
+    remotes.push(store.path, link, [Move(HEAD, one, two)])
+    remotes.push(store.path, link, [Move(HEAD, two, one)])
     with pytest.raises(StoreError, match="ext"):
         remotes.held(store.path, linked(store.path, "evil:x", "evil"))
     assert [path.name for path in seal.iterdir() if path.name.startswith(("ran-", "ext"))] == []

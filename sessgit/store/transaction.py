@@ -29,10 +29,11 @@ class Move(NamedTuple):
     new: str | None
 
 
-def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None) -> None:
+def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None, lasting: bool = True) -> None:
     """Moves the refs in one transaction; raises MovedError, with nothing moved, where one does not hold its old value.
 
-    Who else is just moving one of them, or packing them, holds a lock file for a moment: that is waited for.
+    Who else is just moving one of them, or packing them, holds a lock file for a moment: that is waited for. Each ref
+    is on the disk then; where not `lasting`, a machine that loses its power may forget it.
     """
     if not moves:
         return
@@ -40,7 +41,7 @@ def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None) -> N
     if git is None:
         raise StoreError("git is missing", "Install git 2.30 or later.")
     # Else git looks for each commit's id among the refs first, in seven places, and again for its old value.
-    plain = ["-c", "core.warnAmbiguousRefs=false"]
+    plain = ["-c", "core.warnAmbiguousRefs=false", *(() if lasting else ("-c", "core.fsync=-reference"))]
     command = [git, "--git-dir", str(store), *plain, "update-ref", "--no-deref", "--stdin"]
     script = "".join(("start\n", *map(_line, moves), "prepare\n", "commit\n")).encode()
     for tries_left in reversed(range(_TRIES)):

@@ -291,7 +291,7 @@ def push(store: Path, link: Link, moves: Sequence[Move]) -> None:
         return
     _check_names(moves)
     held, leases = _lease(store, link, moves)
-    with outgoing.repository(store, link.remote.name, moves, held) as folder:
+    with outgoing.repository(store, link.remote.name, link.env, moves, held) as folder:
         flags = ["--porcelain", "--progress", "--atomic", "--no-verify", "--no-follow-tags", "--no-signed"]
         command = ["push", *flags, "--recurse-submodules=no", "--force-with-lease", *leases, link.remote.name]
         ended = _talk(folder, link, command)
@@ -344,8 +344,9 @@ def _follow(store: Path, link: Link, moves: Iterable[Move]) -> None:
     there, and the next pull sees it."""
     now = refs.read_all(store, layout.tracking(link.remote.name, ""))
     names = ((layout.tracking(link.remote.name, move.ref), move.new) for move in moves)
+    changed = [Move(ref, now.get(ref), new) for ref, new in names if now.get(ref) != new]
     with suppress(StoreError):
-        transaction.move_all(store, [Move(ref, now.get(ref), new) for ref, new in names if now.get(ref) != new])
+        transaction.move_all(store, changed, lasting=False)
 
 
 def _pack_refs(store: Path, count: int) -> None:

@@ -24,13 +24,14 @@ _SETTINGS = {
     "maintenance.auto": "false",
     "fetch.writeCommitGraph": "false",
     # Of what a remote held nothing is lost that it cannot tell again: thousands of tracking refs need no disk each.
-    "core.fsync": "default,-reference",
+    "core.fsync": "-reference",
     # What comes is checked before it is kept.
     "fetch.fsckObjects": "true",
     "transfer.fsckObjects": "true",
     # Only what is named goes, and what is here stays.
     "push.followTags": "false",
     "push.gpgSign": "false",
+    "push.useForceIfIncludes": "false",
     "fetch.prune": "false",
     "fetch.pruneTags": "false",
     # No program runs because of a URL or a ref, but those that carry.
