@@ -56,6 +56,7 @@ def test_help_loads_nothing_large(sessgit: Shell) -> None:
         ("status", "5e55"),
         ("status", "--json"),
         ("resume", "5e55", "--print"),
+        ("recover", "--all"),
     ],
 )
 def test_a_level_session_needs_nothing_large(sessgit: Shell, command: tuple[str, ...]) -> None:

@@ -19,6 +19,7 @@ import pytest
 from beside import helped, lay_beside, wipe
 from clones import bare
 from coded import Coded
+from hooked import hooked
 from lexing import lexer_talk
 from machines import arrived, on_another
 from plain import run_git
@@ -27,7 +28,7 @@ from shown import parser_rewrite
 from strategies import SECRET
 from transcripts import MODEL, OTHER, SESSION
 
-from sessgit.store import log
+from sessgit.store import locks, log
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import latest
 from sessgit.store.recorder.latest import Latest
@@ -37,6 +38,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
 DAMAGED = "5e551011-0000-4000-8000-000000000003"
 CODED = "c0de0000-0000-4000-8000-00000000c0de"
+LEFT, WATCHED = (f"5e551011-0000-4000-8000-00000000000{n}" for n in (5, 6))
 LEXED = "5e551011-0000-4000-8000-000000000004"
 PRICE = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
 WITHOUT_JSON = {"resume"}
@@ -190,6 +192,8 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                 go_on(world, tmp_path)
                 with_code(world, elsewhere)
                 away(world, tmp_path)
+                left(world)
+                watched(world, elsewhere)
                 world("uninstall", "uninstall")
         finally:
             time.tzset()
@@ -382,6 +386,38 @@ def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
     coded.record(other.turns("three"), at=path)
     world("diff", "diff", CODED, fork["id"], "--code", "--patch")
     world("diff", "diff", CODED, OTHER, "--code")
+
+
+def left(world: Printer) -> None:
+    """What killed clients left, in a call and in the middle of being recorded."""
+    talk = world.sessgit.talk(LEFT).prompt("run it").tool("Bash", {"command": "make"})
+    talk.lines.pop()
+    hooked(world.sessgit, talk)
+    hooked(world.sessgit, world.sessgit.talk(WATCHED).turns("one"))
+    with locks.session(Beside(world.sessgit.store), WATCHED) as held:
+        assert held
+        world("recover", "recover", "--all")
+
+
+def watched(world: Printer, patch: pytest.MonkeyPatch) -> None:
+    """A turn, and a tag, which says nothing of turns."""
+    talk = world.sessgit.talk(WATCHED).turns("one").prompt("two").tool("Bash", {"command": "make"})
+    steps = iter((
+        lambda: hooked(world.sessgit, talk),
+        lambda: run_git(world.sessgit.store, "tag", "seen", WATCHED),
+        *[lambda: None] * 4,
+    ))  # fmt: skip
+
+    def wait() -> None:
+        step = next(steps, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    patch.setattr("sessgit.ui.commands.watch._waiting", lambda: wait)
+    done = world.sessgit("watch", "--all", "--json")
+    assert done.code == 130
+    world.printed += [Printed("watch", line, "sessgitwatchv1") for line in done.out.splitlines(keepends=True)]
 
 
 # The tests

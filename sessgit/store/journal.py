@@ -90,10 +90,10 @@ def append(beside: Beside, operation: Operation) -> Operation:
     return replace(operation, id=str(document["id"]), summary=str(document["summary"]))
 
 
-def read(beside: Beside) -> list[Operation]:
-    """The operations, oldest first."""
+def read(beside: Beside, start: int = 0) -> list[Operation]:
+    """The operations, oldest first; only those that were written from byte `start` on."""
     try:
-        lines = beside.journal.read_bytes().split(b"\n")
+        lines = beside.journal.read_bytes()[start:].split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:
