@@ -61,7 +61,7 @@ def test_help_names_every_command_and_every_exit_code(sessgit: Shell) -> None:
         classes += known.__subclasses__()
     for code in {known.exit_code for known in classes} | {0, 70}:
         assert f" {code} " in help_.replace("\n", " ")
-    assert "…" not in help_
+    assert "…" not in help_ and help_.count("...") == 1, "a first sentence that is cut"
     assert max(map(len, help_.splitlines())) <= 80
 
 
@@ -269,7 +269,7 @@ def test_completion(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     sessgit("fork", "5e55", "--name", "other")
     for words, answer in {
-        ("re",): ["rename", "resume", "restore", "remote"],
+        ("re",): ["recover", "resume", "restore", "rename", "remote"],
         ("log", ""): ["f0000001", "5e551011", "other"],
         ("log", "5e"): ["5e551011"],
         ("log", "5e551011-"): [SESSION],

@@ -9,6 +9,7 @@ import importlib
 import os
 import signal
 import sys
+from itertools import chain
 from typing import Any, NoReturn, TextIO
 
 import typer
@@ -19,11 +20,20 @@ from sessgit.errors import SessgitError, StoreError, UsageError
 from sessgit.ui import complete, options, render
 from sessgit.ui.light import Light
 
-COMMANDS = (
-    "install", "uninstall", "on", "off", "import", "ls", "tree", "log", "show", "cells", "cell", "deps", "why",
-    "search", "diff", "fork", "merge", "pick", "rename", "edit", "tag", "pad", "resume", "restore", "export", "archive",
-    "unarchive", "delete", "stats", "ops", "undo", "gc", "remote", "push", "pull", "sync", "status", "config", "id",
-)  # fmt: skip
+GROUPS = {
+    "Record": ("install", "uninstall", "on", "off", "import", "recover", "status"),
+    "Find and read": ("ls", "tree", "log", "show", "search", "diff", "stats", "watch"),
+    "Look into turns": ("cells", "cell", "deps", "why"),
+    "Branch, bring together, go on": ("fork", "merge", "pick", "resume", "restore"),
+    "Say what it is": ("rename", "edit", "tag", "pad"),
+    "Keep in order": ("archive", "unarchive", "delete", "ops", "undo", "gc", "export"),
+    "Other machines": ("remote", "push", "pull", "sync"),
+    "Settings": ("config", "id"),
+}
+"""The commands by what one wants to do."""
+COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
+_WHOLE = 1000
+"""More characters than the first sentence of any help text has."""
 
 GIT_VERBS = {
     "add": "Nothing needs to be added: every turn is recorded by itself. sessgit status tells how that goes.",
@@ -76,6 +86,14 @@ class _Commands(Light, TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Lists the commands group by group, each with the first sentence of its help."""
+        wide = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                rows = [(name, self.get_command(ctx, name).get_short_help_str(_WHOLE)) for name in names]
+                formatter.write_dl([(name.ljust(wide), said) for name, said in rows])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
