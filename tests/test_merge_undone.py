@@ -411,3 +411,47 @@ def test_what_people_said_is_taken_back_with_it(sessgit: Shell) -> None:
     assert authored(sessgit)["labels"] == ["fast"]
     sessgit.out("undo")
     assert (authored(sessgit)["labels"], authored(sessgit)["stage"]) == ([], "")
+
+
+def test_a_fork_that_a_client_has_open_is_not_taken_back(sessgit: Shell) -> None:
+    sessgit.out("fork", "5e55", "--at", "1")
+    (sessgit.config / "sessions").mkdir()
+    note = {"pid": os.getpid(), "sessionId": NEW, "cwd": str(sessgit.project)}
+    (sessgit.config / "sessions" / "1.json").write_text(json.dumps(note))
+    before = transcript(sessgit, NEW).read_bytes()
+    done = sessgit("undo")
+    assert (done.code, done.err) == (
+        3, "Error: f0000001 is open in a client, which would not see what becomes of its file.\n"
+        "Hint: Nothing was changed. Close it first.\n",
+    )  # fmt: skip
+    assert transcript(sessgit, NEW).read_bytes() == before
+
+
+def test_what_could_not_be_flushed_is_not_there(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = now(sessgit)
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fsync", _full)
+        done = sessgit("merge", "e90c", "--into", "5e55", "--mode", "graft")
+    assert (done.code, done.err.startswith("Error: cannot")) == (1, True), done
+    assert now(sessgit) == before
+    sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
+    assert_whole(sessgit)
+
+
+def _full(_: int) -> None:
+    raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_file_that_was_cut_shorter_gets_nothing_appended(sessgit: Shell, recorded: bool) -> None:
+    path = transcript(sessgit)
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index(b"\n", data.index(b'"two"')) + 1])
+    if recorded:
+        sessgit("log", SESSION)
+    before = path.read_bytes()
+    done = sessgit("merge", "e90c", "--into", "5e55", "--mode", "graft")
+    assert (done.code, path.read_bytes()) == (3, before), done
+    assert sessgit("restore", SESSION).code == 0
+    sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
+    assert_whole(sessgit)

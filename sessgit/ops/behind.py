@@ -16,7 +16,7 @@ from sessgit.agents.claude.beside.folders import Place, SideFile
 from sessgit.agents.claude.cutter import Cutter, Node, line_of
 from sessgit.agents.claude.lines import BODY_TYPES, Line, is_prompt
 from sessgit.agents.claude.reader import Reader, opened
-from sessgit.errors import ConflictError, StoreError
+from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.session import Session
 from sessgit.ops import catchup, laying, sidefiles
 from sessgit.ops.laying import Laid, Piece
@@ -71,18 +71,25 @@ def bring_level(store: Store, session: str, config: Path, path: Path) -> int:
     with locks.session(store.beside, session, _LOCK_WAIT) as held:
         if not held:
             raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
-        _complete(store, session, path)
         tips = laying.branches(store, session)
+        state = store.state(tips[session])
+        if appending.load(store.beside, session) is not None:
+            _check_closed(config, state)
+            _complete(store, session, path)
         found = standing(store, session, laying.lay_out(laying.pieces(store, session, tips).found), path)
         if not found.lacks:
             return 0
-        state = store.state(tips[session])
         _check(found, config, state, path)
         place = Place(config, path.parent, state.agent_id, state.agent_version)
         sidefiles.write(beside(store, session), place, sidefiles.rules_of(state))
         data = b"".join(found.lacks)
         appending.save(store.beside, session, Appending(str(path), found.size, data))
-        ending.append(path, found.size, data)
+        try:
+            _check_closed(config, state)  # writing beside it took a while
+            ending.append(path, found.size, data)
+        except SessgitError:  # it is as it was
+            appending.forget(store.beside, session)
+            raise
         appending.forget(store.beside, session)
         return found.turns
 
@@ -140,6 +147,11 @@ def _check(found: Standing, config: Path, state: Session, path: Path) -> None:
             f"{short} went on elsewhere, and the file at {path} by itself: neither has all turns",
             f"sessgit fork {short} goes on with what is recorded, in a conversation of its own.",
         )
+    _check_closed(config, state)
+
+
+def _check_closed(config: Path, state: Session) -> None:
+    short = state.id[:8]
     if any(client.agent_id == state.agent_id for client in home.live_clients(config)):
         raise ConflictError(
             f"{short} went on elsewhere, and is open in a client here, which would not see what its file gets",

@@ -45,13 +45,17 @@ def turns(store: Store, operation: Operation, config: Path, held: str, back: str
         data = b"".join(line for _, lines in _since(store, back, operation) for line in lines)
         found += [_put(operation, path, piece, data) for path, piece in _there(operation.wrote.cut, config)]
     if found:
-        agent_id = store.state(held).agent_id
-        if any(client.agent_id == agent_id for client in home.live_clients(config)):
-            raise ConflictError(
-                f"{agent_id[:8]} is open in a client, which would not see what becomes of its file",
-                "Nothing was changed. Close it first.",
-            )
+        check_closed(store.state(held).agent_id, config)
     return found
+
+
+def check_closed(agent_id: str, config: Path) -> None:
+    """Raises ConflictError where a client has the session open."""
+    if any(client.agent_id == agent_id for client in home.live_clients(config)):
+        raise ConflictError(
+            f"{agent_id[:8]} is open in a client, which would not see what becomes of its file",
+            "Nothing was changed. Close it first.",
+        )
 
 
 def do(store: Store, operation: Operation, planned: Sequence[Turn], session: str, back: str) -> Wrote:

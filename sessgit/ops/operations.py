@@ -184,16 +184,20 @@ def _undo(store: Store, found: Operation, config: Path, now: float, session: str
             )
     back = tuple(Move(move.ref, held.get(move.ref), move.old) for move in found.moves)
     unchanged, changed = _files(found, config)
+    for path in unchanged:
+        endings.check_closed(path.stem, config)
     ends = str(back[0].old), str(back[0].new)
     turned = endings.turns(store, found, config, *ends) if session else []
     cut = tuple(one.path for one in turned if one.data is None)
     appended = tuple(one.path for one in turned if one.data is not None)
     if dry_run:
         return Undone(found, None, back, unchanged, changed, cut, appended)
-    # The files first: a restore brings them back, but one that outlived its session would be recorded anew.
+    if session:
+        endings.check_closed(store.state(str(held.get(found.moves[0].ref))).agent_id, config)
+    wrote = endings.do(store, found, turned, session, ends[1]) if session else None
+    # The files before the refs: a restore brings them back, but one that outlived its session would be recorded anew.
     for path in unchanged:
         path.unlink(missing_ok=True)
-    wrote = endings.do(store, found, turned, session, ends[1]) if session else None
     try:
         done = perform(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
     except MovedError as error:

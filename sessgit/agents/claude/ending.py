@@ -23,14 +23,15 @@ def append(path: Path, size: int, data: bytes) -> None:
     try:
         if os.fstat(handle).st_size != size:
             raise ConflictError(f"{path} was written just now", "Nothing was changed. Try again.")
-        written = 0
+        written, safe = 0, False
         try:
             written = os.write(handle, data)
             os.fsync(handle)
+            safe = written == len(data)
         except OSError as error:
             raise SessgitError(f"cannot append to {path}: {error.strerror or error}", ROOM) from error
         finally:
-            if written != len(data):
+            if not safe and os.fstat(handle).st_size == size + written:
                 os.ftruncate(handle, size)
         if written != len(data):
             raise SessgitError(f"cannot append to {path}: the disk is full", "Nothing was changed.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sessgit.agents.claude import home
-from sessgit.errors import NotFoundError, StoreError, UsageError
+from sessgit.errors import ConflictError, NotFoundError, StoreError, UsageError
 from sessgit.model import canonical, ids, words
 from sessgit.model.message import Message
 from sessgit.model.session import Session
@@ -219,13 +219,22 @@ def _merged(  # noqa: PLR0913, PLR0917 - the same
             store, index, branch, world, lambda at: _turns(store, branch, found, wish, at, world.prices), origins,
             () if told else found.rows, "merge",
         )  # fmt: skip
-    head = refs.read(store.path, layout.head(branch.name))
-    assert head is not None
+    head = _head(store, branch.name)
     state, commit = _commit(store, branch, found, authored, head)
     theirs = found.sides.theirs.name
     _note(store, branch.name, "merge", _told(found, layout.short(theirs)), commit, world, {theirs}, begun)
     index.sync(branch.name)
     return Merged(state, commit, found, numbers, path, _secrets(turns))
+
+
+def _head(store: Store, session: str) -> str:
+    head = refs.read(store.path, layout.head(session))
+    if head is None:
+        raise ConflictError(
+            f"{session[:8]} was archived or deleted just now",
+            f"Its file has the turns already: sessgit unarchive {session[:8]}, and the same again, completes it.",
+        )
+    return head
 
 
 def _note(  # noqa: PLR0913, PLR0917 - what an operation is
@@ -237,8 +246,7 @@ def _note(  # noqa: PLR0913, PLR0917 - what an operation is
     `sources` are the branches that turns are brought from: what is noted of others is of a merge that was interrupted.
     """
     ref, note = layout.head(session), appending.load(store.beside, session)
-    head = refs.read(store.path, ref)
-    assert head is not None
+    head = _head(store, session)
     old: str | None = head
     wrote = Wrote()
     if note is not None and note.sources <= sources and writing.began(store, note, head):

@@ -91,11 +91,21 @@ def prepare(store: Store, index: Index, branch: Branch, config: Path, privacy: P
     path = places.place_of(config, state, store.beside)
     if path is None or not home.is_transcript(config, path):
         return
+    check_closed(branch, config)
     finish(store, branch.name, path)
-    level = catchup.is_level(store.beside, branch.name, path)
+    level = catchup.is_level(store.beside, branch.name, path) and _is_the_one(store, branch.name, path)
     if not level and not privacy.off and of_transcript(privacy, path, state.project).recorded:
         record(store, index, Source(path, state.agent_id, config), rules_of(privacy))
     index.sync(branch.name)
+
+
+def _is_the_one(store: Store, session: str, path: Path) -> bool:
+    """Whether the file is the one that was recorded, and no copy that stands in its place."""
+    known = cursors.load(store.beside, session)
+    if known is None:
+        return False
+    with opened(path) as source:
+        return cursors.fits(known, path, source.file, source.inode, source.size)
 
 
 def rules_of(privacy: Privacy) -> Rules:
@@ -175,7 +185,7 @@ def _of_file(store: Store, branch: Branch, path: Path) -> End:
         )
     known = cursors.load(store.beside, branch.name)
     assert known is not None
-    if not stands_on(store, branch.tip, known.commit):
+    if known.current is None or not stands_on(store, branch.tip, known.commit):
         raise ConflictError(
             f"{branch.name[:8]} went on elsewhere, and its file here lacks that",
             f"sessgit restore {branch.name[:8]} appends it.",
