@@ -129,6 +129,35 @@ def test_a_commit_of_another_session_is_left(pair: tuple[Clone, Clone]) -> None:
     assert [left.what for left in two.pull().left] == [SESSION]
 
 
+@pytest.mark.parametrize("dropped", [True, False])
+def test_what_goes_on_from_here_and_leaves_turns_out_is_left(pair: tuple[Clone, Clone], dropped: bool) -> None:
+    one, two = pair
+    two.pull()
+    before = two.refs()
+    body = {"turns/0000/000001/transcript.jsonl": b'{"type":"user"}\n'}
+    folder = [path for path in one.store.repo.files(one.store.tree(one.tip())) if path.startswith("turns/0000/000002/")]
+    fewer = {"session.json": state(one, lambda document: document["trajectory"].update(turns=1))}
+    there(one, commit(one, {**dict.fromkeys(folder), **fewer} if dropped else dict(body)))
+    pulled = two.pull()
+    assert (told(pulled.changes), two.refs()) == ([], before)
+    assert [left.why for left in pulled.left] == [
+        "it cannot be read here: it goes on from what is here, and leaves out turns of it"
+    ]
+
+
+def test_nobody_else_says_that_it_was_redacted(tmp_path: Path) -> None:
+    one = Clone(tmp_path / "one", bare(tmp_path / "remote"), 0)
+    one.record(Talk().turns("one", "two"), redact=False)
+    one.push(unredacted=True)
+    before = one.refs()
+    there(one, commit(one, {"session.json": state(one, lambda document: document["rules"].update(redact=1))}))
+    pulled = one.pull()
+    assert (one.refs(), [left.why for left in pulled.left]) == (
+        before, ["it cannot be read here: it says of what is here unredacted that it was redacted"],
+    )  # fmt: skip
+    one.close()
+
+
 def test_a_bad_side_branch_does_not_keep_the_head_from_coming(pair: tuple[Clone, Clone]) -> None:
     one, two = pair
     there(one, commit(one, {"session.json": b"{"}), f"{HEAD}.m-00000000")

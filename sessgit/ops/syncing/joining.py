@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from sessgit.errors import DamageError
 from sessgit.model import merge
 from sessgit.model.message import Message
 from sessgit.model.session import Session
@@ -37,11 +38,15 @@ class Reconciled:
 
 
 def reconcile(store: Store, ours: str, theirs: str) -> Reconciled:
-    """Brings our tip and theirs together, or says that each has turns of its own."""
+    """Brings our tip and theirs together, or says that each has turns of its own.
+
+    Raises DamageError where theirs goes on from ours and leaves out turns of it.
+    """
     if holds(store, ours, theirs):
         return Reconciled("held", ours)
     new = has_own(store, theirs, ours)
     if holds(store, theirs, ours):
+        _check_kept(store, theirs, ours)
         return Reconciled("forward", theirs, new)
     own = has_own(store, ours, theirs)
     if new and own:
@@ -80,6 +85,20 @@ def has_own(store: Store, tip: str, other: str) -> bool:
         mine != theirs and (mine[0] != theirs[0] or not _is_beginning(store, mine[1], theirs[1]))
         for mine, theirs in zip(own, there, strict=False)
     )
+
+
+def _check_kept(store: Store, tip: str, before: str) -> None:
+    """What goes on from a commit has all turns that were closed there, as bare as they were: another machine may say
+    otherwise."""
+    own, there = folders(store, before), folders(store, tip)
+    lost = len(own) > len(there) or any(
+        mine != theirs and (mine[0] != theirs[0] or not _is_beginning(store, mine[1], theirs[1]))
+        for mine, theirs in zip(own[:-1], there, strict=False)
+    )
+    if lost:
+        raise DamageError("it goes on from what is here, and leaves out turns of it")
+    if store.state(tip).rules.get("redact") and not store.state(before).rules.get("redact"):
+        raise DamageError("it says of what is here unredacted that it was redacted")
 
 
 def folders(store: Store, tip: str) -> list[tuple[str, str]]:
