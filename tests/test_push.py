@@ -57,6 +57,17 @@ def sessions_at(hub: Path) -> set[str]:
 # The table
 
 
+def test_a_sync_tells_what_came_also_where_nothing_may_go(pair: Desks) -> None:
+    pair.there.record(pair.there.shell.talk().turns("one"))
+    pair.there.out("push", "--all")
+    pair.here("config", "record.redact", "false")
+    pair.here.record(pair.here.shell.talk(OTHER).turns("two"))
+    pair.here("config", "sync.include", '["/*"]')
+    done = pair.here("sync")
+    assert (done.code, done.out.splitlines()[0]) == (3, "origin  ·  1 conversation came, 1 turn")
+    assert done.err.startswith("Error: 1 conversation would leave this machine without redaction")
+
+
 def test_a_machine_that_records_nothing_can_pull(pair: Desks, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.here.record(pair.here.shell.talk().turns("one"))
     pair.here.out("push", "--all")

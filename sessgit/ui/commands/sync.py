@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sessgit.ui import context, options, remotes, render
 from sessgit.ui.commands.push import SETTING
+
+if TYPE_CHECKING:
+    from sessgit.ops.syncing.outcome import Pulled, Pushed
 
 
 def run(
@@ -14,10 +19,10 @@ def run(
 
     Without that setting it only pulls: nothing leaves this machine that nobody asked for.
     """
+    from sessgit.errors import SessgitError
     from sessgit.ops.syncing import choice
     from sessgit.ops.syncing import pull as pulling
     from sessgit.ops.syncing import push as pushing
-    from sessgit.ui.pages import sync as page
 
     here = context.read()
     here.check_store()
@@ -27,12 +32,21 @@ def run(
         came = pulling.pull(here.store, here.index, link, here.config, here.now)
         if include:
             sessions = choice.included(here.index, include, here.privacy)
-            sent = pushing.push(here.store, here.index, link, sessions, here.now)
-    if as_json:
-        render.document(
-            "sync/v1", {"pull": page.pulled_json(came), "push": page.pushed_json(sent) if sent is not None else None}
-        )
-    else:
-        render.lines(here, page.synced(here, came, sent))
+            try:
+                sent = pushing.push(here.store, here.index, link, sessions, here.now)
+            except SessgitError:  # what came is here all the same
+                _tell(here, came, None, as_json=as_json)
+                raise
+    _tell(here, came, sent, as_json=as_json)
     if sent is None:
         render.tell(f"Nothing was sent: sync.include is empty. What may leave this machine: {SETTING}")
+
+
+def _tell(here: context.Context, came: Pulled, sent: Pushed | None, *, as_json: bool) -> None:
+    from sessgit.ui.pages import sync as page
+
+    if as_json:
+        went = page.pushed_json(sent) if sent is not None else None
+        render.document("sync/v1", {"pull": page.pulled_json(came), "push": went})
+    else:
+        render.lines(here, page.synced(here, came, sent))
