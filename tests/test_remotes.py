@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -336,8 +338,10 @@ def test_ten_thousand_refs_are_one_pattern_to_git(store: Store) -> None:
     assert incoming.by_pattern("origin", names, there, {}) == [pattern, "^refs/heads/Main"]
     known = {layout.tracking("origin", name): oid for name in names[1:]}
     assert incoming.by_pattern("origin", names[:1], there, known) == [pattern, "^refs/heads/Main"]
-    with outgoing.repository(store.path, "origin", {}, [Move(name, None, oid) for name in names], {}) as folder:
-        assert run_git(folder, "config", "--get-all", "remote.origin.push") == "refs/heads/*:refs/heads/*\n"
+    with outgoing.repository(
+        store.path, "origin", "/srv/hub", {}, [Move(name, None, oid) for name in names], {}
+    ) as folder:
+        assert run_git(folder, "config", "--get-all", f"remote.{folder.name}.push") == "refs/heads/*:refs/heads/*\n"
 
 
 @pytest.mark.parametrize(
@@ -574,6 +578,124 @@ def test_the_users_git_runs_nothing_and_adds_nothing(
     with pytest.raises(StoreError, match="ext"):
         remotes.held(store.path, linked(store.path, "evil:x", "evil"))
     assert [path.name for path in seal.iterdir() if path.name.startswith(("ran-", "ext"))] == []
+
+
+REACHED_BY_NAME = {
+    "mirror": "mirror = true",
+    "push": "push = +refs/*:refs/*",
+    "pushurl": "pushurl = /nowhere",
+    "fetch": "fetch = +refs/heads/*:refs/mine/*",
+    "prune": "prune = true\n\tpruneTags = true",
+    "tagOpt": "tagOpt = --tags",
+}
+
+
+@pytest.mark.parametrize("scope", ["global", "command", "store"])
+@pytest.mark.parametrize("setting", REACHED_BY_NAME)
+def test_what_the_users_git_says_of_any_remote_of_that_name_sends_and_deletes_no_more(
+    store: Store, link: Link, hub: Path, seal: Path, setting: str, scope: str
+) -> None:
+    one, two, three = commits(store, 3)
+    others = {f"refs/heads/{OTHER}": one, "refs/heads/main": one, TAG: one}
+    for ref, oid in others.items():
+        run_git(store.path, "push", "-q", str(hub), f"{oid}:{ref}")
+    remotes.push(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, one)])
+    move_all(store.path, [Move("refs/tags/mine", None, one)])
+    more = seal / "more"
+    more.write_text(f'[remote "origin"]\n\t{REACHED_BY_NAME[setting]}\n')
+    said = {
+        "global": {"GIT_CONFIG_GLOBAL": str(more)},
+        "command": {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "include.path", "GIT_CONFIG_VALUE_0": str(more)},
+        "store": {},
+    }
+    if scope == "store":
+        run_git(store.path, "config", "include.path", str(more))
+    link = dataclasses.replace(link, env={**os.environ, **said[scope]})
+    remotes.push(store.path, link, [Move(HEAD, one, two)])
+    assert at(hub) == {**others, HEAD: two, SIDE: one}
+    remotes.push(store.path, link, [Move(HEAD, two, three), Move(SIDE, one, None)])
+    assert at(hub) == {**others, HEAD: three}
+    run_git(store.path, "push", "-q", str(hub), f"+{two}:{HEAD}")
+    remotes.fetch(store.path, link, [HEAD])
+    assert remotes.tracked(store.path, "origin") == {HEAD: two}
+    assert refs.read_all(store.path) == {layout.tracking("origin", HEAD): two, "refs/tags/mine": one}
+
+
+def test_how_the_users_git_reaches_a_remote_of_that_name_counts(
+    store: Store, link: Link, hub: Path, seal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured(seal, monkeypatch, '[remote "origin"]\n\treceivepack = "echo \\"not today\\" >&2; false"\n')
+    link = dataclasses.replace(link, env=os.environ)
+    with pytest.raises(StoreError, match="not today"):
+        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+    assert at(hub) == {}
+
+
+def test_a_second_url_of_that_name_leads_nowhere(
+    store: Store, link: Link, hub: Path, seal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = bare(tmp_path / "elsewhere")
+    configured(seal, monkeypatch, f'[remote "origin"]\n\turl = {elsewhere}\n')
+    link = dataclasses.replace(link, env=os.environ)
+    with pytest.raises(ConflictError, match="more than one URL for the remote origin"):
+        remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
+    with pytest.raises(ConflictError, match="more than one URL for the remote origin"):
+        remotes.held(store.path, link)
+    assert at(hub) == at(elsewhere) == {}
+
+
+# Several at once in one store
+
+
+@pytest.mark.parametrize("few", [5, 300])
+def test_several_fetch_what_the_others_fetch(
+    store: Store, link: Link, hub: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(remotes, "_FEW", few)
+    names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(40)]
+    for oid in commits(store, 4):
+        was = at(hub)
+        run_git(store.path, "push", "-q", "--force", str(hub), *(f"{oid}:{name}" for name in names))
+        assert at(hub) != was
+        with ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(remotes.fetch, store.path, link, names) for _ in range(4)]:
+                done.result()
+        assert remotes.tracked(store.path, "origin") == dict.fromkeys(names, oid)
+    run_git(hub, "update-ref", "-d", names[0])
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(remotes.fetch, store.path, link, names[:2]) for _ in range(4)]:
+            done.result()
+    assert sorted(remotes.tracked(store.path, "origin")) == names[1:]
+
+
+def test_a_fetch_beside_a_push(store: Store, link: Link, hub: Path) -> None:
+    names = [f"refs/heads/{number:08x}-0000-4000-8000-000000000000" for number in range(20)]
+    chain = commits(store, 6)
+    remotes.push(store.path, link, [Move(name, None, chain[0]) for name in names])
+    with ThreadPoolExecutor(3) as pool:
+        for old, new in itertools.pairwise(chain):
+            moves = [Move(name, old, new) for name in names]
+            jobs = [pool.submit(remotes.push, store.path, link, moves)]
+            jobs += [pool.submit(remotes.fetch, store.path, link, names) for _ in range(2)]
+            for job in jobs:
+                job.result()
+    assert at(hub) == dict.fromkeys(names, chain[-1])
+    remotes.fetch(store.path, link, names)
+    assert remotes.tracked(store.path, "origin") == dict.fromkeys(names, chain[-1])
+
+
+def test_a_tracking_ref_that_stays_locked(store: Store, link: Link, hub: Path) -> None:
+    one, two = commits(store, 2)
+    remotes.push(store.path, link, [Move(HEAD, None, one), Move(SIDE, None, one)])
+    run_git(store.path, "push", "-q", str(hub), f"{two}:{HEAD}", f"{two}:{SIDE}")
+    lock = store.path / f"{layout.tracking('origin', HEAD)}.lock"
+    lock.touch()
+    with pytest.raises(StoreError, match="what came from origin could not be noted here: cannot lock ref"):
+        remotes.fetch(store.path, link, [HEAD, SIDE])
+    assert remotes.tracked(store.path, "origin") == {HEAD: one, SIDE: two}
+    os.utime(lock, (0, 0))
+    remotes.fetch(store.path, link, [HEAD, SIDE])
+    assert remotes.tracked(store.path, "origin") == {HEAD: two, SIDE: two}
 
 
 # Passwords in URLs

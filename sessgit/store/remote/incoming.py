@@ -16,6 +16,11 @@ _PLAIN = re.compile(r"(?!.*\.lock(?:/|$))refs(?:/[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-
 _PEELED = "^{}"
 
 
+def mirrored(remote: str) -> list[str]:
+    """The refspecs by which the tracking refs follow what the remote holds, wherever that goes."""
+    return [f"+{space}*:{layout.tracking(remote, space)}*" for space in layout.SPACES]
+
+
 def named(remote: str, coming: Sequence[str]) -> list[str]:
     """The refspecs that bring these refs, by their full names there, into the tracking refs."""
     return [f"+{ref}:{layout.tracking(remote, ref)}" for ref in coming]

@@ -2,7 +2,8 @@
 
 git compares each ref that it is told by its name with every ref on both sides, which takes minutes for ten thousand.
 What it is told by a pattern it looks up. So the refs of this repository are exactly those that go, under their names
-there, and it borrows the objects and the settings of the store.
+there, and it borrows the objects and the settings of the store. The remote has a name of its own in it, which nobody
+else's settings know: with `mirror` or `push` for all remotes of that name git would send more, and delete the rest.
 """
 
 from __future__ import annotations
@@ -10,28 +11,33 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.store import layout
 from sessgit.store.layout import Beside
+from sessgit.store.remote import incoming
 from sessgit.store.remote.transport import run
 from sessgit.store.transaction import Move
 
 _PREFIX = "push-"
 _BY_FOLDER = r"^includeif\.gitdir"
+_CARRIES = ("proxy", "proxyauthmethod", "receivepack")
+"""What may be said of a remote beside its URL: how it is reached, never what goes there."""
+_INCLUDE = b"[include]\n\tpath = ../../config\n"
 _STALE = 24 * 3600.0
 """Seconds after which no push goes on: a repository that is older was left by one that was killed."""
 
 
 @contextmanager
 def repository(
-    store: Path, remote: str, env: Mapping[str, str], moves: Sequence[Move], held: Mapping[str, str]
+    store: Path, remote: str, url: str, env: Mapping[str, str], moves: Sequence[Move], held: Mapping[str, str]
 ) -> Iterator[Path]:
     """The repository from which `git push` moves these refs of the remote and no others; it is gone afterwards.
 
+    The remote has the name of the repository's folder there.
     `held` are tracking refs of the remote as they are there: what git holds the remote's refs against. What the user's
     git is told for the store, it is told for this one. Raises StoreError where it cannot be written.
     """
@@ -44,7 +50,7 @@ def repository(
     try:
         try:
             _fill(folder, moves, held)
-            _configure(store, folder, remote, env, moves)
+            _configure(store, folder, remote, url, env, moves)
         except OSError as error:
             raise _unwritten(error) from error
         yield folder
@@ -62,16 +68,40 @@ def _fill(folder: Path, moves: Sequence[Move], held: Mapping[str, str]) -> None:
     (folder / "packed-refs").write_text("".join(lines))
 
 
-def _configure(store: Path, folder: Path, remote: str, env: Mapping[str, str], moves: Sequence[Move]) -> None:
+def existing(store: Path, oids: Collection[str]) -> set[str]:
+    """Those of the objects that the store holds."""
+    if not oids:
+        return set()
+    given = "".join(f"{oid}\n" for oid in sorted(oids)).encode()
+    ended = run(store, ["cat-file", "--batch-check"], {}, given=given)
+    rows = (line.split() for line in ended.out.decode("utf-8", "replace").splitlines())
+    return {row[0] for row in rows if row[-1] != "missing"}
+
+
+def _configure(store: Path, folder: Path, remote: str, url: str, env: Mapping[str, str], moves: Sequence[Move]) -> None:
     spaces = [space for space in layout.SPACES if any(move.new and move.ref.startswith(space) for move in moves)]
     gone = [f":{move.ref}" for move in moves if not move.new]
-    specs = "".join(f"\tpush = {spec}\n" for spec in (*(f"{space}*:{space}*" for space in spaces), *gone))
-    text = f'[include]\n\tpath = ../../config\n[remote "{remote}"]\n{specs}'.encode()
+    said = [("url", url), *(("fetch", spec) for spec in incoming.mirrored(remote))]
+    said += [("push", spec) for spec in (*(f"{space}*:{space}*" for space in spaces), *gone)]
+    entries = [f"remote.{folder.name}.{key}\n{value}".encode() for key, value in said]
     config = folder / "config"
-    config.write_bytes(text)
+    config.write_bytes(_INCLUDE)
     if run(store, ["config", "--get-regexp", _BY_FOLDER], env).code == 0:
-        here, there = (run(path, ["config", "--null", "--list"], env).out.split(b"\0") for path in (store, folder))
-        config.write_bytes(b"".join(_setting(entry) for entry in here if entry not in there) + text)
+        here, there = (_settings(path, env) for path in (store, folder))
+        config.write_bytes(b"".join(_setting(entry) for entry in here if entry not in there) + _INCLUDE)
+    above = f"remote.{remote}."
+    for entry in _settings(folder, env):
+        key, newline, value = entry.decode("utf-8", "surrogateescape").partition("\n")
+        if key.startswith(above) and key.removeprefix(above) in _CARRIES:
+            own = f"remote.{folder.name}.{key.removeprefix(above)}{newline}{value}"
+            entries.append(own.encode("utf-8", "surrogateescape"))
+    with config.open("ab") as file:
+        file.writelines(map(_setting, entries))
+
+
+def _settings(path: Path, env: Mapping[str, str]) -> list[bytes]:
+    """What git goes by in a repository, from wherever: a key and its value each."""
+    return [entry for entry in run(path, ["config", "--null", "--list"], env).out.split(b"\0") if entry]
 
 
 def _setting(entry: bytes) -> bytes:

@@ -8,9 +8,10 @@ seen stands in the tracking refs, which mirror the four spaces of `layout.SPACES
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
@@ -19,7 +20,7 @@ from sessgit.model.address import check_tag
 from sessgit.store import layout, locks, maintenance, refs, transaction
 from sessgit.store.layout import Beside
 from sessgit.store.remote import incoming, outgoing
-from sessgit.store.remote.transport import Ended, run, secrets_of, shown_url
+from sessgit.store.remote.transport import Ended, run, secrets_of, shown_url, unreachable
 from sessgit.store.transaction import Move
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,60}[A-Za-z0-9_-])?")
@@ -32,6 +33,10 @@ _BROKEN = ("unpacker error", "remote failure")
 _UNCHANGED = "Nothing was changed, here or there."
 _FEW = 300
 """So many refs are fetched by their names. Of more of them git is told patterns, once it was asked what is there."""
+_TRIES = 6
+_WAIT = 0.05
+_BEATEN = ("cannot lock ref", "unable to update local ref")
+"""What git says of a ref that somebody else moves at the same moment."""
 _MANY = 1000
 """So many refs that were moved are packed at once: each is a file of its own before, and every command reads them."""
 
@@ -82,7 +87,7 @@ def find(store: Path, name: str) -> Remote:
         raise NotFoundError(f"there is no remote {name}", f"There is {', '.join(known)}: sessgit remote shows them.")
     name = name or known[0]
     found = settings[name]
-    if found.get("fetch") != _specs(name) or found.keys() & {"push", "mirror", "pushurl"}:
+    if found.get("fetch") != incoming.mirrored(name) or found.keys() & {"push", "mirror", "pushurl"}:
         raise ConflictError(
             f"the remote {name} is not set up for conversations in the config of the store",
             f"sessgit remote remove {name}, then sessgit remote add {name} URL.",
@@ -105,7 +110,7 @@ def add(store: Path, name: str, url: str) -> Remote:
         if "url" in found:
             raise ConflictError(f"there is a remote {name} already: {shown_url(found['url'][0])}", "Choose a name.")
         # The URL comes last: without it nothing is a remote.
-        first, *others = _specs(name)
+        first, *others = incoming.mirrored(name)
         _config(store, "--replace-all", f"remote.{name}.fetch", first)
         for spec in others:
             _config(store, "--add", f"remote.{name}.fetch", spec)
@@ -142,11 +147,6 @@ def _check_url(url: str) -> None:
         )
     if is_path(url) and not url.startswith("/"):
         raise UsageError(f"“{url}” is no absolute path", "Give the whole path.")
-
-
-def _specs(name: str) -> list[str]:
-    """What `git fetch` brings where nothing is named. The tracking refs follow what the remote holds, wherever."""
-    return [f"+{space}*:{layout.tracking(name, space)}*" for space in layout.SPACES]
 
 
 def _settings(store: Path) -> dict[str, dict[str, list[str]]]:
@@ -216,7 +216,7 @@ def _listing(store: Path, link: Link) -> dict[str, str]:
     """All that the remote tells of its refs, whosever they are."""
     ended = _talk(store, link, ["ls-remote", "--quiet", link.remote.name])
     if ended.code:
-        raise _unreachable(link, ended)
+        raise unreachable(link.remote.name, link.remote.shown, ended)
     return {ref: oid for oid, ref in _LISTED.findall(ended.out.decode("utf-8", "replace"))}
 
 
@@ -240,43 +240,65 @@ def fetch(store: Path, link: Link, wanted: Collection[str]) -> None:
 
     A ref moves by itself, each once all objects are here: who is interrupted has some of them, all of them whole.
     """
-    name = link.remote.name
-    known = refs.read_all(store, layout.tracking(name, ""))
+    coming = sorted(filter(_is_ours, wanted))
     lock = locks.writing(Beside(store))
     try:
-        coming = sorted(filter(_is_ours, wanted))
-        if len(coming) > _FEW:
-            there = _listing(store, link)
-            coming = _found(store, link, known, coming, there)
-            ended = _fetch(store, link, incoming.by_pattern(name, coming, there, known))
-        else:
-            ended = _fetch(store, link, incoming.named(name, coming))
-            if ended.code and "couldn't find remote ref" in ended.words:
-                coming = _found(store, link, known, coming, held(store, link))
-                ended = _fetch(store, link, incoming.named(name, coming))
+        ended, beaten = _bring(store, link, coming, ask=len(coming) > _FEW)
+        for tries in range(1, _TRIES):
+            if not ended.code or not (beaten or "couldn't find remote ref" in ended.words):
+                break
+            if beaten:
+                refs.take_stale_locks(store, [layout.tracking(link.remote.name, ref) for ref in coming])
+                time.sleep(tries * _WAIT)
+            ended, beaten = _bring(store, link, coming, ask=True)
     finally:
         locks.release(lock)
+    if ended.code and beaten:
+        raise StoreError(f"what came from {link.remote.name} could not be noted here: {beaten}", "Try again.")
     if ended.code:
-        raise _unreachable(link, ended)
+        raise unreachable(link.remote.name, link.remote.shown, ended)
     _pack_refs(store, len(coming))
 
 
-def _fetch(store: Path, link: Link, specs: Sequence[str]) -> Ended:
+def _bring(store: Path, link: Link, coming: Sequence[str], *, ask: bool) -> tuple[Ended, str]:
+    """How git ended, and what it said of a ref that others were moving. Who asks first fetches only what is missing."""
+    name = link.remote.name
+    specs = incoming.named(name, coming)
+    if ask:
+        there = _listing(store, link)
+        _forget(store, name, [ref for ref in coming if ref not in there])
+        known = refs.read_all(store, layout.tracking(name, ""))
+        missing = [ref for ref in coming if ref in there and known.get(layout.tracking(name, ref)) != there[ref]]
+        many = len(missing) > _FEW
+        specs = incoming.by_pattern(name, missing, there, known) if many else incoming.named(name, missing)
     if not specs:
-        return Ended(0, b"", "")
+        return Ended(0, b"", ""), ""
     flags = ["--no-tags", "--no-prune", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules"]
     # Without --refmap git would look for each of thousands in what is configured as well.
-    command = ["fetch", "--progress", *flags, "--refmap=", "--stdin", link.remote.name]
-    return _talk(store, link, command, given="".join(f"{spec}\n" for spec in specs).encode())
+    command = ["fetch", "--progress", *flags, "--refmap=", "--stdin", name]
+    beaten = list[str]()
+
+    def hear(piece: str) -> None:
+        # Of thousands of lines the last few are kept, and this may be none of them.
+        if any(word in piece for word in _BEATEN):
+            beaten.append(piece.removeprefix("error: "))
+        link.say(piece)
+
+    given = "".join(f"{spec}\n" for spec in specs).encode()
+    ended = _talk(store, replace(link, say=hear), command, given=given)
+    return ended, next(iter(beaten), "")
 
 
-def _found(
-    store: Path, link: Link, known: Mapping[str, str], coming: Sequence[str], there: Collection[str]
-) -> list[str]:
-    """Those of the refs that the remote has; the tracking refs of the others go."""
-    names = (layout.tracking(link.remote.name, ref) for ref in coming if ref not in there)
-    transaction.move_all(store, [Move(name, known[name], None) for name in names if name in known])
-    return [ref for ref in coming if ref in there]
+def _forget(store: Path, remote: str, gone: Sequence[str]) -> None:
+    """Takes away the tracking refs of refs that the remote has no more, whoever else does."""
+    names = [layout.tracking(remote, ref) for ref in gone]
+    for tries_left in reversed(range(_TRIES)):
+        known = refs.read_all(store, layout.tracking(remote, "")) if names else {}
+        try:
+            return transaction.move_all(store, [Move(name, known[name], None) for name in names if name in known])
+        except MovedError:
+            if not tries_left:
+                raise
 
 
 def push(store: Path, link: Link, moves: Sequence[Move]) -> None:
@@ -291,9 +313,9 @@ def push(store: Path, link: Link, moves: Sequence[Move]) -> None:
         return
     _check_names(moves)
     held, leases = _lease(store, link, moves)
-    with outgoing.repository(store, link.remote.name, link.env, moves, held) as folder:
+    with outgoing.repository(store, link.remote.name, link.remote.url, link.env, moves, held) as folder:
         flags = ["--porcelain", "--progress", "--atomic", "--no-verify", "--no-follow-tags", "--no-signed"]
-        command = ["push", *flags, "--recurse-submodules=no", "--force-with-lease", *leases, link.remote.name]
+        command = ["push", *flags, "--recurse-submodules=no", "--force-with-lease", *leases, folder.name]
         ended = _talk(folder, link, command)
     if ended.code:
         raise _rejected(store, link, moves, ended)
@@ -316,7 +338,7 @@ def _lease(store: Path, link: Link, moves: Sequence[Move]) -> tuple[dict[str, st
     raw, peeled = (
         _held(store, link) if any(move.old and move.ref.startswith(layout.TAGS) for move in moves) else ({}, {})
     )
-    here = _existing(store, {move.old for move in moves if move.old})
+    here = outgoing.existing(store, {move.old for move in moves if move.old})
     held = dict[str, str]()
     words = list[str]()
     for move in moves:
@@ -328,15 +350,6 @@ def _lease(store: Path, link: Link, moves: Sequence[Move]) -> tuple[dict[str, st
         else:
             words.append(f"--force-with-lease={move.ref}:{old}")
     return held, words
-
-
-def _existing(store: Path, oids: Collection[str]) -> set[str]:
-    if not oids:
-        return set()
-    given = "".join(f"{oid}\n" for oid in sorted(oids)).encode()
-    ended = run(store, ["cat-file", "--batch-check"], {}, given=given)
-    rows = (line.split() for line in ended.out.decode("utf-8", "replace").splitlines())
-    return {row[0] for row in rows if row[-1] != "missing"}
 
 
 def _follow(store: Path, link: Link, moves: Iterable[Move]) -> None:
@@ -357,6 +370,12 @@ def _pack_refs(store: Path, count: int) -> None:
 
 
 def _talk(store: Path, link: Link, command: Sequence[str], *, given: bytes = b"") -> Ended:
+    urls = run(store, ["config", "--null", "--get-all", f"remote.{link.remote.name}.url"], link.env).out
+    if urls.split(b"\0") != [link.remote.url.encode(), b""]:
+        raise ConflictError(
+            f"git has more than one URL for the remote {link.remote.name}, or another than the store",
+            f"git config --show-origin --get-all remote.{link.remote.name}.url shows who says so.",
+        )
     return run(store, command, link.env, link.say, given=given, secrets=secrets_of(link.remote.url))
 
 
@@ -364,7 +383,7 @@ def _rejected(store: Path, link: Link, moves: Sequence[Move], ended: Ended) -> E
     """Why the push failed, as far as the remote tells: whatever was not moved is looked at once more."""
     reasons = _REJECTED.findall(ended.out.decode("utf-8", "replace"))
     if not reasons:
-        return _unreachable(link, ended)
+        return unreachable(link.remote.name, link.remote.shown, ended)
     there = held(store, link)
     if any(there.get(move.ref) != move.old for move in moves):
         return MovedError(f"{link.remote.name} has gone on meanwhile", "Try again.")
@@ -377,15 +396,3 @@ def _rejected(store: Path, link: Link, moves: Sequence[Move], ended: Ended) -> E
         f"{link.remote.name} takes no such push: {words}{remark}",
         f"{_UNCHANGED} Whoever keeps {link.remote.shown} can say why.",
     )
-
-
-def _unreachable(link: Link, ended: Ended) -> StoreError:
-    """git's own words for why nothing could be had from a remote, or sent to it."""
-    said, name = ended.words, link.remote.name
-    if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):
-        hint = f"Is {link.remote.shown} right, and is a repository there? git init --bare makes one."
-    elif any(word in said for word in ("ermission denied", "could not read", "uthentication", "askpass", "403", "401")):
-        hint = f"git must be let in without sessgit too: try git ls-remote {link.remote.shown}"
-    else:
-        hint = "Try again: what has arrived does not go twice, and nothing here has changed."
-    return StoreError(f"{name} cannot be reached: {said}", hint)

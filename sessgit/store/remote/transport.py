@@ -131,6 +131,18 @@ def run(
     return Ended(child.returncode, b"".join(printed), "\n".join(said), tuple(secrets))
 
 
+def unreachable(name: str, shown: str, ended: Ended) -> StoreError:
+    """git's own words for why nothing could be had from a remote, or sent to it."""
+    said = ended.words
+    if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):
+        hint = f"Is {shown} right, and is a repository there? git init --bare makes one."
+    elif any(word in said for word in ("ermission denied", "could not read", "uthentication", "askpass", "403", "401")):
+        hint = f"git must be let in without sessgit too: try git ls-remote {shown}"
+    else:
+        hint = "Try again: what has arrived does not go twice, and nothing here has changed."
+    return StoreError(f"{name} cannot be reached: {said}", hint)
+
+
 def shown_url(url: str) -> str:
     """The URL as it may be seen: without its password, and without the user where that may be a token."""
     return canonical.printable(_URL_LOGIN.sub(_without_login, url))
