@@ -18,8 +18,10 @@ from sessgit.store import refs
 Machines = Callable[..., list[Clone]]
 
 HEAD = f"refs/heads/{SESSION}"
+ARCHIVED = f"refs/archive/{SESSION}"
 STONE = f"refs/deleted/{SESSION}"
 DELETED_HERE = "it was deleted here, and has turns there that were not here"
+BROUGHT_BACK = "it was deleted here and there, and was brought back there"
 DELETED_THERE = "it is deleted there"
 
 
@@ -173,9 +175,7 @@ def test_a_push_can_leave_deletions_here(machines: Machines) -> None:
 
 def test_a_tombstone_of_before_says_nothing_of_tips(machines: Machines) -> None:
     one, two = machines(2, Talk().turns("one"))
-    empty = run_git(one.store.path, "hash-object", "-t", "tree", "-w", "/dev/null").strip()
-    author = ("-c", "user.name=a", "-c", "user.email=a")
-    made = run_git(one.store.path, *author, "commit-tree", empty, "-m", f"deleted\n\nSession: {SESSION}\n").strip()
+    made = tombstone(one.store.path, SESSION)
     one.delete()
     run_git(one.store.path, "update-ref", STONE, made)
     pushed = one.push()
@@ -184,6 +184,156 @@ def test_a_tombstone_of_before_says_nothing_of_tips(machines: Machines) -> None:
     run_git(two.remote, "update-ref", "-d", HEAD)
     assert told(two.pull().changes) == [("kept", 1, "")]
     assert list(two.refs()) == [HEAD]
+
+
+def test_turns_that_were_only_seen_there_are_not_deleted(machines: Machines) -> None:
+    talk = Talk().turns("one")
+    one, two = machines(2, talk)
+    two.record(talk.turns("two", "three"))
+    two.push()
+    assert told(one.pull(dry_run=True).changes) == [("forward", 2, "")]
+    one.delete()
+    pushed = one.push()
+    assert (told(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert one.there() == {HEAD: two.tip()}
+    assert (told(two.pull().changes), len(two.keys())) == ([], 3)
+
+
+def test_what_was_brought_back_is_not_deleted_again(machines: Machines) -> None:
+    one, two, three, four, five = machines(5, Talk().turns("one", "two"))
+    four.delete(), five.delete(), one.delete()
+    one.push(), three.pull(), four.pull(), five.push()
+    two.push(SESSION, named=[SESSION])
+    for clone in (one, three, four, five):
+        clone.record(Talk(OTHER).turns("else"))
+        assert clone.push(OTHER).left == (
+            Left(SESSION, BROUGHT_BACK, f"sessgit undo brings it back here too; or delete {SESSION} there."),
+        )
+        assert two.there()[HEAD] == two.tip()
+    # Whoever has it again can delete it once more.
+    one.undo()
+    assert one.tip() == two.tip()
+    one.pull()
+    one.delete()
+    assert told(one.push().changes) == [("deleted", 0, "")]
+    assert HEAD not in one.there()
+    assert told(two.pull(SESSION).changes) == [("deleted", 2, "")]
+
+
+def test_who_brought_it_back_is_not_told_by_the_same_tombstone_again(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    one.delete()
+    one.push()
+    two.push(SESSION, named=[SESSION])
+    stone = one.refs()[STONE]
+    run_git(one.store.path, "push", "-q", str(one.remote), f":{HEAD}", f"{stone}:{STONE}")
+    assert (told(two.pull().changes), list(two.refs())) == ([], [HEAD])
+
+
+def test_the_turns_of_an_archived_branch_beside_a_live_one_come_and_stay(machines: Machines) -> None:
+    talk = Talk().turns("one")
+    one, two, three = machines(3, talk)
+    old = one.tip()
+    one.record(talk.turns("two"))
+    one.push()
+    run_git(one.remote, "update-ref", ARCHIVED, one.tip())
+    run_git(one.remote, "update-ref", HEAD, old)
+    # Who has not seen it deletes nothing of it.
+    two.delete()
+    pushed = two.push()
+    assert (told(pushed.changes), [left.why for left in pushed.left]) == ([], [DELETED_HERE])
+    assert two.there() == {ARCHIVED: one.tip(), HEAD: old}
+    assert told(three.pull().changes) == [("forward", 1, "")]
+    assert three.refs() == {HEAD: one.tip()}
+    assert (three.pull().changes, told(three.push().changes)) == ((), [("forward", 1, "")])
+    assert three.there() == {ARCHIVED: one.tip(), HEAD: one.tip()}
+    three.delete()
+    three.push()
+    assert list(three.there()) == [STONE]
+
+
+def test_an_archived_branch_that_parted_from_the_live_one_comes_as_another(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    two.record(Talk().turns("one").rewind(0).turns("else"))
+    run_git(two.remote, "fetch", "-q", str(two.store.path), f"{HEAD}:{ARCHIVED}")
+    assert [what for what, *_ in told(one.pull().changes)] == ["parted"]
+    assert sorted(one.refs().values()) == sorted(one.there().values())
+    assert one.pull().changes == ()
+    # An archived one here is not made over that one there, until both are in branches of their own.
+    two.pull()
+    one.archive()
+    one.push()
+    assert two.tip() in every_tip(one)
+
+
+def test_what_is_archived_here_is_not_put_over_another_one_there(machines: Machines) -> None:
+    talk = Talk().turns("one")
+    one, two = machines(2, talk)
+    two.record(talk.turns("two"))
+    run_git(two.remote, "fetch", "-q", str(two.store.path), f"{HEAD}:{ARCHIVED}")
+    before = one.there()
+    one.archive()
+    assert one.push().left == (
+        Left(SESSION, "it is there twice, live and archived", "Pull it first: then both are here."),
+    )
+    assert one.there() == before
+    one.pull()
+    one.push()
+    assert len(one.keys()) == 2
+    assert two.tip() in every_tip(one)
+
+
+def test_turns_of_both_branches_of_one_name_here_are_kept(machines: Machines) -> None:
+    talk = Talk().turns("one")
+    one, two = machines(2, talk)
+    old = two.tip()
+    two.record(talk.turns("two"))
+    run_git(two.store.path, "update-ref", ARCHIVED, two.tip())
+    run_git(two.store.path, "update-ref", HEAD, old)
+    two.index.sync()
+    one.delete()
+    one.push()
+    assert [what for what, *_ in told(two.pull().changes)] == ["kept"]
+    assert list(two.refs()) == [ARCHIVED, HEAD]
+
+
+def test_what_was_never_there_is_not_deleted_from_there(machines: Machines) -> None:
+    (one,) = machines(1, Talk().turns("one"))
+    one.record(Talk(OTHER).turns("two"))
+    tip, ref = one.tip(OTHER), f"refs/deleted/{OTHER}"
+    run_git(one.remote, "update-ref", ref, tombstone(one.remote, OTHER, f"Tip: {tip}\n"))
+    for _ in range(2):
+        pulled = one.pull()
+        assert (pulled.changes, pulled.left) == (
+            (),
+            (
+                Left(
+                    OTHER,
+                    "it is deleted there, and was never seen there from here",
+                    f"It stays here. sessgit delete {OTHER} deletes it here too.",
+                ),
+            ),
+        )
+    assert one.tip(OTHER) == tip
+
+
+def test_what_was_seen_there_is_deleted_from_there_without_what_was_agreed(machines: Machines) -> None:
+    one, two = machines(2, Talk().turns("one"))
+    one.delete()
+    one.push()
+    two.store.beside.agreed(str(two.remote)).unlink()
+    assert told(two.pull().changes) == [("deleted", 1, "")]
+
+
+def tombstone(folder: Path, session: str, tips: str = "") -> str:
+    """One that was made by other means."""
+    empty = run_git(folder, "hash-object", "-t", "tree", "-w", "/dev/null").strip()
+    author = ("-c", "user.name=a", "-c", "user.email=a")
+    return run_git(folder, *author, "commit-tree", empty, "-m", f"deleted\n\nSession: {session}\n{tips}").strip()
+
+
+def every_tip(clone: Clone) -> set[str]:
+    return set(run_git(clone.remote, "rev-list", "--all").split())
 
 
 def every_object(clone: Clone) -> str:

@@ -134,24 +134,30 @@ def moves(store: Store, going: Sequence[Doomed], now: float, stones: Mapping[str
     there.
 
     `stones` are tombstones by session that were made elsewhere. Any other one tells what was deleted: the tips of the
-    session's branches, here and as remotes had them when they were last seen, and what its tags led to.
+    session's branches, what its tags led to, and what remotes had of it when they were last seen, as far as a branch
+    here leads to that: what was only seen there was never here.
     """
     held = refs.read_all(store.path)
     own: dict[str, list[str]] = {one.session: [] for one in going}
+    tips: dict[str, set[str]] = {one.session: set() for one in going}
     seen: dict[str, set[str]] = {one.session: set() for one in going}
     for ref, oid in held.items():
         space, name = layout.parts(ref)
         session = layout.session_of(name)
         if session in own and space in (layout.HEADS, layout.ARCHIVE):
-            seen[session].add(oid)
             if ref == space + name:
                 own[session].append(ref)
+                tips[session].add(oid)
+            else:
+                seen[session].add(oid)
     tree = store.repo.edit_tree(None, {})
     found = list[Move]()
     for one in going:
         tags = [ref for name in one.tags if (ref := layout.TAGS + name) in held]
-        tips = sorted(seen[one.session] | {held[ref] for ref in tags})
-        message = messages.dumps(Message("deleted", (("Session", one.session), *(("Tip", tip) for tip in tips))))
+        had = tips[one.session]
+        seen_too = {tip for tip in seen[one.session] if any(store.repo.is_ancestor(tip, other) for other in had)}
+        gone = sorted(had | seen_too | {held[ref] for ref in tags})
+        message = messages.dumps(Message("deleted", (("Session", one.session), *(("Tip", tip) for tip in gone))))
         made = (stones or {}).get(one.session) or store.repo.write_commit(tree, [], message, int(now))
         stone = layout.tombstone(one.session)
         found.append(Move(stone, held.get(stone), made))

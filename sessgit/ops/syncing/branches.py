@@ -27,6 +27,18 @@ class Held:
         return found
 
     @property
+    def shadowed(self) -> dict[str, str]:
+        """What is archived beside a live branch of the same name and another tip, by names that no branch has."""
+        found = {name: tip for name, tip in self.branches.items() if self.refs.get(layout.archived(name), tip) != tip}
+        tips = sorted({self.refs[layout.archived(name)] for name in found})
+        return {f"{self.session}.archived-{tip[:8]}": tip for tip in tips}
+
+    @property
+    def tips(self) -> list[str]:
+        """All that its branches hold, live and archived."""
+        return sorted({tip for ref, tip in self.refs.items() if ref.startswith((layout.HEADS, layout.ARCHIVE))})
+
+    @property
     def head(self) -> str:
         """The tip of its head, or ``""``."""
         return self.refs.get(layout.head(self.session)) or self.refs.get(layout.archived(self.session)) or ""

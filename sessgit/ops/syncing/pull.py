@@ -28,15 +28,20 @@ from sessgit.store.transaction import Move
 _TRIES = 5
 _UNDO = "sessgit undo brings it back, until sessgit gc --prune made that final; sessgit ops lists all."
 
+_STAYS = "It stays here. sessgit delete {} deletes it here too."
+
 
 @dataclass(frozen=True, slots=True)
 class _There:
     """What the remote holds, as far as it was asked for: the sessions and the tags; and those sessions that were named
-    and were deleted here."""
+    and were deleted here; the sessions that it had when it was last seen; and the tombstones of those that are deleted
+    on both sides, by session."""
 
     sessions: Mapping[str, Held]
     tags: Mapping[str, str]
-    deleted: tuple[str, ...] = ()
+    deleted: tuple[str, ...]
+    known: frozenset[str]
+    settled: Mapping[str, str]
 
 
 @dataclass
@@ -109,6 +114,7 @@ def _fetched(store: Store, link: Link, sessions: Collection[str] | None) -> _The
     here = branches.by_session(refs.read_all(store.path))
     wanted = {ref: oid for ref, oid in held.items() if _is_wanted(ref, here, sessions)}
     gone = [ref for ref in seen.keys() - held.keys() if _is_wanted(ref, here, sessions)]
+    known = {session for session, one in branches.by_session(seen).items() if one.branches}
     news = [*(ref for ref, oid in wanted.items() if seen.get(ref) != oid), *gone]
     if news:
         remotes.fetch(store.path, link, news)
@@ -117,7 +123,9 @@ def _fetched(store: Store, link: Link, sessions: Collection[str] | None) -> _The
     tags = {ref.removeprefix(layout.TAGS): oid for ref, oid in held.items() if ref.startswith(layout.TAGS)}
     there = branches.by_session(held)
     deleted = [one for one in sorted(sessions or ()) if one in there and one in here and here[one].stone]
-    return _There(branches.by_session(wanted), tags, tuple(deleted))
+    both = {one: own.stone for one, own in here.items() if own.stone and one in there and there[one].stone}
+    settled = {one: stone for one, stone in both.items() if not there[one].branches}
+    return _There(branches.by_session(wanted), tags, tuple(deleted), frozenset(known), settled)
 
 
 def _is_wanted(ref: str, here: Mapping[str, Held], sessions: Collection[str] | None) -> bool:
@@ -144,7 +152,9 @@ def _planned(  # noqa: PLR0913, PLR0917 - both sides, and what was agreed betwee
     sessions: Collection[str] | None,
     now: float,
 ) -> _Plan:
-    plan = _Plan(left=[Left(session, "it was deleted here", _UNDO) for session in there.deleted])
+    plan = _Plan(
+        left=[Left(session, "it was deleted here", _UNDO) for session in there.deleted], stones=dict(there.settled)
+    )
     own = refs.read_all(store.path)
     here = branches.by_session(own)
     agents = {client.agent_id for client in home.live_clients(config)}
@@ -152,7 +162,8 @@ def _planned(  # noqa: PLR0913, PLR0917 - both sides, and what was agreed betwee
     for session, theirs in sorted(there.sessions.items()):
         ours = here.get(session, Held(session))
         if theirs.stone and ours.head and index.branch(session) is not None:
-            _deleted_there(store, plan, ours, theirs.stone, before, agents)
+            known = session in before.archived or session in there.known
+            _deleted_there(store, plan, ours, theirs.stone, before, agents, known=known)
         elif theirs.head:
             _brought(store, plan, ours, theirs, before, agents)
         elif theirs.branches:
@@ -168,10 +179,10 @@ def _planned(  # noqa: PLR0913, PLR0917 - both sides, and what was agreed betwee
 def _brought(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, agents: Collection[str]) -> None:
     session = ours.session
     own = ours.branches
-    if own == theirs.branches and ours.archived == theirs.archived:
+    if own == theirs.branches and ours.archived == theirs.archived and not theirs.shadowed:
         plan.archived[session] = ours.archived
         return
-    good, left = checking.readable(store, session, theirs.branches, set(own.values()))
+    good, left = checking.readable(store, session, {**theirs.branches, **theirs.shadowed}, set(own.values()))
     plan.left += left
     if session not in good:
         return
@@ -195,16 +206,22 @@ def _brought(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed
         plan.changes.append(Change(session, "archived" if archived else "brought back", 0, session))
 
 
-def _deleted_there(store: Store, plan: _Plan, ours: Held, stone: str, before: Agreed, agents: Collection[str]) -> None:
+def _deleted_there(  # noqa: PLR0913 - both sides, and what was agreed between them
+    store: Store, plan: _Plan, ours: Held, stone: str, before: Agreed, agents: Collection[str], *, known: bool
+) -> None:
     session, tips = ours.session, checking.tips(store, ours.session, stone)
     if tips is None or before.stones.get(session) == stone:
+        return
+    if not known:
+        left = Left(session, "it is deleted there, and was never seen there from here", _STAYS.format(session))
+        plan.left.append(left)
         return
     if _is_open(store, ours, agents):
         left = Left(session, "it was deleted there, and is open in a client here", "End it, and pull again.")
         plan.left.append(left)
         return
     plan.stones[session] = stone
-    kept = [tip for tip in ours.branches.values() if not checking.covered(store, tip, tips)]
+    kept = [tip for tip in ours.tips if not checking.covered(store, tip, tips)]
     if kept:
         # Where what was deleted is not all here, nobody can tell how much of it was the same.
         turns = lacking(store, kept, tips) if all(map(store.repo.has, tips)) else 0

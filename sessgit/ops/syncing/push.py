@@ -179,8 +179,13 @@ def _planned(
             plan.left.append(Left(session, f"it cannot be read: {error}", "git fsck in the store says more."))
     if wanted.deletions:
         for session, ours in sorted(here.items()):
-            if ours.stone and there.get(session, Held(session)).branches:
-                _deleted(store, plan, ours, there[session], own, held)
+            theirs = there.get(session, Held(session))
+            if ours.stone and theirs.branches and before.stones.get(session) == ours.stone:
+                plan.left.append(_brought_back(session))
+            elif ours.stone and theirs.branches:
+                _deleted(store, plan, ours, theirs, own, held)
+            elif ours.stone and theirs.stone:
+                plan.onward.stones[session] = ours.stone
     _tags(store, index, plan, own, held, {session: here[session] for session in wanted.sessions if session in here})
     return plan
 
@@ -197,17 +202,30 @@ def _sent(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, *
     done = deliver(store, session, own, good, taken=theirs.branches, rewinds=rewinds)
     part = plan.back if done.back else plan.onward
     place = theirs.archived if theirs.head else ours.archived
+    archived = spaces.archived(store, ours, theirs, before.archived.get(session)) if theirs.head else ours.archived
+    beside = theirs.shadowed.values()
+    if (archived or place) and not all(checking.covered(store, tip, done.branches.values()) for tip in beside):
+        plan.left.append(Left(session, "it is there twice, live and archived", "Pull it first: then both are here."))
+        return
     moved = branches.moves(theirs, done.branches, archived=place)
     part.moves += moved
     part.changes += done.changes
-    archived = spaces.archived(store, ours, theirs, before.archived.get(session)) if theirs.head else ours.archived
     if archived != place:
         plan.away.moves += branches.moves(theirs.after(moved), {}, archived=archived)
         plan.away.changes.append(Change(session, "archived" if archived else "brought back", 0, session))
     if theirs.stone:
         plan.away.moves.append(Move(layout.tombstone(session), theirs.stone, None))
+        plan.away.stones[session] = theirs.stone  # looked at: it deletes nothing here if somebody sends it again
     if archived == ours.archived:
         (plan.away if archived != place else part).archived[session] = archived
+
+
+def _brought_back(session: str) -> Left:
+    return Left(
+        session,
+        "it was deleted here and there, and was brought back there",
+        f"sessgit undo brings it back here too; or delete {session} there.",
+    )
 
 
 def _deleted(
@@ -215,7 +233,7 @@ def _deleted(
 ) -> None:
     """Deletes a session that was deleted here, if it has nothing there that it had not here."""
     session, tips = ours.session, checking.tips(store, ours.session, ours.stone) or frozenset()
-    if not all(checking.covered(store, tip, tips) for tip in theirs.branches.values()):
+    if not all(checking.covered(store, tip, tips) for tip in theirs.tips):
         plan.left.append(
             Left(
                 session,
