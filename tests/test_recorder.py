@@ -113,6 +113,26 @@ def test_an_event_becomes_a_commit(place: Place) -> None:
     assert place.log() == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "age", "noted"), [("Stop", 3600, True), ("SessionEnd", 0, True), ("SessionEnd", 3600, False)]
+)
+def test_whoever_brings_a_turn_in_notes_what_the_project_is_at(
+    place: Place, tmp_path: Path, name: str, age: float, noted: bool
+) -> None:
+    """The answer may be recorded before the event that tells of it, and never long after it."""
+    project = tmp_path / "calc"
+    project.mkdir()
+    run_git(project, "init", "-q")
+    run_git(project, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
+    path = talk(SESSIONS[0], "one").save(place.projects)
+    os.utime(path, (time.time() - age,) * 2)
+    place.event(name, path, cwd=str(project), last_assistant_message="done: one")
+    until(lambda: place.turns(SESSIONS[0]) == 1)
+    until(place.is_quiet)
+    found = run_git(place.store, "log", "--format=%(trailers:key=Project-Head,valueonly)", SESSIONS[0], "--").split()
+    assert found[:1] == ([run_git(project, "rev-parse", "HEAD").strip()] if noted else [])
+
+
 def test_it_waits_for_the_answer_that_the_hook_was_told_of(place: Place) -> None:
     data = talk(SESSIONS[0], "one").data
     cut = data.index(b"done: one")

@@ -30,6 +30,8 @@ _PROMPTING = ("SessionStart", "UserPromptSubmit")
 """The events at which the last prompt, if it is in the transcript already, has only just been given."""
 _WAITING = ("Stop", "PostToolUse")
 """The events at which the transcript is not yet written as far as the event tells."""
+_FRESH = 10.0
+"""Seconds after which a turn that an event brings in says nothing of what the project is at now."""
 _INDEXING = 20.0
 """Seconds that a recorder may spend on the text index, of the minute that it has."""
 
@@ -125,7 +127,9 @@ class _Drain:
     def _record(self, path: Path, events: Sequence[Event]) -> None:
         last = events[-1]
         stops = [event for event in events if event.name in _WAITING]
-        head = git.head(last.cwd, self.env) if last.cwd and stops else ""
+        # The answer may be there before the event that tells of it: whoever comes first notes what the project is at.
+        fresh = bool(stops) or time.time() - _written(path) < _FRESH
+        head = git.head(last.cwd, self.env) if last.cwd and fresh else ""
         if stops:
             known = cursors.load(self.store.beside, ids.session_id(path.stem))
             flush.wait(path, known.offset if known else 0, stops[-1].last_assistant_message, stops[-1].received)

@@ -54,6 +54,9 @@ class Kept:
             log = self.store / "log"
             assert time.monotonic() < deadline, (found, log.read_text() if log.exists() else "no log")
             time.sleep(0.05)
+        # An event goes once it is recorded: that the client has let go, too.
+        while any((self.store / "spool").glob("*.json")) and time.monotonic() < deadline:
+            time.sleep(0.05)
         time.sleep(0.3)
 
     def restored(self, session: str) -> bytes:
