@@ -24,7 +24,8 @@ def test_a_client_killed_in_a_call_is_recovered(world: World) -> None:
     session = world.run("bash: echo one").session_id
     kept.recorded(session, 1)
     path = world.transcript(session)
-    process = world.start("bash: tail -f README.md", resume=session)
+    # The tool outlives its client, which runs it in a process group of its own: it ends by itself.
+    process = world.start("bash: timeout 60 tail -f README.md", resume=session)
     deadline = time.monotonic() + PATIENCE
     while b"tail -f" not in path.read_bytes() or b'"tool_use"' not in path.read_bytes().rpartition(b"tail -f")[0]:
         assert time.monotonic() < deadline
