@@ -16,13 +16,14 @@ from transcripts import SESSION, File, Talk
 
 from sessgit.model.address import Address
 from sessgit.model.merge import Choice
-from sessgit.ops import archive, delete, edit, operations, resolve, tag
+from sessgit.ops import archive, delete, edit, operations, tag
+from sessgit.ops.finding import resolve
+from sessgit.ops.finding.resolve import Target, Whereabouts
 from sessgit.ops.merging import merge as merges
 from sessgit.ops.merging.plan import Wish
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import Result, record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.ops.resolve import Target, Whereabouts
 from sessgit.ops.syncing import outcome
 from sessgit.ops.syncing import pull as pulling
 from sessgit.ops.syncing import push as pushing

@@ -24,11 +24,12 @@ from sessgit.model.address import Address
 from sessgit.model.config import RecordConfig
 from sessgit.model.message import Message
 from sessgit.model.session import Session
-from sessgit.ops import archive, delete, edit, fork, forkpoint, operations, past, resolve, tag
+from sessgit.ops import archive, delete, edit, fork, operations, tag
+from sessgit.ops.finding import forkpoint, past, resolve
+from sessgit.ops.finding.resolve import Whereabouts
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.ops.resolve import Whereabouts
 from sessgit.store import refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index

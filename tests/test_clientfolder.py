@@ -20,8 +20,8 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.beside import folders
 from sessgit.agents.claude.beside.sidefiles import plan_name
 from sessgit.errors import ConflictError, SessgitError
-from sessgit.ops import clientfolder
-from sessgit.ops.clientfolder import Exported
+from sessgit.ops.files import clientfolder
+from sessgit.ops.files.clientfolder import Exported
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

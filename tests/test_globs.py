@@ -11,7 +11,8 @@ from plain import run_git
 
 from sessgit.model import globs
 from sessgit.model.config import RecordConfig
-from sessgit.ops import privacy, project
+from sessgit.ops import privacy
+from sessgit.ops.finding import project
 from sessgit.ops.privacy import Privacy, Verdict
 
 

@@ -18,7 +18,8 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.agents.claude import home
 from sessgit.errors import DamageError
 from sessgit.model import canonical
-from sessgit.ops import lost, project
+from sessgit.ops.files import lost
+from sessgit.ops.finding import project
 from sessgit.store import layout, refs, transaction
 from sessgit.store import store as stores
 from sessgit.store.index import Index

@@ -16,9 +16,9 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.errors import NewerStoreError
 from sessgit.model.address import Address
 from sessgit.model.turn import Gist, Tokens
+from sessgit.ops.finding.resolve import Whereabouts, target
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.ops.resolve import Whereabouts, target
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -10,7 +10,7 @@ from merging import THEIRS, assert_whole, git, prompts, transcript
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.ops import lost
+from sessgit.ops.files import lost
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 from sessgit.ui import complete

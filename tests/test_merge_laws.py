@@ -23,14 +23,15 @@ from sessgit.model import compare, merge
 from sessgit.model.config import RecordConfig
 from sessgit.model.merge import Base, Choice
 from sessgit.model.session import Session
-from sessgit.ops import laying, operations, restore
+from sessgit.ops import operations, restore
+from sessgit.ops.files import laying
+from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging import merge as merges
 from sessgit.ops.merging.merge import Merged, World
 from sessgit.ops.merging.plan import Wish
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.ops.resolve import Target
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -269,7 +269,7 @@ def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, mo
 
 
 STEPS = ["agents.claude.ending.cut", "store.recorder.cursor.forget", "ops.operations.perform", "store.journal.append",
-         "store.backend.Repository.move", "store.transaction.move_all", "ops.endings.done"]  # fmt: skip
+         "store.backend.Repository.move", "store.transaction.move_all", "ops.files.endings.done"]  # fmt: skip
 
 
 @pytest.mark.parametrize("recorded", [False, True])

@@ -17,7 +17,8 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
 from sessgit.model import config
-from sessgit.ops import places, restore
+from sessgit.ops import restore
+from sessgit.ops.finding import places
 from sessgit.store.store import Store
 
 THERE = "/Users/anna/src"

@@ -18,7 +18,7 @@ from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.ops import catchup
+from sessgit.ops.recording import catchup
 from sessgit.store import layout, locks, refs
 from sessgit.store.recorder import cursor as cursors
 

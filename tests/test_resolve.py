@@ -190,7 +190,7 @@ def test_a_current_session_that_cannot_be_recorded(sessgit: Shell, monkeypatch: 
 
 
 def test_a_view_that_is_older_is_told(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sessgit.ops import catchup
+    from sessgit.ops.recording import catchup
     from sessgit.store import locks
     from sessgit.store.layout import Beside
 

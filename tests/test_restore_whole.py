@@ -18,7 +18,9 @@ from transcripts import OTHER, SESSION, Talk, subagent
 from sessgit.agents.claude import home, transcript
 from sessgit.errors import ConflictError
 from sessgit.model.session import Session
-from sessgit.ops import places, restore, sidefiles
+from sessgit.ops import restore
+from sessgit.ops.files import sidefiles
+from sessgit.ops.finding import places
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import store as stores

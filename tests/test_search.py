@@ -17,7 +17,8 @@ from strategies import Transcript, transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.errors import UsageError
-from sessgit.ops import following, search
+from sessgit.ops import search
+from sessgit.ops.reading import following
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.ops.search import Where

@@ -18,7 +18,8 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import ConflictError
 from sessgit.model.session import Origin, Session
-from sessgit.ops import behind, operations, restore, tag
+from sessgit.ops import operations, restore, tag
+from sessgit.ops.files import behind
 from sessgit.ops.syncing import joining
 from sessgit.ops.syncing.outcome import Left
 from sessgit.store.remote import remotes

@@ -17,8 +17,8 @@ from shell import Shell
 
 from sessgit.errors import MovedError, UsageError
 from sessgit.model.address import check_tag
-from sessgit.ops import resolve
 from sessgit.ops import tag as tags
+from sessgit.ops.finding import resolve
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository

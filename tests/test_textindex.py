@@ -16,7 +16,8 @@ from strategies import REDACTED, SECRET
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import StoreError
-from sessgit.ops import following, search
+from sessgit.ops import search
+from sessgit.ops.reading import following
 from sessgit.ops.search import Where
 from sessgit.store import derived, layout
 from sessgit.store.index import Index
@@ -227,7 +228,7 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
 _FOLLOW = """
 import os, signal, sys
 from pathlib import Path
-from sessgit.ops import following
+from sessgit.ops.reading import following
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 from sessgit.store.words.index import TextIndex

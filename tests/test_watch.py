@@ -23,7 +23,8 @@ from shell import Shell
 from test_cold import LARGE
 from transcripts import OTHER, SESSION
 
-from sessgit.ops import pulse, watch
+from sessgit.ops import watch
+from sessgit.ops.reading import pulse
 from sessgit.ops.watch import Change, Trouble
 from sessgit.store import refs
 from sessgit.store.layout import session_of

@@ -13,8 +13,9 @@ from pathlib import Path
 from sessgit.agents.claude import home
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model.words import counted
-from sessgit.ops import catchup, ls, operations
+from sessgit.ops import ls, operations
 from sessgit.ops.privacy import Privacy
+from sessgit.ops.recording import catchup
 from sessgit.store import kin, layout, refs
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation

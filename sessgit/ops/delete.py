@@ -16,7 +16,8 @@ from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model import message as messages
 from sessgit.model.message import Message
 from sessgit.model.words import counted
-from sessgit.ops import operations, places, tag
+from sessgit.ops import operations, tag
+from sessgit.ops.finding import places
 from sessgit.store import kin, layout, locks, refs, transaction
 from sessgit.store.index import Branch, Index
 from sessgit.store.journal import Operation

@@ -9,7 +9,7 @@ from typing import Any
 from sessgit.model import compare
 from sessgit.model.compare import Edit
 from sessgit.model.turn import Gist, Tokens, add_by_model
-from sessgit.ops.views import Prices, gists, read_turn, turn_json
+from sessgit.ops.reading.views import Prices, gists, read_turn, turn_json
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store

@@ -18,8 +18,9 @@ from sessgit.model.address import check_name
 from sessgit.model.message import Message
 from sessgit.model.secrets.redact import redact_text
 from sessgit.model.session import STAGES, Session
-from sessgit.ops import operations, resolve
-from sessgit.ops.resolve import Target
+from sessgit.ops import operations
+from sessgit.ops.finding import resolve
+from sessgit.ops.finding.resolve import Target
 from sessgit.store import layout, locks, refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store

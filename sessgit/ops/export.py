@@ -18,11 +18,12 @@ from sessgit.model.content import Call, Piece, Words
 from sessgit.model.session import Session
 from sessgit.model.story import Heading, Relative, Story, Told
 from sessgit.model.turn import Tokens, add_by_model
-from sessgit.ops import documents, show
 from sessgit.ops import log as logs
-from sessgit.ops.laying import turn_lines
-from sessgit.ops.resolve import row_of, title
-from sessgit.ops.views import Prices, Report, gists
+from sessgit.ops import show
+from sessgit.ops.files.laying import turn_lines
+from sessgit.ops.finding.resolve import row_of, title
+from sessgit.ops.reading import documents
+from sessgit.ops.reading.views import Prices, Report, gists
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store

@@ -19,15 +19,16 @@ from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Origin, Session
 from sessgit.model.turn import Turn
-from sessgit.ops import operations, sidefiles
+from sessgit.ops import operations
 from sessgit.ops.code import worktree
 from sessgit.ops.code.worktree import Worktree
 from sessgit.ops.edit import without_secrets
-from sessgit.ops.laying import turn_lines
+from sessgit.ops.files import sidefiles
+from sessgit.ops.files.laying import turn_lines
+from sessgit.ops.files.sidefiles import WrittenFile
+from sessgit.ops.finding.places import check_folder, place_of
 from sessgit.ops.pad import lists
-from sessgit.ops.places import check_folder, place_of
 from sessgit.ops.recording.commits import counts
-from sessgit.ops.sidefiles import WrittenFile
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move

@@ -14,10 +14,10 @@ from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
 from sessgit.model import ids
-from sessgit.ops import catchup, delete
+from sessgit.ops import delete
 from sessgit.ops import privacy as private
 from sessgit.ops.privacy import Privacy
-from sessgit.ops.recording import family
+from sessgit.ops.recording import catchup, family
 from sessgit.ops.recording.family import Outline
 from sessgit.ops.recording.record import Aside, record
 from sessgit.ops.recording.source import Rules, Source

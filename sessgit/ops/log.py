@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sessgit.errors import SessgitError
-from sessgit.ops import views
-from sessgit.ops.merged import merges
+from sessgit.ops.reading import views
+from sessgit.ops.reading.merged import merges
 from sessgit.store import kin, layout
 from sessgit.store.index import Branch, Index, Row
 

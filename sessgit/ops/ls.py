@@ -9,10 +9,10 @@ from operator import attrgetter
 from typing import Literal
 
 from sessgit.model import canonical
-from sessgit.ops import views
+from sessgit.ops.finding.resolve import in_project, title
 from sessgit.ops.log import asides
-from sessgit.ops.resolve import in_project, title
-from sessgit.ops.views import Prices
+from sessgit.ops.reading import views
+from sessgit.ops.reading.views import Prices
 from sessgit.store import kin, layout
 from sessgit.store.index import Branch, Index, Outline
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model import canonical
-from sessgit.ops import endings
+from sessgit.ops.files import endings
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
 from sessgit.store.journal import Operation, Wrote
 from sessgit.store.store import Store

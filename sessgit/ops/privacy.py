@@ -14,7 +14,7 @@ from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import globs
 from sessgit.model.config import RecordConfig
-from sessgit.ops import project
+from sessgit.ops.finding import project
 from sessgit.store import settings
 from sessgit.store.index import Index
 from sessgit.store.layout import Beside

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Literal
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError
 from sessgit.model.session import Session
-from sessgit.ops import catchup, places, resolve
 from sessgit.ops import privacy as private
+from sessgit.ops.finding import places, resolve
 from sessgit.ops.privacy import Privacy
+from sessgit.ops.recording import catchup
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index
 from sessgit.store.recorder import cursor as cursors

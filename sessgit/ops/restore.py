@@ -16,10 +16,12 @@ from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, DamageError, MovedError, NotFoundError, StoreError
 from sessgit.model.message import Message
 from sessgit.model.session import Session
-from sessgit.ops import behind, laying, operations, places, sidefiles
-from sessgit.ops.laying import Laid
-from sessgit.ops.places import Here
-from sessgit.ops.sidefiles import WrittenFile
+from sessgit.ops import operations
+from sessgit.ops.files import behind, laying, sidefiles
+from sessgit.ops.files.laying import Laid
+from sessgit.ops.files.sidefiles import WrittenFile
+from sessgit.ops.finding import places
+from sessgit.ops.finding.places import Here
 from sessgit.store import layout, locks, refs
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.recorder.cursor import Cursor

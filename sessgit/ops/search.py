@@ -12,8 +12,9 @@ from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
 from sessgit.model.query import Snippet, parse, snippet
 from sessgit.model.turn import Cell
-from sessgit.ops import following, project
-from sessgit.ops.following import Progress, TurnTexts
+from sessgit.ops.finding import project
+from sessgit.ops.reading import following
+from sessgit.ops.reading.following import Progress, TurnTexts
 from sessgit.store import derived, layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.words import find

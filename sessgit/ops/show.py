@@ -11,10 +11,11 @@ from sessgit.model import canonical, words
 from sessgit.model.content import Call, Piece, Words
 from sessgit.model.session import Session
 from sessgit.model.turn import Cell, Tokens, Turn, add_by_model
-from sessgit.ops import laying, resolve
 from sessgit.ops import log as logs
+from sessgit.ops.files import laying
+from sessgit.ops.finding import resolve
 from sessgit.ops.log import Left
-from sessgit.ops.views import Report, TurnView, body_of, gists
+from sessgit.ops.reading.views import Report, TurnView, body_of, gists
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store

@@ -15,9 +15,10 @@ from typing import Literal, NamedTuple
 
 from sessgit.model import prices
 from sessgit.model.turn import Gist, Tokens
-from sessgit.ops import project, used
-from sessgit.ops.used import Held
-from sessgit.ops.views import Prices, Report
+from sessgit.ops.finding import project
+from sessgit.ops.reading import used
+from sessgit.ops.reading.used import Held
+from sessgit.ops.reading.views import Prices, Report
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Outline, Row
 

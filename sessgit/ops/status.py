@@ -10,9 +10,10 @@ from pathlib import Path
 from sessgit.agents.claude import home, settings
 from sessgit.errors import SessgitError
 from sessgit.model import ids
-from sessgit.ops import catchup, project
 from sessgit.ops import privacy as private
+from sessgit.ops.finding import project
 from sessgit.ops.privacy import Privacy, Verdict
+from sessgit.ops.recording import catchup
 from sessgit.store import kin, layout, log, refs
 from sessgit.store.index import Index, Outline
 from sessgit.store.layout import Beside

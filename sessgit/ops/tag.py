@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError, UsageError
 from sessgit.model.address import check_tag
-from sessgit.ops import operations, resolve
+from sessgit.ops import operations
 from sessgit.ops.edit import without_secrets
-from sessgit.ops.resolve import Target, Whereabouts
+from sessgit.ops.finding import resolve
+from sessgit.ops.finding.resolve import Target, Whereabouts
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store

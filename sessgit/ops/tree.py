@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 from sessgit.errors import SessgitError
 from sessgit.model import prices as price_list
 from sessgit.model.turn import Tokens, add_by_model
-from sessgit.ops import views
-from sessgit.ops.merged import merges
-from sessgit.ops.resolve import in_project
-from sessgit.ops.views import Prices, Report
+from sessgit.ops.finding.resolve import in_project
+from sessgit.ops.reading import views
+from sessgit.ops.reading.merged import merges
+from sessgit.ops.reading.views import Prices, Report
 from sessgit.store import kin, layout
 from sessgit.store.index import Branch, Index, Outline, Row
 from sessgit.store.kin import Departure

@@ -18,8 +18,9 @@ from sessgit.model import message as messages
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Tokens
-from sessgit.ops import project, pulse, resolve
-from sessgit.ops.places import Here
+from sessgit.ops.finding import project, resolve
+from sessgit.ops.finding.places import Here
+from sessgit.ops.reading import pulse
 from sessgit.store import journal, layout, refs
 from sessgit.store.index import Row
 from sessgit.store.journal import Operation

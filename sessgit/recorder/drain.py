@@ -12,8 +12,9 @@ from sessgit.agents.claude import flush, home
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.config import Config, seconds
-from sessgit.ops import archive, places, privacy, search
+from sessgit.ops import archive, privacy, search
 from sessgit.ops.code import git
+from sessgit.ops.finding import places
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source

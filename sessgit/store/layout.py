@@ -15,10 +15,10 @@ DELETED = "refs/deleted/"
 REMOTES = "refs/remotes/"
 SPACES = (HEADS, ARCHIVE, DELETED, TAGS)
 """What stores have in common: these refs come from remotes and go to them, and no others."""
-REMOTES = "refs/remotes/"
 
 FORMAT_FILE = "format"
 STATE = "session.json"
+KEPT = "kept"
 LIVE = "live"
 PAD = "pad"
 TAIL = "tail.jsonl"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sessgit.ui import text
 
 if TYPE_CHECKING:
-    from sessgit.ops.sidefiles import WrittenFile
+    from sessgit.ops.files.sidefiles import WrittenFile
 
 
 def things(files: Sequence[WrittenFile]) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from sessgit.errors import UsageError
-from sessgit.ops.resolve import Target
+from sessgit.ops.finding.resolve import Target
 from sessgit.ui import named
 from sessgit.ui.context import Context
 

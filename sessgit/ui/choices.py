@@ -16,7 +16,7 @@ def since(here: Context, text: str) -> float | None:
 
 def touching(here: Context, paths: Sequence[str]) -> set[str]:
     """The last commits of the turns that read or changed one of the paths."""
-    from sessgit.ops import touched
+    from sessgit.ops.finding import touched
     from sessgit.ui import render
 
     with render.progress(here, "Reading what turns are about", unit="turns") as report:

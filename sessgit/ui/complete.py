@@ -78,7 +78,7 @@ def files(incomplete: str) -> list[tuple[str, str]]:
     """The files of the current session that tools read or changed, the last one first, by their paths from here."""
     with suppress(Exception):
         from sessgit.model.address import Address
-        from sessgit.ops.resolve import target
+        from sessgit.ops.finding.resolve import target
         from sessgit.ui import context
 
         here = context.read()
@@ -124,7 +124,7 @@ def _rejoin_bash_words() -> str:
 
 def _sessions(start: str) -> list[tuple[str, str]]:
     """Those of this project, the one written last first; of all projects where none of this one fits."""
-    from sessgit.ops.resolve import of_project
+    from sessgit.ops.finding.resolve import of_project
     from sessgit.store.layout import is_side
     from sessgit.ui import context
 
@@ -139,7 +139,7 @@ def _sessions(start: str) -> list[tuple[str, str]]:
 
 def _sides(index: Index, start: str) -> list[tuple[str, str]]:
     """The side branches that `a41f.` or `a41f9c02.m` begins, behind as much of the session's id as was typed."""
-    from sessgit.ops.resolve import SHORTEST_PREFIX
+    from sessgit.ops.finding.resolve import SHORTEST_PREFIX
     from sessgit.store.layout import is_rewound, is_side
 
     session, dot, rest = start.partition(".")
@@ -155,7 +155,7 @@ def _sides(index: Index, start: str) -> list[tuple[str, str]]:
 
 
 def _fitting(branches: list[Branch], start: str) -> list[tuple[str, str]]:
-    from sessgit.ops.resolve import title
+    from sessgit.ops.finding.resolve import title
     from sessgit.ui import text
 
     found = sorted((b for b in branches if b.state.turns), key=lambda b: b.state.updated, reverse=True)
@@ -170,7 +170,7 @@ def _fitting(branches: list[Branch], start: str) -> list[tuple[str, str]]:
 
 def _turns(session: str, start: str) -> list[tuple[str, str]]:
     from sessgit.model.address import Address
-    from sessgit.ops.resolve import target
+    from sessgit.ops.finding.resolve import target
     from sessgit.ui import context, text
 
     here = context.read()
@@ -181,7 +181,7 @@ def _turns(session: str, start: str) -> list[tuple[str, str]]:
 
 def _cells(session: str, turn: str, start: str) -> list[tuple[str, str]]:
     from sessgit.model.address import Address
-    from sessgit.ops.resolve import target
+    from sessgit.ops.finding.resolve import target
     from sessgit.ui import context, text
 
     here = context.read()

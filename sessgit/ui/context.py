@@ -16,9 +16,9 @@ from sessgit.model import canonical
 
 if TYPE_CHECKING:
     from sessgit.model.config import Config
-    from sessgit.ops.places import Here
+    from sessgit.ops.finding.places import Here
+    from sessgit.ops.finding.resolve import Whereabouts
     from sessgit.ops.privacy import Privacy
-    from sessgit.ops.resolve import Whereabouts
     from sessgit.store.index import Index
     from sessgit.store.store import Store
 
@@ -73,7 +73,7 @@ class Context:
     @cached_property
     def here(self) -> Here:
         """The folder on this machine that stands for one of a project; settings that are wrong name none."""
-        from sessgit.ops import places
+        from sessgit.ops.finding import places
 
         try:
             return places.here(self.settings.project.map, str(self.home))
@@ -96,7 +96,7 @@ class Context:
 
     @cached_property
     def where(self) -> Whereabouts:
-        from sessgit.ops.resolve import Whereabouts
+        from sessgit.ops.finding.resolve import Whereabouts
 
         return Whereabouts(self.config, self.cwd, os.getpid(), self.told_session)
 

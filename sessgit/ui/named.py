@@ -7,8 +7,9 @@ from pathlib import Path
 
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.model.address import Address, parse
-from sessgit.ops import catchup, resolve
-from sessgit.ops.resolve import Target
+from sessgit.ops.finding import resolve
+from sessgit.ops.finding.resolve import Target
+from sessgit.ops.recording import catchup
 from sessgit.ui import render
 from sessgit.ui.context import Context
 

@@ -12,8 +12,8 @@ from sessgit.ui import context, render, text
 from sessgit.ui.context import Context
 
 if TYPE_CHECKING:
-    from sessgit.ops.past import Past
-    from sessgit.ops.resolve import Target
+    from sessgit.ops.finding.past import Past
+    from sessgit.ops.finding.resolve import Target
     from sessgit.store.index import Index
 
 
@@ -33,7 +33,7 @@ def read(at_op: str) -> tuple[Context, AsOf | None]:
     here = context.read()
     if not at_op:
         return here, None
-    from sessgit.ops import past
+    from sessgit.ops.finding import past
     from sessgit.store.past import PastIndex
 
     now = here.index
@@ -52,7 +52,7 @@ def target(here: Context, asof: AsOf | None, address: str) -> Target:
     if asof is None:
         return named.target(here, address)
     from sessgit.model.address import parse
-    from sessgit.ops import resolve
+    from sessgit.ops.finding import resolve
 
     try:
         found = resolve.target(here.index, parse(address), here.where)
@@ -104,7 +104,7 @@ def as_json(asof: AsOf | None) -> dict[str, Any] | None:
 def _missing(here: Context, asof: AsOf, address: str) -> NotFoundError | None:
     """Why an address names nothing as of then that it names now, or that is gone for good; None for any other."""
     from sessgit.model.address import Address, parse
-    from sessgit.ops import resolve
+    from sessgit.ops.finding import resolve
     from sessgit.store.layout import session_of
 
     word = parse(address).session

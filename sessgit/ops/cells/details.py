@@ -12,7 +12,7 @@ from sessgit.model.content import Call, Change, Piece, Words
 from sessgit.model.turn import Cell
 from sessgit.ops import show
 from sessgit.ops.cells.graph import Node
-from sessgit.ops.views import Report
+from sessgit.ops.reading.views import Report
 from sessgit.store.index import Branch, Row
 from sessgit.store.store import Store
 

@@ -17,7 +17,7 @@ from sessgit.agents.claude.cells import Use
 from sessgit.errors import SessgitError
 from sessgit.model import graph
 from sessgit.model.turn import Cell
-from sessgit.ops.views import Report, read_turn
+from sessgit.ops.reading.views import Report, read_turn
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 

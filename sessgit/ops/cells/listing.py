@@ -9,7 +9,7 @@ from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.model import words
 from sessgit.ops.cells.details import details
 from sessgit.ops.cells.graph import Node, cells_of
-from sessgit.ops.views import Report
+from sessgit.ops.reading.views import Report
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store

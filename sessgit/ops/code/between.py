@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.ops import project
 from sessgit.ops.code import git, heads
 from sessgit.ops.code.git import Env, Head
+from sessgit.ops.finding import project
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index
 from sessgit.store.store import Store

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.ops import places, project
+from sessgit.ops.finding import places, project
 
 Env = Mapping[str, str]
 """The environment of the caller; its `GIT_*` could lead git to another repository, and is left out."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
-from sessgit.ops import project
 from sessgit.ops.code import git
 from sessgit.ops.code.git import Env, Head
+from sessgit.ops.finding import project
+from sessgit.ops.finding.places import Here
 from sessgit.ops.operations import Undone
-from sessgit.ops.places import Here
 from sessgit.store.store import Store
 
 

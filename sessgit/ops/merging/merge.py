@@ -14,15 +14,17 @@ from sessgit.model import canonical, ids, words
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.ops import fork as forks
-from sessgit.ops import forkpoint, operations, sidefiles
+from sessgit.ops import operations
+from sessgit.ops.files import sidefiles
+from sessgit.ops.finding import forkpoint
+from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging import grafting, summary, writing
 from sessgit.ops.merging import plan as plans
 from sessgit.ops.merging.grafting import Seam, Turn
 from sessgit.ops.merging.plan import Picked, Plan, Wish
 from sessgit.ops.merging.sides import check, check_ours
 from sessgit.ops.privacy import Privacy
-from sessgit.ops.resolve import Target
-from sessgit.ops.views import Prices
+from sessgit.ops.reading.views import Prices
 from sessgit.store import journal, layout, locks, refs
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.journal import Piece, Wrote

@@ -15,7 +15,7 @@ from sessgit.ops.merging import pads
 from sessgit.ops.merging import sides as parted
 from sessgit.ops.merging.pads import United
 from sessgit.ops.merging.sides import Sides
-from sessgit.ops.views import gists
+from sessgit.ops.reading.views import gists
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store

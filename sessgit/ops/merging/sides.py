@@ -8,8 +8,8 @@ from sessgit.agents.claude import transcript
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model.merge import Base
 from sessgit.model.session import Session
+from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging import grafting
-from sessgit.ops.resolve import Target
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store

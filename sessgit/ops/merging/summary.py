@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, prices, words
 from sessgit.model.turn import Tokens, Turn, add_by_model
+from sessgit.ops.finding.resolve import title
 from sessgit.ops.merging import pads
 from sessgit.ops.merging.sides import Sides
-from sessgit.ops.resolve import title
-from sessgit.ops.views import Prices, read_turn
+from sessgit.ops.reading.views import Prices, read_turn
 from sessgit.store import layout
 from sessgit.store.index import Row
 from sessgit.store.store import Store

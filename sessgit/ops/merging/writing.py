@@ -22,14 +22,16 @@ from sessgit.agents.claude.reader import Reader, no_redaction, opened
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import message as messages
 from sessgit.model.message import Extent
-from sessgit.ops import catchup, laying, places, sidefiles
+from sessgit.ops.files import laying, sidefiles
+from sessgit.ops.files.sidefiles import WrittenFile
+from sessgit.ops.finding import places
 from sessgit.ops.merging import grafting
 from sessgit.ops.merging.grafting import Seam, Turn
 from sessgit.ops.privacy import Privacy, of_transcript
+from sessgit.ops.recording import catchup
 from sessgit.ops.recording.history import stands_on
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.ops.sidefiles import WrittenFile
 from sessgit.store.index import Branch, Index
 from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors

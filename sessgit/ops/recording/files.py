@@ -9,7 +9,7 @@ from __future__ import annotations
 from sessgit.agents.claude.reader import Reader
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Session
-from sessgit.ops import laying
+from sessgit.ops.files import laying
 from sessgit.store.store import Store
 
 

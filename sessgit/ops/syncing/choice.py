@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.model.config import RecordConfig, label_of
-from sessgit.ops import privacy, resolve
+from sessgit.ops import privacy
+from sessgit.ops.finding import resolve
+from sessgit.ops.finding.resolve import Whereabouts
 from sessgit.ops.privacy import Privacy
-from sessgit.ops.resolve import Whereabouts
 from sessgit.store import layout
 from sessgit.store.index import Index, Outline
 

@@ -28,9 +28,10 @@ def run(
     the call that wrote a file which this one read. An id, cell_ and eight letters, is looked for in the current
     conversation, in another one as A@.cell_xxxxxxxx.
     """
-    from sessgit.ops import documents, show
+    from sessgit.ops import show
     from sessgit.ops.cells import details
     from sessgit.ops.cells import graph as graphs
+    from sessgit.ops.reading import documents
     from sessgit.ui.pages import chains
     from sessgit.ui.pages import show as page
 

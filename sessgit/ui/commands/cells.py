@@ -9,7 +9,7 @@ import typer
 from sessgit.ui import context, named, options, render
 
 if TYPE_CHECKING:
-    from sessgit.ops.resolve import Target
+    from sessgit.ops.finding.resolve import Target
     from sessgit.ui.context import Context
 
 _SHOWN = 100
@@ -63,8 +63,8 @@ def _list(
     here: Context, found: Target, chosen: tuple[str | None, str, int | None, bool], limit: int | None, *, as_json: bool
 ) -> None:
     from sessgit.model.address import Address
-    from sessgit.ops import resolve
     from sessgit.ops.cells import details, listing
+    from sessgit.ops.finding import resolve
     from sessgit.ui.pages import cells as page
 
     kind, operation, turn, failed = chosen

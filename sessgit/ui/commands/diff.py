@@ -13,7 +13,7 @@ from sessgit.ui import complete, context, named, options, render
 
 if TYPE_CHECKING:
     from sessgit.ops.code.between import Code
-    from sessgit.ops.resolve import Target
+    from sessgit.ops.finding.resolve import Target
 
 
 def run(

@@ -92,7 +92,7 @@ def _json(state: Session) -> dict[str, object]:
 
 
 def _page(here: context.Context, state: Session) -> Iterator[str]:
-    from sessgit.ops.resolve import title
+    from sessgit.ops.finding.resolve import title
 
     paint = render.Paint(here.colour)
     ident = here.ident(state.id)

@@ -14,8 +14,8 @@ from sessgit.ui import complete, context, named, render, text
 
 if TYPE_CHECKING:
     from sessgit.ops.export import Choice
-    from sessgit.ops.resolve import Target
-    from sessgit.ops.views import Report
+    from sessgit.ops.finding.resolve import Target
+    from sessgit.ops.reading.views import Report
     from sessgit.store.index import Row
     from sessgit.ui.context import Context
 
@@ -166,7 +166,7 @@ def _folder(here: Context, addresses: list[str], output: str, *, as_json: bool) 
 
     if output in _STDOUT:
         raise UsageError("claude writes a folder.", "--output DIR names it.")
-    from sessgit.ops import clientfolder
+    from sessgit.ops.files import clientfolder
 
     found = [_target(here, address) for address in addresses]
     part = next((one for one in found if one.turn is not None), None)

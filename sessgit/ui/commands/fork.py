@@ -14,7 +14,7 @@ from sessgit.ui import beside, context, named, options, render, text
 if TYPE_CHECKING:
     from sessgit.ops import fork as forks
     from sessgit.ops.code.worktree import Worktree
-    from sessgit.ops.resolve import Target
+    from sessgit.ops.finding.resolve import Target
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -50,8 +50,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.errors import UsageError
     from sessgit.model.address import check_name
     from sessgit.ops import fork as forks
-    from sessgit.ops import forkpoint, places
     from sessgit.ops.edit import check_free
+    from sessgit.ops.finding import forkpoint, places
     from sessgit.ui import client
 
     if start and no_restore:
@@ -98,7 +98,7 @@ def _check_is_path(here: context.Context, said: str) -> None:
     """Raises UsageError where the word behind --worktree names a conversation: it would be taken for a path."""
     from sessgit.errors import AmbiguousError, NotFoundError, UsageError
     from sessgit.model.address import parse
-    from sessgit.ops import resolve
+    from sessgit.ops.finding import resolve
 
     if "/" in said:
         return

@@ -9,7 +9,7 @@ def run(address: options.Address = "", as_json: options.Json = False) -> None:
     """Print the whole id of a session, and nothing else."""
     from sessgit.agents.claude import home
     from sessgit.model import ids
-    from sessgit.ops import resolve
+    from sessgit.ops.finding import resolve
     from sessgit.ui import named
 
     here = context.read()

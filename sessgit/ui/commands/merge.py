@@ -56,7 +56,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     What people said of the two is united; what both changed is a conflict.
     """
     from sessgit.ops import fork as forks
-    from sessgit.ops import places
+    from sessgit.ops.finding import places
     from sessgit.ops.merging import merge as merges
     from sessgit.ops.merging import sides
     from sessgit.ui.pages import merge as page

@@ -180,9 +180,9 @@ def _compact(here: Context, address: str, *, as_json: bool) -> None:
 def _show(here: Context, address: str, *, as_brief: bool, as_json: bool) -> None:
     from sessgit.errors import UsageError
     from sessgit.model import steps
-    from sessgit.ops import forkpoint
+    from sessgit.ops.finding import forkpoint
+    from sessgit.ops.finding.resolve import title
     from sessgit.ops.pad import lists
-    from sessgit.ops.resolve import title
     from sessgit.ui.pages import pad as page
 
     found = named.target(here, address)

@@ -11,8 +11,8 @@ from sessgit.ui import complete, context, named, options, render
 from sessgit.ui.commands.merge import created, tell_secrets
 
 if TYPE_CHECKING:
+    from sessgit.ops.finding.resolve import Target
     from sessgit.ops.merging.plan import Picked
-    from sessgit.ops.resolve import Target
 
 
 def run(
@@ -33,7 +33,7 @@ def run(
     conversations that they come from are not merged: a later merge brings back the rest.
     """
     from sessgit.ops import fork as forks
-    from sessgit.ops import places
+    from sessgit.ops.finding import places
     from sessgit.ops.merging import merge as merges
     from sessgit.ops.merging import sides
     from sessgit.ui.pages import merge as page

@@ -24,7 +24,7 @@ def run(
     from sessgit.errors import UsageError
     from sessgit.model.address import check_name
     from sessgit.ops import edit as edits
-    from sessgit.ops.resolve import title
+    from sessgit.ops.finding.resolve import title
 
     if clear and name is not None:
         if address:

@@ -12,7 +12,7 @@ import typer
 from sessgit.ui import beside, context, named, options, render, text
 
 if TYPE_CHECKING:
-    from sessgit.ops.lost import Brought
+    from sessgit.ops.files.lost import Brought
     from sessgit.ops.restore import Outcome, Restored, Verified
 
 
@@ -40,8 +40,8 @@ def run(
     client's own if that is still there. --project moves the conversation to another folder.
     """
     from sessgit.errors import UsageError
-    from sessgit.ops import places
     from sessgit.ops import restore as restores
+    from sessgit.ops.finding import places
     from sessgit.store import layout
 
     _check(address, output, verify, project, all_lost)
@@ -119,7 +119,7 @@ def _check(address: str, output: Path | None, verify: bool, project: Path | None
 
 
 def _all_lost(here: context.Context, *, as_json: bool) -> None:
-    from sessgit.ops import lost
+    from sessgit.ops.files import lost
 
     sessions = [branch.name for branch in lost.lost(here.index, here.config)]
     with render.progress(here, "Restoring", unit="conversations") as progress:
@@ -154,7 +154,7 @@ def _told(done: Brought) -> Iterator[str]:
 
 def _record(here: context.Context, done: Outcome, *, final: bool) -> None:
     """Records what was added at once: no client has the file open, and its next event may never come."""
-    from sessgit.ops import catchup
+    from sessgit.ops.recording import catchup
 
     catchup.record_file(
         lambda: here.store, here.index, done.path, here.config, here.privacy, project=done.project, final=final

@@ -22,8 +22,11 @@ def run(
     """
     from sessgit.agents.claude import home
     from sessgit.errors import NotFoundError, UsageError
-    from sessgit.ops import behind, catchup, places, restore
     from sessgit.ops import fork as forks
+    from sessgit.ops import restore
+    from sessgit.ops.files import behind
+    from sessgit.ops.finding import places
+    from sessgit.ops.recording import catchup
     from sessgit.store import layout
     from sessgit.ui import client
     from sessgit.ui.commands.restore import mapping
@@ -76,8 +79,8 @@ def run(
 def _brief(here: context.Context, commit: str) -> str:
     """What is on the scratchpad, as a prompt; it is told where that is nothing."""
     from sessgit.model import steps
+    from sessgit.ops.finding.resolve import title
     from sessgit.ops.pad import lists
-    from sessgit.ops.resolve import title
 
     state = here.store.state(commit)
     prompt = steps.brief(lists.pad(here.store, commit), state.id, title(state), state.stage, state.confidence)

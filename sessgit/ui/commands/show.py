@@ -9,7 +9,7 @@ import typer
 from sessgit.ui import complete, context, named, options, render
 
 if TYPE_CHECKING:
-    from sessgit.ops.resolve import Target
+    from sessgit.ops.finding.resolve import Target
     from sessgit.ui.context import Context
     from sessgit.ui.pages.pieces import Wanted
 
@@ -59,7 +59,7 @@ def _session(here: Context, found: Target, wanted: Wanted, *, as_json: bool) -> 
 
     with render.progress(here, "Reading", unit="turns") as report:
         if as_json:
-            from sessgit.ops import documents
+            from sessgit.ops.reading import documents
 
             document = documents.session(here.store, here.index, found.branch, here.settings.prices, report)
         else:
@@ -73,7 +73,8 @@ def _session(here: Context, found: Target, wanted: Wanted, *, as_json: bool) -> 
 
 
 def _turn(here: Context, found: Target, wanted: Wanted, *, as_json: bool) -> None:
-    from sessgit.ops import documents, show
+    from sessgit.ops import show
+    from sessgit.ops.reading import documents
     from sessgit.ui.pages import show as page
 
     assert found.turn is not None
@@ -85,7 +86,8 @@ def _turn(here: Context, found: Target, wanted: Wanted, *, as_json: bool) -> Non
 
 
 def _cell(here: Context, found: Target, *, as_json: bool) -> None:
-    from sessgit.ops import documents, show
+    from sessgit.ops import show
+    from sessgit.ops.reading import documents
     from sessgit.ui.pages import show as page
 
     assert found.turn is not None
@@ -97,7 +99,8 @@ def _cell(here: Context, found: Target, *, as_json: bool) -> None:
 
 
 def _start(here: Context, found: Target, *, as_json: bool) -> None:
-    from sessgit.ops import documents, show
+    from sessgit.ops import show
+    from sessgit.ops.reading import documents
     from sessgit.ui.pages import show as page
 
     shown = show.start(here.store, here.index, found.branch)
@@ -108,7 +111,8 @@ def _start(here: Context, found: Target, *, as_json: bool) -> None:
 
 
 def _raw(here: Context, found: Target) -> None:
-    from sessgit.ops import resolve, show
+    from sessgit.ops import show
+    from sessgit.ops.finding import resolve
 
     if found.cell:
         assert found.turn is not None

@@ -38,8 +38,8 @@ def run(
     are the tokens that were read from the cache or written to it, "calls" those of the model, "tools" those of tools.
     A cost with ≥ lacks what models cost whose price is not known: sessgit config prices.MODEL.
     """
-    from sessgit.ops import project as projects
     from sessgit.ops import stats
+    from sessgit.ops.finding import project as projects
     from sessgit.ui import choices
     from sessgit.ui.pages import stats as page
 

@@ -31,7 +31,8 @@ def run(
     """
     from sessgit.errors import UsageError
     from sessgit.model.address import parse
-    from sessgit.ops import resolve, watch
+    from sessgit.ops import watch
+    from sessgit.ops.finding import resolve
     from sessgit.store.store import Store
     from sessgit.ui.pages import watch as page
 

@@ -8,7 +8,7 @@ from typing import Any
 from sessgit.ops.cells.details import NOTHING, Detail
 from sessgit.ops.cells.graph import KINDS, Graph, Node
 from sessgit.ops.cells.listing import Listed
-from sessgit.ops.resolve import title
+from sessgit.ops.finding.resolve import title
 from sessgit.store import layout
 from sessgit.store.index import Branch
 from sessgit.ui import text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sessgit.ops.resolve import Target
+from sessgit.ops.finding.resolve import Target
 from sessgit.ops.status import Status
 from sessgit.ui import text
 from sessgit.ui.context import Context

@@ -9,10 +9,10 @@ from functools import cache
 from typing import Any
 
 from sessgit.model.message import Message
-from sessgit.ops import views
+from sessgit.ops.finding.resolve import title
 from sessgit.ops.log import Left, Log
-from sessgit.ops.merged import merges
-from sessgit.ops.resolve import title
+from sessgit.ops.reading import views
+from sessgit.ops.reading.merged import merges
 from sessgit.ops.tag import by_commit
 from sessgit.store import kin, layout
 from sessgit.store.index import Branch, Row

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessgit.model import canonical
-from sessgit.ops import views
+from sessgit.ops.finding.resolve import title
 from sessgit.ops.ls import Entry, Listing
-from sessgit.ops.resolve import title
+from sessgit.ops.reading import views
 from sessgit.store import layout
 from sessgit.ui import text
 from sessgit.ui.context import Context

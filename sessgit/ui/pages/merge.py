@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sessgit.model.merge import SCALARS, Decision
+from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging.merge import Merged
 from sessgit.ops.merging.plan import Picked, Plan
-from sessgit.ops.resolve import Target
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.render import Paint

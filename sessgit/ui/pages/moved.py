@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from sessgit.model import canonical
-from sessgit.ops.resolve import title
+from sessgit.ops.finding.resolve import title
 from sessgit.store.index import Branch
 from sessgit.ui import text
 from sessgit.ui.context import Context

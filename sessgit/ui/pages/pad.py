@@ -9,8 +9,8 @@ from sessgit.model import pad as pads
 from sessgit.model import steps
 from sessgit.model.pad import Compacted, Entry, Pad
 from sessgit.model.session import Session
+from sessgit.ops.finding.resolve import title
 from sessgit.ops.pad.changing import Done
-from sessgit.ops.resolve import title
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.render import Paint

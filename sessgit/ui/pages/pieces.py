@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sessgit.agents.claude.content import arguments
 from sessgit.model.content import Call, Change, Piece, Words
-from sessgit.ops import documents
+from sessgit.ops.reading import documents
 from sessgit.ops.show import ShownTurn, between
 from sessgit.ui import render, text
 from sessgit.ui.context import Context

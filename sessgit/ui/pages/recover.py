@@ -7,9 +7,10 @@ from typing import Any
 
 from sessgit.model import canonical
 from sessgit.model.session import Session
-from sessgit.ops import fork, places
+from sessgit.ops import fork
+from sessgit.ops.finding import places
+from sessgit.ops.finding.resolve import title
 from sessgit.ops.recover import Outcome, Recovered
-from sessgit.ops.resolve import title
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.render import Paint

@@ -7,7 +7,7 @@ from typing import Any
 
 from sessgit.model import canonical
 from sessgit.model.query import Snippet
-from sessgit.ops.resolve import title
+from sessgit.ops.finding.resolve import title
 from sessgit.ops.search import Result, Results
 from sessgit.store import layout
 from sessgit.ui import text

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from sessgit.agents.claude import home
 from sessgit.model import canonical, prices
 from sessgit.model.turn import Tokens
-from sessgit.ops import views
-from sessgit.ops.resolve import title
+from sessgit.ops.finding.resolve import title
+from sessgit.ops.reading import views
 from sessgit.ops.show import Card, ShownCell, ShownTurn, Start
 from sessgit.store import layout
 from sessgit.store.index import Branch

@@ -9,7 +9,7 @@ from typing import Any
 
 from sessgit.model import canonical
 from sessgit.ops import stats
-from sessgit.ops.resolve import Target, title
+from sessgit.ops.finding.resolve import Target, title
 from sessgit.ops.stats import By, Cost, Part, Share, Tally
 from sessgit.ui import text
 from sessgit.ui.context import Context

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.model import canonical
-from sessgit.ops import catchup
-from sessgit.ops.resolve import Target, title
+from sessgit.ops.finding.resolve import Target, title
+from sessgit.ops.recording import catchup
 from sessgit.ops.status import Contents, Deleting, Status
 from sessgit.store.layout import Beside
 from sessgit.ui import text

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sessgit.ops.resolve import title
+from sessgit.ops.finding.resolve import title
 from sessgit.ops.syncing.outcome import Change, Left, Pulled, Pushed
 from sessgit.store import layout
 from sessgit.ui import text
@@ -210,7 +210,7 @@ def _is_other_side(change: Change) -> bool:
 
 def _same_names(here: Context, changes: Sequence[Change]) -> Iterator[str]:
     """Names that two conversations of a project have now, since each machine gave one."""
-    from sessgit.ops import project
+    from sessgit.ops.finding import project
 
     came = {change.session for change in changes if change.what in _MOVING}
     if not came:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sessgit.model import canonical
-from sessgit.ops import views
-from sessgit.ops.resolve import title
+from sessgit.ops.finding.resolve import title
+from sessgit.ops.reading import views
 from sessgit.ops.tree import Family, Fold, Forest, Node
 from sessgit.ui import text
 from sessgit.ui.context import Context

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sessgit.errors import SessgitError
 from sessgit.model.turn import Gist
-from sessgit.ops.views import Report
+from sessgit.ops.reading.views import Report
 from sessgit.store import layout
 from sessgit.store.index import Index, Outline, Row
 

@@ -18,10 +18,10 @@ from sessgit.agents.claude.lines import BODY_TYPES, Line, is_prompt
 from sessgit.agents.claude.reader import Reader, opened
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.session import Session
-from sessgit.ops import catchup, laying, sidefiles
-from sessgit.ops.laying import Laid, Piece
+from sessgit.ops.files import laying, sidefiles
+from sessgit.ops.files.laying import Laid, Piece
 from sessgit.ops.merging import writing
-from sessgit.ops.recording import family
+from sessgit.ops.recording import catchup, family
 from sessgit.store import locks
 from sessgit.store.index import Branch
 from sessgit.store.layout import Beside

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sessgit.errors import NotFoundError, UsageError
+from sessgit.ops.finding.resolve import Target, row_of
 from sessgit.ops.fork import Point
-from sessgit.ops.resolve import Target, row_of
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index
 from sessgit.store.store import Store

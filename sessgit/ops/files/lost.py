@@ -8,8 +8,9 @@ from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError
-from sessgit.ops import places, restore
-from sessgit.ops.places import Here
+from sessgit.ops import restore
+from sessgit.ops.finding import places
+from sessgit.ops.finding.places import Here
 from sessgit.ops.restore import Outcome
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index

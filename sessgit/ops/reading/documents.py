@@ -21,8 +21,8 @@ from sessgit.ops import show
 from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index
 from sessgit.ops.log import Left
+from sessgit.ops.reading.views import Prices, Report, total, turn_json
 from sessgit.ops.show import Family, ShownCell, ShownTurn, Start
-from sessgit.ops.views import Prices, Report, total, turn_json
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sessgit.errors import SessgitError
 from sessgit.model.turn import Gist
-from sessgit.ops.views import read_turn
+from sessgit.ops.reading.views import read_turn
 from sessgit.store.index import Index
 
 if TYPE_CHECKING:

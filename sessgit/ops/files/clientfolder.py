@@ -19,8 +19,9 @@ from sessgit.agents.claude.beside.sidefiles import plan_name
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
 from sessgit.model.session import Session
-from sessgit.ops import laying, restore, sidefiles
-from sessgit.ops.sidefiles import ALREADY, LEFT, WRITTEN, WrittenFile
+from sessgit.ops import restore
+from sessgit.ops.files import laying, sidefiles
+from sessgit.ops.files.sidefiles import ALREADY, LEFT, WRITTEN, WrittenFile
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index
 from sessgit.store.store import Store, write_private

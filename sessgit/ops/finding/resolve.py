@@ -14,7 +14,7 @@ from sessgit.errors import AmbiguousError, ConflictError, NotFoundError
 from sessgit.model import ids, words
 from sessgit.model.address import Address
 from sessgit.model.session import Session
-from sessgit.ops import project
+from sessgit.ops.finding import project
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Outline, Row
 

@@ -1,0 +1,1 @@
+"""The agent's files of a session: laid out again, appended to, put back."""

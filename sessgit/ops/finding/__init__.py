@@ -1,0 +1,1 @@
+"""What an address, a folder or a point of a conversation names."""

@@ -1,0 +1,1 @@
+"""What several commands show of a session, computed on reading."""
