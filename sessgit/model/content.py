@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sessgit.model.program import Outcome, Task
 from sessgit.model.turn import Cell
 
 Speaker = Literal["person", "model", "client"]
@@ -45,7 +46,8 @@ class Call:
     `ordinal` is that of the cell in the turn, from 1. `output` is what the tool said to the model, `result` what the
     client noted beside it (an object, a text, or None); `exit_code` is that of a command where it is known. `time` and
     `ended` are those of the call and of its result, RFC 3339 or empty. `line` is the line of the call in the turn's
-    body, from 1, `result_line` that of its result or 0.
+    body, from 1, `result_line` that of its result or 0. `task` and `outcome` are what a program says of a cell of its
+    own; both are None for a call of the agent's.
     """
 
     cell: Cell
@@ -61,6 +63,8 @@ class Call:
     line: int = 0
     result_line: int = 0
     images: int = 0
+    task: Task | None = None
+    outcome: Outcome | None = None
 
     @property
     def tool(self) -> str:

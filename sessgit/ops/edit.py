@@ -149,7 +149,7 @@ def edit(store: Store, index: Index, session_id: str, changes: Changes, now: flo
         for _ in range(_TRIES):
             index.sync()
             ref, tip = head(store, session_id)
-            done = _changed(store.state(tip), changes)
+            done = changed(store.state(tip), changes)
             if done.after == done.before:
                 return done
             if changes.name:
@@ -206,7 +206,7 @@ def head(store: Store, session_id: str) -> tuple[str, str]:
     raise NotFoundError(f"{session_id} has no branch any more", "sessgit ls --all shows all conversations.")
 
 
-def _changed(before: Session, changes: Changes) -> Edited:
+def changed(before: Session, changes: Changes) -> Edited:
     """The state with the changes; words are redacted where the session is."""
     secrets = 0
 

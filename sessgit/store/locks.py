@@ -78,6 +78,12 @@ def writing(beside: Beside) -> int:
     return held
 
 
+def turn(beside: Beside, name: str) -> int:
+    """Holds what says that a program has a turn of the session open, until `release` of the descriptor or the end of
+    the process; 0 where someone else does."""
+    return _acquire(beside.lock(f"turn-{name}"), 0)
+
+
 @contextmanager
 def settings(beside: Beside, timeout: float = 5) -> Iterator[bool]:
     """Holds the lock of whoever changes the settings; yields False where someone else still does."""

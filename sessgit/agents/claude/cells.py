@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from sessgit.agents.claude import marks
 from sessgit.agents.claude.lines import Line, blocks, parse, prompt_uuid, said, tool_results
 from sessgit.model import canonical, ids
 from sessgit.model.message import Extent
+from sessgit.model.program import Task
 from sessgit.model.turn import Cell, Tokens, Turn, count
 
 _READING = ("file_path", "notebook_path", "path")
@@ -117,9 +119,10 @@ class _Message:
 class _Call:
     id: str
     name: str
-    message: str
+    depends: tuple[str, ...]
     lines: list[int]
     ok: bool | None = None
+    type: str = "tool"
 
 
 class _Reader:
@@ -132,6 +135,10 @@ class _Reader:
         self.read: dict[str, None] = {}
         self.changed: dict[str, None] = {}
         self.users = 0
+        self.said = 0
+        """Messages of a program, which are none of a model."""
+        self.spent: list[tuple[str, Tokens]] = []
+        """What models used that a program called itself."""
 
     def take(self, number: int, line: Line) -> None:
         if line.data is None or line.data.get("isSidechain"):
@@ -142,8 +149,21 @@ class _Reader:
             self.users += 1
             for block in tool_results(line):
                 self._result(number, block)
+            noted = marks.outcome(line)
+            if noted is not None and noted.model:
+                self.spent.append((noted.model, Tokens.from_json(dict(noted.tokens))))
 
     def _answer(self, number: int, line: Line) -> None:
+        mark = marks.of(line)
+        if mark.task is not None:
+            self.said += 1
+            self._task(number, mark.task, mark.call, line)
+        elif mark == marks.NONE:
+            self._message(number, line)
+        else:
+            self.said += 1
+
+    def _message(self, number: int, line: Line) -> None:
         message = message_of(line)
         key = message_key(line, number)
         found = self.messages.get(key)
@@ -163,8 +183,21 @@ class _Reader:
         if key in self.calls:
             return
         name, path = called(block)
-        call = self.calls[key] = _Call(ids.cell_id(self.key, key), name, message.id, [number])
+        call = self.calls[key] = _Call(ids.cell_id(self.key, key), name, (message.id,), [number])
         self.order.append(call)
+        self._touch(name, path)
+
+    def _task(self, number: int, task: Task, key: str, line: Line) -> None:
+        """A cell of a program."""
+        if key in self.calls or any(isinstance(unit, _Call) and unit.id == task.id for unit in self.order):
+            return
+        call = self.calls[key] = _Call(task.id, task.operation, task.dependencies, [number], type=task.type)
+        self.order.append(call)
+        for block in blocks(line):
+            if block.get("type") == "tool_use":
+                self._touch(*called(block))
+
+    def _touch(self, name: str, path: str) -> None:
         if path and name in _CHANGING_TOOLS:
             self.changed[path] = None
         elif path and name in _READING_TOOLS:
@@ -181,13 +214,17 @@ class _Reader:
     def turn(self, body: Sequence[Line]) -> Turn:
         prompt, tools = body[0], dict[str, int]()
         for call in self.calls.values():
-            tools[call.name] = tools.get(call.name, 0) + 1
+            if call.type == "tool":
+                tools[call.name] = tools.get(call.name, 0) + 1
         tokens: dict[str, Tokens] = {}
         calls: dict[str, int] = {}
         for message in self.messages.values():
             if message.model and message.model != _SYNTHETIC:
                 tokens[message.model] = tokens.get(message.model, Tokens()) + message.usage
                 calls[message.model] = calls.get(message.model, 0) + 1
+        for model, used in self.spent:
+            tokens[model] = tokens.get(model, Tokens()) + used
+            calls[model] = calls.get(model, 0) + 1
         return Turn(
             prompt_uuid=self.key,
             prompt=display_prompt(said(prompt)),
@@ -201,7 +238,7 @@ class _Reader:
             files_changed=tuple(self.changed),
             tokens=tokens,
             calls=calls,
-            messages=self.users + len(self.messages),
+            messages=self.users + self.said + len(self.messages),
             interrupted=_interrupted(body) or any(call.ok is None for call in self.calls.values()),
         )
 
@@ -209,7 +246,7 @@ class _Reader:
 def _cell(unit: _Message | _Call) -> Cell:
     if isinstance(unit, _Message):
         return Cell(unit.id, "llm_call", unit.model or "message", tuple(unit.lines), unit.depends, True)
-    return Cell(unit.id, "tool", unit.name, tuple(unit.lines), (unit.message,), unit.ok)
+    return Cell(unit.id, unit.type, unit.name, tuple(unit.lines), unit.depends, unit.ok)
 
 
 def called(block: dict[str, Any]) -> tuple[str, str]:
@@ -267,6 +304,10 @@ def _text(value: Any, key: str) -> str:
 
 def _block(line: Line, cell: Cell, key: str) -> dict[str, Any] | None:
     """The block of a line that the cell stands for."""
+    mark = marks.of(line)
+    if mark.task is not None:
+        key, named = "", mark.call if mark.task.id == cell.id else ""
+        return next((b for b in blocks(line) if b.get("type") == "tool_use" and _text(b, "id") == named), None)
     calls = (block for block in blocks(line) if block.get("type") == "tool_use")
     return next((block for block in calls if ids.cell_id(key, _text(block, "id")) == cell.id), None)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sessgit.agents.claude import marks
 from sessgit.agents.claude.cells import called, describe, display_prompt, message_key, message_of, time_of
 from sessgit.agents.claude.lines import Line, blocks
 from sessgit.model import ids
@@ -78,6 +79,10 @@ class _Reader:
             self._attachment(number, line)
 
     def _answer(self, number: int, line: Line) -> None:
+        mark = marks.of(line)
+        if mark.task is not None:
+            self._task(number, line, mark)
+            return
         found = self.cells.get(ids.cell_id(self.key, message_key(line, number)))
         ordinal = found[0] if found else 0
         time = time_of(line)
@@ -97,6 +102,17 @@ class _Reader:
         self._calls[block["id"]] = len(self.out)
         shown = given if isinstance(given, dict) else {}
         self.out.append(Call(cell, place, shown, file=called(block)[1], time=time, line=number))
+
+    def _task(self, number: int, line: Line, mark: marks.Mark) -> None:
+        """A cell of a program."""
+        task = mark.task
+        found = self.cells.get(task.id) if task else None
+        if task is None or found is None or number not in found[1].lines or mark.call in self._calls:
+            return
+        self._calls[mark.call] = len(self.out)
+        block = next(block for block in blocks(line) if block.get("type") == "tool_use")
+        file = called(block)[1]
+        self.out.append(Call(found[1], found[0], task.args, file=file, time=time_of(line), line=number, task=task))
 
     def _user(self, number: int, line: Line) -> None:
         results = [block for block in blocks(line) if block.get("type") == "tool_result"]
@@ -125,6 +141,7 @@ class _Reader:
             exit_code=_exit_code(call, output, result),
             ended=time_of(line),
             result_line=number,
+            outcome=marks.outcome(line) if call.task else None,
         )
 
     def _attachment(self, number: int, line: Line) -> None:

@@ -14,8 +14,10 @@ from sessgit.errors import ROOM, ConflictError, SessgitError
 _NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def append(path: Path, size: int, data: bytes) -> None:
+def append(path: Path, size: int, data: bytes, *, durable: bool = True) -> None:
     """Appends the bytes in one write to a file that still has that size, or leaves it as it is.
+
+    With `durable` a loss of power does not undo it.
 
     Raises ConflictError where it has another size, SessgitError where it cannot be written.
     """
@@ -26,7 +28,8 @@ def append(path: Path, size: int, data: bytes) -> None:
         written, safe = 0, False
         try:
             written = os.write(handle, data)
-            os.fsync(handle)
+            if durable:
+                os.fsync(handle)
             safe = written == len(data)
         except OSError as error:
             raise SessgitError(f"cannot append to {path}: {error.strerror or error}", ROOM) from error

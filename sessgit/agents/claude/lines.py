@@ -123,7 +123,12 @@ def is_prompt(line: Line) -> bool:
     origin = data.get("origin")
     if isinstance(origin, dict) and origin.get("kind") not in (None, "human"):
         return False
-    return not said(line).lstrip().startswith(_NO_PROMPT)
+    return opens_turn(said(line))
+
+
+def opens_turn(text: str) -> bool:
+    """Whether words of a person would be a prompt; the client's own begin otherwise."""
+    return not text.lstrip().startswith(_NO_PROMPT)
 
 
 def prompt_uuid(line: Line) -> str:

@@ -1,0 +1,1 @@
+"""What programs do with sessions that they hold themselves."""

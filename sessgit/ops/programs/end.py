@@ -1,0 +1,142 @@
+"""The end of a session's transcript, as a program that writes it has to know it.
+
+Others may write the file too: the client, where a person resumes the session, and other programs. So what was added
+since is read before every write, and nothing else: work is constant whatever the length of the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessgit.agents.claude import ending, marks
+from sessgit.agents.claude.lines import Line, is_prompt, parse, prompt_uuid, split, tool_results
+from sessgit.agents.claude.reader import opened
+from sessgit.agents.claude.written import Chain, call_id
+from sessgit.errors import ROOM, SessgitError
+from sessgit.model import canonical
+from sessgit.model.message import Extent
+from sessgit.model.program import Task
+
+_STEP = 64 << 10
+_NOWHERE = Extent(0, 0)
+
+
+@dataclass
+class End:
+    """Where the transcript at `path` ends, of which `size` bytes are known.
+
+    `key` is the uuid of its last prompt, ``""`` where there is none. `begun` are the cells of programs in the turn
+    that this prompt opened, by their ids, and `pending` those of them that have no result yet.
+    """
+
+    path: Path
+    chain: Chain
+    size: int = -1
+    inode: int = 0
+    key: str = ""
+    begun: dict[str, Task] = field(default_factory=dict)
+    pending: dict[str, Task] = field(default_factory=dict)
+    torn: int = 0
+    """So many bytes at its end are no whole line: a writer was killed."""
+
+    def read(self) -> bool:
+        """Reads what was written since the last time; returns whether the file is there."""
+        try:
+            info = self.path.stat()
+        except FileNotFoundError:
+            self.forget()
+            return False
+        if (info.st_ino, info.st_size) == (self.inode, self.size + self.torn):
+            return True
+        with opened(self.path) as source:
+            if source.inode != self.inode or source.size < self.size:
+                self.forget()
+            start = self.size if self.size >= 0 else source.size
+            data = _at(source.file.fileno(), start, source.size - start)
+            if self.size < 0:
+                data = _last_turn(source.file.fileno(), source.size)
+            self.inode, self.size = source.inode, source.size
+        self.torn = len(data) - (data.rfind(b"\n") + 1)
+        self.size -= self.torn
+        self._note(Line(raw, extent, parse(raw)) for raw, extent in split(data, 0))
+        return True
+
+    def append(self, lines: Iterable[bytes], *, durable: bool) -> None:
+        """Adds lines that the chain wrote; with `durable` they survive a loss of power. `read` came right before.
+
+        Raises SessgitError, with the file as it was; then the chain is read anew.
+        """
+        lines = list(lines)
+        data = b"".join(line + b"\n" for line in lines)
+        try:
+            if self.size < 0:
+                self._create()
+                self.size = 0
+            # What a writer that was killed left of a line gets its end, and stays what it is.
+            close = b"\n" if self.torn else b""
+            ending.append(self.path, self.size + self.torn, close + data, durable=durable)
+        except BaseException:
+            self.forget()
+            raise
+        self.size += self.torn + len(close) + len(data)
+        self.torn = 0
+        self._note((Line(raw, extent, parse(raw)) for raw, extent in split(data, 0)), ours=True)
+
+    def forget(self) -> None:
+        """Nothing of the file is known any more."""
+        self.size, self.inode, self.key, self.torn = -1, 0, "", 0
+        self.begun, self.pending = {}, {}
+        self.chain.leaf = ""
+
+    def _create(self) -> None:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            self.inode = self.path.stat().st_ino
+        except OSError as error:
+            raise SessgitError(f"cannot write {self.path}: {error.strerror or error}", ROOM) from error
+
+    def _note(self, lines: Iterable[Line], *, ours: bool = False) -> None:
+        for line in lines:
+            if line.data is None or not line.uuid or line.data.get("isSidechain"):
+                continue
+            if is_prompt(line):
+                self.key, self.begun, self.pending = prompt_uuid(line), {}, {}
+            elif line.type == "assistant" and (task := marks.of(line).task) is not None:
+                self.begun[task.id] = self.pending[task.id] = task
+            for block in tool_results(line) if line.type == "user" else ():
+                self.pending.pop(str(block.get("tool_use_id")).removeprefix(call_id("")), None)
+            if not ours:
+                self.chain.leaf = line.uuid
+                moment = canonical.seconds(line.text("timestamp")) or 0
+                self.chain.latest = max(self.chain.latest, round(moment * 1000))
+
+
+def _last_turn(handle: int, size: int) -> bytes:
+    """The last lines of a file, from its last prompt on; all of it where it has none."""
+    length = _STEP
+    while True:
+        start = max(0, size - length)
+        data = _at(handle, start, size - start)
+        if start:
+            data = data[data.find(b"\n") + 1 :] if b"\n" in data else b""
+        found = [extent.offset for raw, extent in split(data, 0) if b'"user"' in raw and _is_prompt(raw)]
+        if found or not start:
+            return data[found[-1] :] if found else data
+        length *= 4
+
+
+def _is_prompt(raw: bytes) -> bool:
+    data = parse(raw)
+    return data is not None and is_prompt(Line(raw, _NOWHERE, data))
+
+
+def _at(handle: int, start: int, length: int) -> bytes:
+    parts = []
+    while length > 0 and (part := os.pread(handle, length, start)):
+        parts.append(part)
+        start, length = start + len(part), length - len(part)
+    return b"".join(parts)

@@ -1,0 +1,40 @@
+"""What a program works on: a store and its index, the client's folder, and what may be recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessgit.errors import ConflictError
+from sessgit.ops import privacy as private
+from sessgit.ops.privacy import Privacy
+from sessgit.ops.recording.source import Rules
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """`env` is the environment for git in the project; `now` gives seconds since 1970."""
+
+    store: Store
+    index: Index
+    config: Path
+    privacy: Privacy
+    env: Mapping[str, str] = field(default_factory=dict)
+    now: Callable[[], float] = time.time
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(self.privacy.rules.granularity, self.privacy.rules.redact)
+
+    def check_on(self, project: str) -> None:
+        """Raises ConflictError where nothing of the project may be recorded: a program wants its state kept."""
+        private.check_on(off=self.privacy.off)
+        verdict = private.verdict(self.privacy, project)
+        if not verdict.recorded:
+            raise ConflictError(
+                f"nothing is recorded of {project}: it is off ({verdict.why})", "sessgit on switches a project on."
+            )
