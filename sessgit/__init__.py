@@ -1,3 +1,57 @@
-"""Version control for conversations with coding agents."""
+"""Version control for conversations with coding agents.
+
+For programs: `from sessgit import Store`. What the library offers is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sessgit.api.session import Session as Session
+    from sessgit.api.store import Store as Store
+    from sessgit.api.values import Cell as Cell
+    from sessgit.api.values import Merge as Merge
+    from sessgit.api.values import Turn as Turn
+    from sessgit.errors import SessgitError as SessgitError
+    from sessgit.model.program import Outcome as Outcome
+    from sessgit.model.program import Reason as Reason
+    from sessgit.model.program import Task as Task
+    from sessgit.model.program import ToolCall as ToolCall
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Cell",
+    "Merge",
+    "Outcome",
+    "Reason",
+    "SessgitError",
+    "Session",
+    "Store",
+    "Task",
+    "ToolCall",
+    "Turn",
+    "__version__",
+]  # fmt: skip
+
+_PLACES = {
+    "sessgit.api.session": ("Session",),
+    "sessgit.api.store": ("Store",),
+    "sessgit.api.values": ("Cell", "Merge", "Turn"),
+    "sessgit.errors": ("SessgitError",),
+    "sessgit.model.program": ("Outcome", "Reason", "Task", "ToolCall"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for place, names in _PLACES.items():
+        if name in names:
+            from importlib import import_module
+
+            return getattr(import_module(place), name)
+    raise AttributeError(f"module 'sessgit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1] / "sessgit"
-LAYERS = ("errors", "model", "store", "agents", "formats", "ops", "recorder", "ui")
-BESIDE = ({"store", "formats"}, {"agents", "formats"}, {"recorder", "ui"})
+LAYERS = ("errors", "model", "store", "agents", "formats", "ops", "environment", "recorder", "ui", "api")
+BESIDE = ({"store", "formats"}, {"agents", "formats"}, {"recorder", "ui"}, {"recorder", "api"}, {"ui", "api"})
 """Layers that know nothing of each other."""
 
 ONE_IMPORTER = {
     "pygit2": "store/backend.py", "pydantic": "model/schema.py", "rich": "ui/render.py",
     "jinja2": "formats/template.py", "markdown_it": "formats/prose.py", "pygments": "formats/code.py",
 }  # fmt: skip
-EDGES = ("recorder", "ui")
+EDGES = ("recorder", "ui", "api")
 SPEAKING = {"print", "input", "breakpoint"}
 OF_THE_EDGE = {("sys", "exit"), ("sys", "stdout"), ("sys", "stderr"), ("sys", "stdin"), ("sys", "argv"),
                ("os", "environ"), ("os", "getenv"), ("os", "_exit"), ("os", "getcwd"), ("Path", "cwd"),

@@ -39,7 +39,7 @@ def connect(path: Path, schema: Schema) -> sqlite3.Connection:
 
 def in_memory(schema: Schema) -> sqlite3.Connection:
     """Empty tables of the schema that go with the connection."""
-    return _prepared(sqlite3.connect(":memory:"), schema)
+    return _prepared(sqlite3.connect(":memory:", check_same_thread=False), schema)
 
 
 def remove(path: Path) -> None:
@@ -60,7 +60,8 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def _opened(path: Path, schema: Schema) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=10)
+    # Programs with several threads take turns with it, under a lock of theirs.
+    db = sqlite3.connect(path, timeout=10, check_same_thread=False)
     try:
         path.chmod(0o600)
         db.execute("PRAGMA journal_mode = WAL")

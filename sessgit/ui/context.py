@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sessgit import environment
 from sessgit.errors import NewerStoreError, NotFoundError, SessgitError, StoreError
 from sessgit.model import canonical
 
@@ -162,14 +163,13 @@ class Context:
 def read() -> Context:
     """The context of this process."""
     env = os.environ
-    home = Path(env.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
-    config = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude").absolute()
+    said = environment.read(env)
     terminal, dumb = sys.stdout.isatty(), env.get("TERM", "dumb") == "dumb"
     size = shutil.get_terminal_size((_PIPE_WIDTH, 24))
     return Context(
-        store_path=Path(env.get("SESSGIT_STORE") or config / "session-store").absolute(),
-        config=config,
-        home=home,
+        store_path=said.store,
+        config=said.config,
+        home=said.home,
         cwd=_working_folder(),
         told_session=env.get("CLAUDE_CODE_SESSION_ID", ""),
         terminal=terminal,
@@ -178,7 +178,7 @@ def read() -> Context:
         width=max(40, min(size.columns, _WIDEST)),
         height=size.lines,
         pager=env.get("SESSGIT_PAGER", env.get("PAGER", "less")) if terminal and not dumb else "",
-        off=env.get("SESSGIT_OFF") == "1",
+        off=said.off,
     )
 
 

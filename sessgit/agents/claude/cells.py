@@ -162,6 +162,9 @@ class _Reader:
             self._message(number, line)
         else:
             self.said += 1
+            for block in blocks(line):
+                if block.get("type") == "tool_use" and _text(block, "id"):
+                    self._call(number, block)
 
     def _message(self, number: int, line: Line) -> None:
         message = message_of(line)
@@ -176,14 +179,14 @@ class _Reader:
         found.usage = _usage(message) or found.usage
         for block in blocks(line):
             if block.get("type") == "tool_use" and _text(block, "id"):
-                self._call(number, block, found)
+                self._call(number, block, found.id)
 
-    def _call(self, number: int, block: dict[str, Any], message: _Message) -> None:
+    def _call(self, number: int, block: dict[str, Any], *messages: str) -> None:
         key = _text(block, "id")
         if key in self.calls:
             return
         name, path = called(block)
-        call = self.calls[key] = _Call(ids.cell_id(self.key, key), name, (message.id,), [number])
+        call = self.calls[key] = _Call(ids.cell_id(self.key, key), name, messages, [number])
         self.order.append(call)
         self._touch(name, path)
 

@@ -24,7 +24,8 @@ _FARTHEST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a line says: that it begins a cell, that it says a reason, or that its words are a program's own."""
+    """What a line says: that it begins a cell, that it says a reason, or that no model said its words or made its
+    calls, but the program itself (`words`)."""
 
     task: Task | None = None
     call: str = ""

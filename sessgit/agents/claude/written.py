@@ -75,10 +75,10 @@ class Chain:
         return self._assistant("reason", [{"type": "text", "text": shown(reason)}], at, mark=marks.of_reason(reason))
 
     def tool(self, call: ToolCall, model: str, at: float | None) -> list[bytes]:
-        """A call of a tool and its result, as the client writes them."""
+        """A call of a tool and its result, as the client writes them; without a model the program itself made it."""
         key = call.id or f"toolu_{self.name(f'tool.{self.leaf}').replace('-', '')[:24]}"
         block = {"type": "tool_use", "id": key, "name": call.name, "input": dict(call.input)}
-        begun = self._assistant("call", [block], at, model)
+        begun = self._assistant("call", [block], at, model, mark={} if model else {"words": True})
         return [begun, self._result(key, call.output, at, is_error=call.is_error, mark={})]
 
     def part(self, part: Part, model: str, at: float | None) -> list[bytes]:

@@ -62,9 +62,12 @@ class _Turn:
 
 
 class Held:
-    """Writes one session. Several threads may call it at once; so may other processes with one of their own."""
+    """Writes one session. Several threads may call it at once; so may other processes with one of their own.
 
-    def __init__(self, world: World, branch: Branch) -> None:
+    `lock` is held while the world's store and index are used; whoever uses them elsewhere holds it too.
+    """
+
+    def __init__(self, world: World, branch: Branch, lock: threading.RLock) -> None:
         self.world = world
         self.id, self.agent_id = branch.name, branch.state.agent_id
         self.project = branch.state.project
@@ -74,7 +77,7 @@ class Held:
                 f"it is not known where the file of {self.id[:8]} belongs", "Its project's folder is not noted."
             )
         self._end = End(place, Chain(self.agent_id, {"cwd": self.project} if self.project else {}))
-        self._lock = threading.RLock()
+        self._lock = lock
         self._turn: _Turn | None = None
         self._known: set[str] | None = None
         self.beside_changed = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessgit.ops.cells.graph import cells_of
+from sessgit.ops.cells.turns import cells_of
 from sessgit.ops.programs.world import World
 from sessgit.store.index import Branch
 

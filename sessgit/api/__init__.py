@@ -1,0 +1,1 @@
+"""The library: what `from sessgit import Store` gives."""

@@ -1,0 +1,237 @@
+"""A store, as a program uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from sessgit import environment
+from sessgit.api.session import Session
+from sessgit.api.values import Merge, Summary
+from sessgit.errors import NotFoundError
+from sessgit.model.address import check_name, parse
+from sessgit.model.config import Config
+from sessgit.model.merge import Choice
+from sessgit.ops import archive as archives
+from sessgit.ops import diff as diffs
+from sessgit.ops import fork as forks
+from sessgit.ops.edit import check_free
+from sessgit.ops.finding import forkpoint, places, resolve
+from sessgit.ops.finding.resolve import Target, Whereabouts
+from sessgit.ops.merging import merge as merges
+from sessgit.ops.merging.plan import Wish
+from sessgit.ops.privacy import Privacy
+from sessgit.ops.programs import creating
+from sessgit.ops.programs.creating import New
+from sessgit.ops.programs.world import World
+from sessgit.ops.recording import catchup
+from sessgit.store import settings
+from sessgit.store import store as stores
+from sessgit.store.index import Index
+from sessgit.store.layout import Beside
+from sessgit.store.store import Store as Objects
+
+Mode = Literal["summary", "graft", "pick"]
+
+
+class Store:
+    """The sessions of a machine. One object may be used by several threads, and by children of `os.fork` too; several
+    processes may have one each.
+
+    An address is a session, or a text as on the command line: an id, a name, the beginning of an id, `NAME@7` for
+    turn 7 of it. Every error is a `SessgitError` with a `hint` that says what to do.
+    """
+
+    def __init__(self, path: Path, config: Path, home: Path, *, off: bool = False) -> None:
+        self.path, self.config, self.home = path, config, home
+        self._off = off
+        self._pid = 0
+        self._lock = threading.RLock()
+        self._opened: World | None = None
+        self._settings = Config()
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str] | None = None, *, config: str | os.PathLike[str] | None = None) -> Self:
+        """The store at `path`, made where there is none; by default that of the command line: `SESSGIT_STORE`, else in
+        `CLAUDE_CONFIG_DIR`, else `~/.claude/session-store`. `config` is the client's folder, in which the transcripts
+        of sessions lie.
+
+        Raises ConflictError where a folder is another repository, NewerStoreError, StoreError.
+        """
+        said = environment.read(os.environ)
+        folder = Path(config).absolute() if config is not None else said.config
+        default = said.store if config is None else folder / "session-store"
+        place = Path(path).absolute() if path is not None else default
+        if not stores.exists(place):
+            stores.create(place)
+        return cls(place, folder, said.home, off=said.off)
+
+    def close(self) -> None:
+        """Lets go of files; what is used after that opens them again. Nothing waits to be written."""
+        with self.lock:
+            if self._opened is not None and self._pid == os.getpid():
+                self._opened.index.close()
+            self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # Sessions
+
+    def create_session(
+        self, cwd: str | os.PathLike[str] | None = None, name: str = "", *, id: str = "", description: str = "",
+        labels: Collection[str] = (),
+    ) -> Session:  # fmt: skip
+        """A new session of the project at `cwd`, by default the working folder, and its first commit.
+
+        `name` is unique in a project. Without an `id` it gets a uuid; the client finds no session by anything else.
+        Raises ConflictError where id or name are taken or the project is off, UsageError where the folder is none.
+        """
+        folder = os.fspath(cwd) if cwd is not None else os.getcwd()  # noqa: PTH109 - a text, as the client has it
+        new = New(id or str(uuid.uuid4()), os.path.abspath(folder), name, description, tuple(labels))  # noqa: PTH100
+        with self.lock:
+            branch = creating.create(self.world, new)
+        return Session(self, branch.name)
+
+    def load_session(self, address: str) -> Session:
+        """The session of an address. What its transcript holds and the store does not is recorded first.
+
+        Raises NotFoundError, AmbiguousError.
+        """
+        return Session(self, self.target(address).session)
+
+    def sessions(self, *, archived: bool = False, label: str = "", project: str = "") -> list[Summary]:
+        """All live sessions, or all that are archived, the one written last first; of one label or project only."""
+        with self.lock:
+            self.world.index.sync()
+            every = self.world.index.outlines()
+            found = resolve.in_project(every, project) if project else every
+            return [
+                Summary(
+                    one.name, one.authored_name, one.title, one.project, one.turns, one.created, one.updated,
+                    tuple(json.loads(one.labels)), one.archived,
+                )
+                for one in found
+                if one.archived == archived and (not label or label in json.loads(one.labels))
+            ]  # fmt: skip
+
+    def __iter__(self) -> Iterator[Session]:
+        """The live sessions, the one written last first."""
+        return (Session(self, one.id) for one in self.sessions())
+
+    def fork(self, address: Session | str, at: int | str | None = None, name: str = "") -> Session:
+        """A new session with the turns of another one up to `at`: a turn's number, -1 for the last, or a cell as
+        `"7.3"`; all turns by default. Its transcript is written for the client.
+
+        Raises NotFoundError for a turn that is not there, ConflictError where the name is taken.
+        """
+        found = self.target(address, None if at is None else str(at))
+        with self.lock:
+            if name:
+                check_free(self.world.index, check_name(name), "", found.state.project)
+            point = forkpoint.point(self.world.store, self.world.index, found)
+            plan = forks.Plan(str(uuid.uuid4()), name, self.world.now(), self.config)
+            made = forks.fork(self.world.store, found.state, point, plan)
+            self.world.index.sync(made.state.id)
+        return Session(self, made.state.id)
+
+    def diff(self, a: Session | str, b: Session | str) -> dict[str, Any]:
+        """What two conversations have in common and what each did on its own: `sessgit.diff/v1` of docs/json.md."""
+        left, right = self.target(a), self.target(b)
+        with self.lock:
+            found = diffs.diff(self.world.store, self.world.index, (left.branch, left.turn), (right.branch, right.turn))
+            return diffs.as_json(self.world.store, found, self.prices)
+
+    def merge(
+        self, theirs: Session | str, into: Session | str, *, mode: Mode | None = None, turns: Collection[int] = (),
+        favour: Literal["", "ours", "theirs"] = "", new: str | None = None,
+    ) -> Merge:  # fmt: skip
+        """Brings what `theirs` found back `into` a session: as one turn that tells of it (`summary`, the default), all
+        its turns (`graft`), or some of them (`pick`, with their numbers).
+
+        `favour` decides conflicts; `new` names a new session for the result, ``""`` for one without a name. Raises
+        ConflictError, with nothing changed, where both changed the same, or a client has the session open.
+        """
+        ours, other = self.target(into), self.target(theirs)
+        with self.lock:
+            if new:
+                check_free(self.world.index, check_name(new), "", ours.state.project)
+            wish = Wish("pick" if turns and mode is None else mode, tuple(turns), Choice(favour))
+            made = None if new is None else merges.New(str(uuid.uuid4()), new)
+            at = merges.World(self.config, self.world.privacy, self.world.now(), self.prices)
+            done = merges.merge(self.world.store, self.world.index, ours, other, wish, at, made)
+            self.world.index.sync(done.state.id)
+        decisions = tuple(one.as_json() for one in done.plan.decisions) if done.plan else ()
+        return Merge(done.state.id, done.commit, done.turns, decisions)
+
+    def archive(self, *addresses: Session | str) -> None:
+        """Puts sessions out of the way, with all that is recorded of them."""
+        ids = [self.target(one).session for one in addresses]
+        with self.lock:
+            world = self.world
+            archives.archive(world.store, world.index, ids, self.config, world.privacy, world.now())
+
+    def unarchive(self, *addresses: Session | str) -> None:
+        """Brings archived sessions back."""
+        ids = [self.target(one).session for one in addresses]
+        with self.lock:
+            archives.unarchive(self.world.store, self.world.index, ids, self.world.now())
+
+    # What sessions share with it
+
+    @property
+    def world(self) -> World:
+        """The open store, in this process; whoever uses it holds `lock`."""
+        if self._opened is None or self._pid != os.getpid():
+            if self._pid != os.getpid():  # a child of fork: nobody there will ever let go of the parent's
+                self._lock = threading.RLock()
+            beside = Beside(self.path)
+            self._settings = settings.load(beside)
+            objects = Objects(self.path, fsync=self._settings.record.fsync)
+            index = Index(self.path, lambda: objects)
+            index.here = places.here(self._settings.project.map, str(self.home))
+            index.sync()
+            privacy = Privacy(self._settings.record, str(self.home), self._off)
+            self._opened = World(objects, index, self.config, privacy, dict(os.environ), time.time)
+            self._pid = os.getpid()
+        return self._opened
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Held by whoever uses `world`; threads take turns with it."""
+        if self._pid not in (0, os.getpid()):
+            _ = self.world
+        return self._lock
+
+    def target(self, address: Session | str, at: str | None = None) -> Target:
+        """What an address names, once all that the session's transcript holds is recorded."""
+        with self.lock:
+            self.world.index.sync()
+            text = address.id if isinstance(address, Session) else address
+            if not text.partition("@")[0]:
+                raise NotFoundError("an address names a session", "An id, a name or the beginning of an id does.")
+            where = Whereabouts(self.config, "/", os.getpid())
+            found = resolve.target(self.world.index, parse(text, at), where)
+            self._catch_up(found)
+            return resolve.target(self.world.index, parse(text, at), where)
+
+    def _catch_up(self, found: Target) -> None:
+        world = self.world
+        catchup.catch_up(lambda: world.store, world.index, found.state, self.config, world.privacy, world.now())
+        world.index.sync(found.session)
+
+    @property
+    def prices(self) -> Mapping[str, Any]:
+        """What tokens cost, where the settings say."""
+        _ = self.world
+        return self._settings.prices

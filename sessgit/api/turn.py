@@ -1,0 +1,53 @@
+"""A turn and a cell that are open: what a block of a program writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sessgit.model.program import Outcome, Part, Saying
+from sessgit.ops.programs.held import Held
+
+
+class OpenTurn:
+    """A turn while its block runs; `number` is its number once it has ended, 0 before."""
+
+    def __init__(self, held: Held, key: str) -> None:
+        self.key = key
+        self.number = 0
+        self._held = held
+        self._answer: tuple[str, str, Mapping[str, int]] = ("", "", {})
+
+    def answer(self, text: str, *, model: str = "", tokens: Mapping[str, int] | None = None) -> None:
+        """What the turn ends with; `tokens` are what it took of `model`, by kind."""
+        self._answer = (text, model, tokens or {})
+
+    def say(self, text: str, *, model: str = "") -> None:
+        """Words on the way to the answer."""
+        self.add(Saying(text, model))
+
+    def add(self, *parts: Part, model: str = "") -> None:
+        """Calls of tools, whole cells, reasons and words, as `sessgit.model.program` has them."""
+        self._held.add(parts, model)
+
+    def end(self) -> None:
+        """Ends the turn and records it; a block does that by itself."""
+        if not self.number:
+            self.number = self._held.end_turn(*self._answer)
+
+
+class OpenCell:
+    """A cell while its block runs; `result` is what it comes to."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.result: Any = None
+        self.model = ""
+        self.tokens: Mapping[str, int] = {}
+
+    def __str__(self) -> str:
+        return self.id
+
+    def outcome(self, taken: float) -> Outcome:
+        """What the cell came to; `taken` are milliseconds."""
+        return Outcome(self.result, None, taken, self.model, self.tokens)

@@ -1,0 +1,64 @@
+"""Todo lists and plans that a program writes, where the client keeps its own."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sessgit.agents.claude.beside import sidefiles
+from sessgit.errors import ROOM, SessgitError, UsageError
+from sessgit.model.program import GivenTurn, ToolCall
+from sessgit.ops.programs.held import Held
+from sessgit.store.store import write_private
+
+STATUSES = ("pending", "in_progress", "completed")
+
+
+def write_todos(held: Held, todos: Sequence[Mapping[str, Any]]) -> None:
+    """Writes the todo list of the session and notes in its transcript that it was; raises UsageError."""
+    found = [_todo(todo) for todo in todos]
+    folder = held.world.config / "todos"
+    _put(folder, f"{held.agent_id}-agent-{held.agent_id}.json", json.dumps(found, ensure_ascii=False, indent=2))
+    _noted(held, ToolCall("TodoWrite", {"todos": found}, "Todos have been modified successfully."), "todos")
+
+
+def create_plan(held: Held, content: str) -> str:
+    """Writes a plan under a new name of three words, which the session's lines name from now on; returns the name."""
+    if not content.strip():
+        raise UsageError("a plan needs words", "Nothing was written.")
+    folder = held.world.config / "plans"
+    name = sidefiles.plan_name(str(uuid.uuid4()))
+    while (folder / name).exists():
+        name = sidefiles.plan_name(str(uuid.uuid4()))
+    _put(folder, name, content)
+    held.slug(name.removesuffix(".md"))
+    _noted(held, ToolCall("ExitPlanMode", {"plan": content}, f"The plan is in {name}."), "plan")
+    return name
+
+
+def _todo(todo: Mapping[str, Any]) -> dict[str, Any]:
+    content, status = todo.get("content"), todo.get("status", "pending")
+    if not isinstance(content, str) or not content.strip() or status not in STATUSES:
+        raise UsageError(
+            "a todo has a content and a status", f"The statuses are {', '.join(STATUSES)}. Nothing was written."
+        )
+    return {"content": content, "status": status, "activeForm": todo.get("activeForm") or content}
+
+
+def _noted(held: Held, call: ToolCall, what: str) -> None:
+    held.beside_changed = True
+    if held.has_turn:
+        held.add([call])
+    else:
+        held.whole(GivenTurn(what, (call,)))
+
+
+def _put(folder: Path, name: str, text: str) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_private(folder / name, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise SessgitError(f"cannot write {folder / name}: {error.strerror or error}", ROOM) from error
