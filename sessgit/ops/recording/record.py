@@ -22,11 +22,11 @@ from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.secrets import redact
 from sessgit.model.session import Session
-from sessgit.model.turn import Gist
 from sessgit.ops.recording import commits, family, files
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.elsewhere import read_to, set_apart
 from sessgit.ops.recording.history import Recorded, stands_on
+from sessgit.ops.recording.noted import Noted
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
@@ -94,7 +94,7 @@ class _Pass:
         self.tops: dict[str, str] = {}
         """For the last turn of each branch, by its prompt, the branch's tip; for the start, by ``""``."""
         self.written: list[int] = []
-        self.gists: dict[str, Gist] = {}
+        self.noted = Noted()
         self.resumed = False
         self.known_commit = ""
         """The commit that the cursor names, if there is one that fits."""
@@ -233,7 +233,7 @@ class _Pass:
             content = Content(before, body[:length], side, complete, self.source.head, event, origin, self.number)
             is_last = self.source.at_rest and is_open and node is cutter.head
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
-            self.gists[on] = commits.gist(content, whole=not node.commit)
+            self.noted.take(self.store, on, node, content, is_last=length == len(body))
         self.tops[node.key] = node.commit = on
         self.written.append(node.number)
 
@@ -325,7 +325,7 @@ class _Pass:
         if self.state is not None:
             state = sessions.carry(self.state, state)
         place = str(self.source.path)
-        if self.state is not None and self.state.transcript and not self.source.is_in_place:
+        if self.state is not None and not self.source.is_in_place:
             place = self.state.transcript
         state = replace(
             state, id=self.session, agent_id=self.source.agent_id, transcript=place, rules=self.stored_rules
@@ -397,4 +397,4 @@ class _Pass:
         )
         cursors.save(self.store.beside, self.session, cursor)
         self.index.sync(self.session)
-        self.index.remember(self.gists)
+        self.noted.keep(self.index)

@@ -1,0 +1,52 @@
+"""A turn added to a session that has no file of the client's, and gets none: what a replay keeps, for one.
+
+The file is laid out as `restore` would write it, in a folder that goes again, with the turn behind its end; the
+recorder then finds the turn in it as in any other.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from sessgit.agents.claude import written
+from sessgit.agents.claude.written import Chain
+from sessgit.errors import ConflictError, NotFoundError
+from sessgit.model.program import GivenTurn
+from sessgit.ops import edit
+from sessgit.ops.programs.end import End
+from sessgit.ops.programs.world import World
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Source
+from sessgit.ops.restore import rebuild
+from sessgit.store import locks
+from sessgit.store.recorder import cursor as cursors
+
+
+def append(world: World, session: str, given: GivenTurn) -> int:
+    """Adds the turn to the session, records it, and returns its number.
+
+    Raises ConflictError where somebody else keeps writing the session, or it is archived or was deleted.
+    """
+    store, index = world.store, world.index
+    with locks.session(store.beside, session, edit.WAIT) as held, tempfile.TemporaryDirectory(prefix="sessgit-") as at:
+        if not held:
+            raise ConflictError(f"someone else is writing {session[:8]}", "Try again.")
+        index.sync(session)
+        branch = index.branch(session)
+        if branch is None:
+            raise NotFoundError(f"{session[:8]} is there no more", "sessgit ls --all shows all conversations.")
+        agent_id, project = branch.state.agent_id, branch.state.project
+        path = Path(at) / "projects" / "aside" / f"{agent_id}.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(rebuild(store, session).data)
+        end = End(path, Chain(agent_id, {"cwd": project} if project else {}))
+        end.read()
+        end.append(written.turn_lines(end.chain, given), durable=False)
+        source = Source(path, agent_id, Path(at), own=world.config)
+        done = record(store, index, source, world.rules)
+        # The file is gone: whoever records the session next reads its own from the beginning.
+        cursors.forget(store.beside, session)
+    if done.aside:
+        raise ConflictError(f"{session[:8]} is {done.aside}: nothing of it is recorded")
+    return next((row.turn for row in index.with_prompt(end.key) if row.branch == session), 0)
