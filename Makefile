@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help try test test-client check bench format clean
+.PHONY: help try test test-client check bench schemas format clean
 
 help:
 	@echo "make try          record an example conversation in a throw-away place and look at it"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-client  the tests with the real client, which npm installs into a cache folder"
 	@echo "make check        ruff, mypy and the guard of the layers"
 	@echo "make bench        how fast it is, as ratios within one run"
+	@echo "make schemas      write docs/schemas/ anew; a test holds it to the code"
 	@echo "make format       ruff, formatting and safe fixes"
 
 $(READY): pyproject.toml
@@ -44,6 +45,10 @@ bench: $(READY)
 	@$(BIN)/python bench/many.py
 	@$(BIN)/python bench/packing.py
 	@$(BIN)/python bench/syncing.py
+	@$(BIN)/python bench/programs.py
+
+schemas: $(READY)
+	SESSGIT_TEST_WRITE_SCHEMAS=1 $(BIN)/python -m pytest -q tests/test_schemas.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shell import Shell
 
-from sessgit.model import schema
+from sessgit.model.schema import settings as schema
 from sessgit.model.config import plain
 
 

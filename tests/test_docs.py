@@ -26,6 +26,7 @@ from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.config import RecordConfig
 from sessgit.model.secrets.redact import PROTECTED_KEYS, redact_line
+from sessgit.model.unified import Activation, Budget, Unified
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
@@ -194,7 +195,9 @@ def test_canonical_example() -> None:
 
 def test_every_key_of_the_state_is_described() -> None:
     origin = sessions.Origin("s", 1, "c")
-    document = json.loads(sessions.dumps(sessions.Session("s", "s", origin=origin, rules={"cut": 1, "redact": 1})))
+    own = Unified(Activation(True, "manual", "why", 1.0, 0, 3), {"plan": 1}, Budget(1, 0, 0.5), "/out", "2.1")
+    whole = sessions.Session("s", "s", origin=origin, rules={"cut": 1, "redact": 1}, unified=own)
+    document = json.loads(sessions.dumps(whole))
     keys = {f"{top}.{key}" for top, inner in document.items() for key in inner}
     described = {key for row in rows(FORMAT, "session.json") for key in quoted(row[0])}
     assert described == keys

@@ -14,7 +14,7 @@ BESIDE = ({"store", "formats"}, {"agents", "formats"}, {"recorder", "ui"}, {"rec
 """Layers that know nothing of each other."""
 
 ONE_IMPORTER = {
-    "pygit2": "store/backend.py", "pydantic": "model/schema.py", "rich": "ui/render.py",
+    "pygit2": "store/backend.py", "pydantic": "model/schema/", "rich": "ui/render.py",
     "jinja2": "formats/template.py", "markdown_it": "formats/prose.py", "pygments": "formats/code.py",
 }  # fmt: skip
 EDGES = ("recorder", "ui", "api")
@@ -60,7 +60,7 @@ def test_imports_go_one_way(file: str) -> None:
 @pytest.mark.parametrize(("library", "file"), ONE_IMPORTER.items())
 def test_one_module_imports_it(library: str, file: str) -> None:
     found = [name for name in FILES if any(module.split(".")[0] == library for module in imported(name))]
-    assert found == [file]
+    assert {name[: len(file)] if file.endswith("/") else name for name in found} == {file}
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if layer(file) not in (*EDGES, "__main__")])

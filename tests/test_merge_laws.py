@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from strategies import BROKEN, HELD
 from strategies import _Stage as Stage
 from transcripts import OTHER, SESSION, Talk
+from unifying import PARTS
 
 from sessgit.errors import ConflictError, SessgitError, UsageError
-from sessgit.model import compare, merge
+from sessgit.model import canonical, compare, merge, unified
 from sessgit.model.config import RecordConfig
 from sessgit.model.merge import Base, Choice
 from sessgit.model.session import Session
@@ -322,6 +323,7 @@ _SCALARS = st.fixed_dictionaries(
         "stage": st.sampled_from(["", "shaping"]),
         "confidence": st.sampled_from([None, 0.5, 1.0]),
         "labels": st.lists(st.sampled_from("xyz"), unique=True).map(lambda found: tuple(sorted(found))),
+        "unified": PARTS,
     }
 )
 _STATES = _SCALARS.map(lambda said: Session("s", "s", **said))
@@ -331,14 +333,16 @@ _STATES = _SCALARS.map(lambda said: Session("s", "s", **said))
 def test_swapped_sides_swap_conflicts(base: Session, ours: Session, theirs: Session) -> None:
     there = merge.decide(Base(base, base), ours, theirs, Choice())
     back = merge.decide(Base(base, base), theirs, ours, Choice())
-    assert {(d.path, d.ours, d.theirs) for d in there if d.conflict} == {
+    assert [(d.path, d.ours, d.theirs) for d in there if d.conflict] == [
         (d.path, d.theirs, d.ours) for d in back if d.conflict
-    }
+    ]
     if not any(d.conflict for d in there):
         left, right = merge.resolved(ours, there), merge.resolved(theirs, back)
         assert (left.description, left.stage, left.confidence, left.labels) == (
             right.description, right.stage, right.confidence, right.labels,
         )  # fmt: skip
+        own = unified.of_session(right.unified, left.unified)
+        assert unified.same(unified.document(own), unified.document(right.unified))
 
 
 @given(_STATES, _STATES, _STATES)
@@ -347,9 +351,44 @@ def test_only_what_both_changed_is_a_conflict(base: Session, ours: Session, thei
     for path in merge.SCALARS:
         values = getattr(base, path), getattr(ours, path), getattr(theirs, path)
         assert (path in found) == (len(set(values)) == 3)
+    for path in unified.SCALARS:
+        values = tuple(unified.value(one.unified, path) for one in (base, ours, theirs))
+        assert (path in found) == (len(set(values)) == 3)
+    memories = [one.unified.working_memory for one in (base, ours, theirs)]
+    for key in {key for memory in memories for key in memory}:
+        said = {canonical.compact(memory[key]) if key in memory else None for memory in memories}
+        assert (f"{unified.MEMORY}.{key}" in found) == (len(said) == 3)
 
 
 @given(_STATES, _STATES)
 def test_a_state_merged_with_itself_or_its_base_stays(base: Session, state: Session) -> None:
-    for theirs in (state, base):
-        assert merge.resolved(state, merge.decide(Base(base, base), state, theirs, Choice())) == state
+    same = {path: unified.value(state.unified, path) for path in unified.COUNTERS}
+    counted = replace(base, unified=unified.with_values(base.unified, same))
+    for began, theirs in ((counted, state), (base, base)):
+        assert merge.resolved(state, merge.decide(Base(began, began), state, theirs, Choice())) == state
+
+
+@given(_STATES, _STATES, _STATES, st.sampled_from(["ours", "theirs"]))
+def test_a_side_decides_every_conflict(base: Session, ours: Session, theirs: Session, side: merge.Side) -> None:
+    open_ = {d.path for d in merge.decide(Base(base, base), ours, theirs, Choice()) if d.conflict}
+    found = merge.decide(Base(base, base), ours, theirs, Choice(side))
+    assert not any(d.conflict for d in found)
+    assert {d.path for d in found if d.action == side} >= open_
+    after, chosen = merge.resolved(ours, found), ours if side == "ours" else theirs
+    for path in open_ & set(unified.SCALARS):
+        assert unified.value(after.unified, path) == unified.value(chosen.unified, path)
+    memory, wanted = after.unified.working_memory, chosen.unified.working_memory
+    for key in (path.removeprefix(f"{unified.MEMORY}.") for path in open_ if path.startswith(f"{unified.MEMORY}.")):
+        assert (key in memory) == (key in wanted)
+        assert key not in memory or unified.same(memory[key], wanted[key])
+
+
+@given(_STATES, _STATES, _STATES)
+def test_counters_add_up_what_both_counted(base: Session, ours: Session, theirs: Session) -> None:
+    """Where neither side began anew, the result is what was there, and what each added to it."""
+    after = merge.resolved(ours, merge.decide(Base(base, base), ours, theirs, Choice()))
+    for path in unified.COUNTERS:
+        b, o, t, found = (unified.value(one.unified, path) or 0 for one in (base, ours, theirs, after))
+        if o >= b and t >= b:
+            assert found == pytest.approx(b + (o - b) + (t - b))
+        assert found >= 0

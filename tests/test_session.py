@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unifying import PARTS
 
 from sessgit.model import session as sessions
 from sessgit.model.session import STATES, Origin, Session
 from sessgit.model.turn import Tokens, Turn
+from sessgit.model.unified import NOTHING, Activation, Budget, Unified
 
 COUNT = st.integers(0, 2**53 - 1)
 TEXT = st.text(max_size=8)
@@ -39,6 +41,7 @@ def states(draw: st.DrawFn) -> Session:
         name=draw(TEXT),
         labels=tuple(sorted(draw(st.lists(TEXT, max_size=3)))),
         confidence=draw(st.none() | st.floats(0, 1)),
+        unified=draw(PARTS),
         extra=draw(st.dictionaries(st.just("later") | st.just("metadata2"), st.integers() | st.just({"a": [1]}))),
     )
 
@@ -131,9 +134,75 @@ def test_after_a_turn() -> None:
 
 def test_a_rewind_carries_over_what_was_authored() -> None:
     head = Session(
-        "a", "a", title="T", created="then", name="n", labels=("x",), stage="shaping", turns=9, confidence=0.5
-    )
-    past = Session("a", "a", title="old", turns=2, name="other")
+        "a", "a", title="T", created="then", name="n", labels=("x",), stage="shaping", turns=9, confidence=0.5,
+        unified=Unified(working_memory={"plan": 1}),
+    )  # fmt: skip
+    past = Session("a", "a", title="old", turns=2, name="other", unified=Unified(rlm_version="1"))
     carried = sessions.carry(head, past)
     assert (carried.title, carried.created, carried.name, carried.labels) == ("T", "then", "n", ("x",))
     assert (carried.stage, carried.confidence, carried.turns) == ("shaping", 0.5, 2)
+    assert carried.unified == Unified(working_memory={"plan": 1})
+
+
+# What programs set
+
+
+def test_a_state_that_no_program_touched_holds_nothing_of_it() -> None:
+    document = json.loads(sessions.dumps(Session("a", "a", tokens={"m": Tokens(1)})))
+    assert sorted(document) == ["authored", "budget", "cells", "metadata", "origin", "rules", "trajectory"]
+    assert sorted(document["budget"]) == ["by_model", "total_tokens_used"]
+    assert sorted(document["trajectory"]) == ["messages", "turns"]
+    assert "rlm_version" not in document["metadata"]
+
+
+def test_what_a_program_set_stands_beside_what_is_derived() -> None:
+    own = Unified(Activation(True, "manual", current_depth=0), {"plan": None}, Budget(10, 0, 0.0), "/out.json", "2.1")
+    document = json.loads(sessions.dumps(Session("a", "a", turns=3, tokens={"m": Tokens(1)}, unified=own)))
+    assert document["activation"] == {"activation_mode": "manual", "current_depth": 0, "rlm_active": True}
+    assert document["context"] == {"working_memory": {"plan": None}}
+    assert document["trajectory"] == {"export_path": "/out.json", "messages": 0, "turns": 3}
+    assert document["metadata"]["rlm_version"] == "2.1"
+    assert document["budget"].pop("by_model")
+    assert document["budget"] == {
+        "cost_usd": 0.0, "max_recursive_calls": 10, "total_recursive_calls": 0, "total_tokens_used": 1
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ("activation", "rlm_active", 1),
+        ("activation", "activation_mode", "sometimes"),
+        ("activation", "activation_mode", ["manual"]),
+        ("activation", "complexity_score", "0.5"),
+        ("activation", "complexity_score", 10**400),
+        ("activation", "current_depth", -1),
+        ("activation", "max_depth", 0),
+        ("activation", "max_depth", 4),
+        ("context", "working_memory", ["plan"]),
+        ("context", "files", {"a.py": {}}),
+        ("budget", "cost_usd", -0.5),
+        ("budget", "cost_usd", True),
+        ("budget", "max_recursive_calls", 2**60),
+        ("trajectory", "export_path", 7),
+        ("metadata", "rlm_version", {"major": 2}),
+    ],
+)
+def test_what_no_program_can_have_set_is_missing_and_kept(part: str, key: str, value: object) -> None:
+    document = json.loads(sessions.dumps(Session("a", "a")))
+    document.setdefault(part, {})[key] = value
+    state = sessions.loads(document)
+    assert state.unified == NOTHING
+    assert json.loads(sessions.dumps(state)) == document
+
+
+def test_what_is_no_number_is_missing() -> None:
+    for text in ("NaN", "Infinity", "-Infinity"):
+        found = sessions.loads(json.loads(f'{{"activation": {{"complexity_score": {text}}}}}'))
+        assert found.unified == NOTHING
+
+
+def test_a_memory_nested_as_deeply_as_json_is_read() -> None:
+    document = json.loads(sessions.dumps(Session("a", "a")))
+    document["context"] = {"working_memory": json.loads('{"a":' * 900 + "1" + "}" * 900)}
+    assert json.loads(sessions.dumps(sessions.loads(document))) == document

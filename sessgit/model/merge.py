@@ -10,16 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from sessgit.model import unified
 from sessgit.model.session import Session
 
 Mode = Literal["forward", "summary", "graft", "pick"]
 """How turns are brought back: as one turn that tells of them, all of them, or some; `forward` is all of them where
 ours has not gone on."""
-Action = Literal["bring", "unite", "ours", "theirs", "set", "conflict"]
+Action = Literal["bring", "unite", "add", "ours", "theirs", "set", "conflict"]
 Side = Literal["", "ours", "theirs"]
 
 SCALARS = ("description", "stage", "confidence")
 """What a person sets and only one value of can stay. The name is not among them: it stays ours."""
+_OF_PROGRAMS = frozenset({*unified.SCALARS, *unified.COUNTERS, unified.MEMORY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,9 @@ def decide(base: Base, ours: Session, theirs: Session, choice: Choice) -> list[D
     labels = united(base.ours.labels, base.theirs.labels, ours.labels, theirs.labels)
     if ours.labels or theirs.labels:
         found.append(Decision("labels", "unite", sorted(ours.labels), sorted(theirs.labels), labels))
-    return [decision for decision in found if decision is not None]
+    found += [_scalar_of_program(path, base, ours, theirs, choice) for path in unified.SCALARS]
+    found += [_counter(path, base, ours, theirs) for path in unified.COUNTERS]
+    return [*(decision for decision in found if decision is not None), *_memory(base, ours, theirs, choice)]
 
 
 def resolved(ours: Session, decisions: Sequence[Decision]) -> Session:
@@ -78,7 +82,8 @@ def resolved(ours: Session, decisions: Sequence[Decision]) -> Session:
     values = {d.path: d.value for d in decisions if d.path in (*SCALARS, "labels")}
     if "labels" in values:
         values["labels"] = tuple(values["labels"])
-    return replace(ours, **values)
+    set_ = {d.path: d.value for d in decisions if d.path in _OF_PROGRAMS}
+    return replace(ours, **values, unified=unified.with_values(ours.unified, set_))
 
 
 def united(
@@ -90,13 +95,52 @@ def united(
 
 
 def _scalar(path: str, base: Base, ours: Session, theirs: Session, choice: Choice) -> Decision | None:
-    o, t = getattr(ours, path), getattr(theirs, path)
     if path in choice.values:
-        return Decision(path, "set", o, t, choice.values[path])
-    if o == t or t == getattr(base.theirs, path):
+        return Decision(path, "set", getattr(ours, path), getattr(theirs, path), choice.values[path])
+    began = getattr(base.ours, path), getattr(base.theirs, path)
+    return _chosen(path, began, getattr(ours, path), getattr(theirs, path), choice)
+
+
+def _scalar_of_program(path: str, base: Base, ours: Session, theirs: Session, choice: Choice) -> Decision | None:
+    began, said = (
+        (unified.value(left.unified, path), unified.value(right.unified, path))
+        for left, right in ((base.ours, base.theirs), (ours, theirs))
+    )
+    return _chosen(path, began, *said, choice)
+
+
+def _chosen(path: str, began: tuple[Any, Any], o: Any, t: Any, choice: Choice) -> Decision | None:
+    if t in (o, began[1]):
         return None
-    if o == getattr(base.ours, path):
+    if o == began[0]:
         return Decision(path, "theirs", o, t, t)
     if choice.side:
         return Decision(path, choice.side, o, t, o if choice.side == "ours" else t)
     return Decision(path, "conflict", o, t)
+
+
+def _counter(path: str, base: Base, ours: Session, theirs: Session) -> Decision | None:
+    """What theirs counted since it began is added."""
+    b, o, t = (unified.value(one.unified, path) for one in (base.theirs, ours, theirs))
+    both = unified.grown(b, o, t)
+    return None if both == o else Decision(path, "add", o, t, both)
+
+
+def _memory(base: Base, ours: Session, theirs: Session, choice: Choice) -> list[Decision]:
+    """A decision for each key of the working memory that both changed, and one for all of it if ours changes."""
+    mine, other = ours.unified.working_memory, theirs.unified.working_memory
+    if not other and not mine:
+        return []
+    began = base.ours.unified.working_memory, base.theirs.unified.working_memory
+    both, keys = unified.united(began, mine, other)
+    found = list[Decision]()
+    for key in keys:
+        o, t = mine.get(key), other.get(key)
+        action: Action = choice.side or "conflict"
+        value = {"ours": o, "theirs": t}.get(action)
+        found.append(Decision(f"{unified.MEMORY}.{key}", action, o, t, value))
+    if choice.side == "theirs":
+        both = unified.taken(both, other, keys)
+    if not unified.same(both, mine):
+        found.append(Decision(unified.MEMORY, "unite", dict(mine), dict(other), both))
+    return found

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sessgit.model import canonical
+from sessgit.model import canonical, unified
 from sessgit.model.turn import Tokens, Turn, add_by_model, count
+from sessgit.model.unified import Unified
 
 STATES = ("active", "ended", "interrupted", "archived")
 STAGES = ("gathering", "shaping", "critiquing", "synthesized")
@@ -64,6 +65,8 @@ class Session:
     labels: tuple[str, ...] = ()
     stage: str = ""
     confidence: float | None = None
+    unified: Unified = unified.NOTHING
+    """What programs set; nothing of it stands in a state that no program touched."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What a later version wrote and this one does not know: written back as it was."""
 
@@ -80,6 +83,7 @@ def carry(head: Session, state: Session) -> Session:
         labels=head.labels,
         stage=head.stage,
         confidence=head.confidence,
+        unified=head.unified,
         extra=head.extra,
     )
 
@@ -109,7 +113,7 @@ def dumps(session: Session) -> bytes:
 
 def _document(session: Session) -> dict[str, Any]:
     models = sorted({*session.tokens, *session.calls})
-    return {
+    document: dict[str, Any] = {
         "metadata": {
             "session_id": session.id,
             "agent": session.agent,
@@ -145,6 +149,9 @@ def _document(session: Session) -> dict[str, Any]:
             "confidence": session.confidence,
         },
     }
+    for key, part in unified.document(session.unified).items():
+        document[key] = {**document.get(key, {}), **part}
+    return document
 
 
 def loads(document: object) -> Session:
@@ -186,6 +193,7 @@ def loads(document: object) -> Session:
         labels=tuple(_text(label) for label in _list(authored.get("labels"))),
         stage=_text(authored.get("stage")),
         confidence=_confidence(authored.get("confidence")),
+        unified=unified.of(top),
     )
     unknown = _unknown(top, _document(session))
     return replace(session, extra=unknown) if unknown else session
@@ -197,7 +205,9 @@ def _unknown(document: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str,
     for key, value in document.items():
         if key not in known:
             out[key] = value
-        elif isinstance(value, dict) and isinstance(known[key], dict) and (inner := _unknown(value, known[key])):
+        elif value is known[key] or not isinstance(value, dict) or not isinstance(known[key], dict):
+            continue
+        elif inner := _unknown(value, known[key]):
             out[key] = inner
     return out
 

@@ -14,7 +14,7 @@ from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.model import canonical
+from sessgit.model import canonical, unified
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Origin, Session
@@ -23,7 +23,7 @@ from sessgit.ops import operations
 from sessgit.ops.code import worktree
 from sessgit.ops.code.worktree import Worktree
 from sessgit.ops.edit import without_secrets
-from sessgit.ops.files import sidefiles
+from sessgit.ops.files import keeping, sidefiles
 from sessgit.ops.files.laying import turn_lines
 from sessgit.ops.files.sidefiles import WrittenFile
 from sessgit.ops.finding.places import check_folder, place_of
@@ -106,7 +106,12 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
         cell=f"{point.turn}.{cut.ordinal}" if cut else "",
     )
     target = _target(head, plan)
-    state = replace(_first_state(store, base, cut, plan), origin=origin, transcript=str(target or ""))
+    state = replace(
+        _first_state(store, base, cut, plan),
+        unified=unified.inherited(store.state(point.pad or base).unified),
+        origin=origin,
+        transcript=str(target or ""),
+    )
     commit = _commit(store, point, cut, state, plan)
     summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{origin.cell or origin.turn}"
     operations.perform(
@@ -215,7 +220,8 @@ def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, plan: 
     """The first commit of the fork; it holds the cut turn, if there is one."""
     assert state.origin is not None
     pad = lists.inherited(store, point.pad or state.origin.commit, whole=plan.whole_pad)
-    changes: dict[str, tuple[str, bool] | None] = {layout.TAIL: None, **pad}
+    kept = keeping.inherited(store, point.session)
+    changes: dict[str, tuple[str, bool] | None] = {layout.TAIL: None, **pad, **kept}
     address = f"{point.session}@{state.origin.cell or state.origin.turn}"
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:

@@ -24,7 +24,7 @@ def load(beside: Beside) -> Config:
     found = plain(document)
     if found is not None:
         return found
-    from sessgit.model import schema
+    from sessgit.model.schema import settings as schema
 
     return schema.config(document, str(beside.config))
 
@@ -66,7 +66,7 @@ def careful(beside: Beside) -> tuple[Config, str]:
         # Only these are lists. Another one may be one of them, misspelt.
         if _has_list(document) or _has_list(record):
             raise
-        from sessgit.model import schema
+        from sessgit.model.schema import settings as schema
 
         return schema.config({"record": private}, str(beside.config)), str(error)
 
@@ -108,7 +108,7 @@ def _changing(beside: Beside) -> Iterator[None]:
 def _write(beside: Beside, changes: Mapping[str, object | None]) -> None:
     import tomlkit
 
-    from sessgit.model import schema
+    from sessgit.model.schema import settings as schema
 
     text = beside.config.read_text("utf-8") if beside.config.exists() else ""
     document = tomlkit.parse(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.errors import ConflictError, NotFoundError, StoreError, UsageError
-from sessgit.model import canonical, ids, words
+from sessgit.model import canonical, ids, unified, words
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.ops import fork as forks
@@ -322,6 +322,7 @@ def _commit(store: Store, branch: Branch, found: Plan, authored: Session, head: 
         labels=authored.labels,
         stage=authored.stage,
         confidence=authored.confidence,
+        unified=unified.of_session(top.unified, authored.unified),
         state=before.state,
         ended=max(top.updated, before.ended) if before.ended else "",
     )

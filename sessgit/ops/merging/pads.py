@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sessgit.model import pad as pads
 from sessgit.model.merge import Choice, Decision
 from sessgit.model.pad import Entry
+from sessgit.ops.files import keeping
 from sessgit.ops.merging.sides import Sides, began_at
 from sessgit.store import layout
 from sessgit.store.store import Store
@@ -33,7 +34,7 @@ class United:
 
 def unite(store: Store, found: Sides, choice: Choice) -> United:
     """Lists with the lines of both, ours first, but for those that one side took away since they parted; a file of
-    another kind is theirs where only they changed it."""
+    another kind is theirs where only they changed it. What only theirs keeps comes along."""
     base, ours, theirs = (_files(store, commit) for commit in (found.base, found.ours.tip, found.tip))
     began = [_files(store, commit) for commit in _began(store, found)]
     lists, taken, decisions = dict[str, bytes](), dict[str, tuple[str, bool]](), list[Decision]()
@@ -57,7 +58,7 @@ def unite(store: Store, found: Sides, choice: Choice) -> United:
             decisions.append(Decision(path, "ours"))
         else:
             decisions.append(Decision(path, "conflict"))
-    return United(lists, taken, decisions)
+    return United(lists, taken | keeping.missing(store, found.ours.tip, found.tip), decisions)
 
 
 def new_lines(store: Store, found: Sides) -> dict[str, list[str]]:

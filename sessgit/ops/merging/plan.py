@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sessgit.errors import ConflictError, NotFoundError, UsageError
-from sessgit.model import ids, merge, words
+from sessgit.model import canonical, ids, merge, unified, words
 from sessgit.model.merge import Choice, Decision, Mode
 from sessgit.model.session import Session
 from sessgit.ops.edit import MOST_LABELS
@@ -19,6 +19,8 @@ from sessgit.ops.reading.views import gists
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store
+
+_SHOWN = 60
 
 Standing = Literal["open", "merged", "nothing", "unfinished"]
 """Whether there is something to do: `merged` and `nothing` say no, `unfinished` that an interrupted merge brought the
@@ -119,6 +121,7 @@ def plan(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | N
     pad = pads.unite(store, found, wish.choice)
     said = merge.decide(parted.began(store, found), ours.state, theirs.state, wish.choice)
     _check_labels(said)
+    _check_memory(ours.state, theirs.state, said)
     brought = Decision("turns", "bring", len(found.own), len(found.new), [f"{theirs.name}@{row.turn}" for row in rows])
     files = _files(store, index, found, rows)
     return Plan(found, standing, mode, rows, (brought, *files, *said, *pad.decisions), pad)
@@ -128,7 +131,7 @@ def check_conflicts(found: Plan) -> None:
     """Raises ConflictError, with what to say, where both sides changed the same."""
     if not found.conflicts:
         return
-    lines = [f"{d.path}: ours {shown(d.ours)}, theirs {shown(d.theirs)}" for d in found.conflicts]
+    lines = [f"{told(d.path)}: ours {shown(d.ours)}, theirs {shown(d.theirs)}" for d in found.conflicts]
     settable = next((d.path for d in found.conflicts if d.path in merge.SCALARS), "")
     hint = "--ours or --theirs decides all of them" + (f", --set {settable}=VALUE one." if settable else ".")
     raise ConflictError("both sides changed the same:\n  " + "\n  ".join(lines), f"{hint} Nothing was changed.")
@@ -136,7 +139,14 @@ def check_conflicts(found: Plan) -> None:
 
 def shown(value: object) -> str:
     """One side's value as a message has it."""
+    if isinstance(value, dict | list):
+        return canonical.one_line(canonical.compact(value).decode(), _SHOWN)
     return "none" if value in (None, "") else f"“{value}”" if isinstance(value, str) else str(value)
+
+
+def told(path: str) -> str:
+    """The path of a decision as a message has it: a key of a working memory is any text."""
+    return canonical.one_line(path, _SHOWN)
 
 
 def _of(index: Index, row: Row) -> Branch:
@@ -184,7 +194,7 @@ def _is_said(store: Store, found: Sides) -> bool:
     ours = found.ours.state
     said = merge.decide(parted.began(store, found), ours, found.theirs.state, Choice())
     return (
-        any(decision.conflict for decision in said)
+        any(decision.conflict or decision.path == unified.MEMORY for decision in said)
         or merge.resolved(ours, said) != ours
         or bool(pads.unite(store, found, Choice()).decisions)
     )
@@ -216,4 +226,15 @@ def _check_labels(decisions: Sequence[Decision]) -> None:
     if count > MOST_LABELS:
         raise ConflictError(
             f"there would be {count} labels, {MOST_LABELS} are the most", "sessgit edit --label -LABEL takes one away."
+        )
+
+
+def _check_memory(ours: Session, theirs: Session, decisions: Sequence[Decision]) -> None:
+    """Raises ConflictError where the memory of both is larger than one may be, and than that of either."""
+    sides = [unified.size(one.unified.working_memory) for one in (ours, theirs)]
+    size = max((unified.size(d.value) for d in decisions if d.path == unified.MEMORY), default=0)
+    if size > max(unified.LARGEST_MEMORY, *sides):
+        raise ConflictError(
+            f"there would be a working memory of {words.size(size)}, {words.size(unified.LARGEST_MEMORY)} are the most",
+            "The program that keeps it can take something out of one of the two.",
         )

@@ -6,32 +6,25 @@ since 1970, and a number that nobody knows is left out. The keys are a contract:
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from sessgit.agents.claude import content
 from sessgit.model import canonical, prices
 from sessgit.model.content import Call, Piece, Words
+from sessgit.model.program import Metadata, Task
 from sessgit.model.session import Session
-from sessgit.model.turn import Tokens, Turn, count
 from sessgit.ops import show
 from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index
+from sessgit.ops.files import keeping
 from sessgit.ops.log import Left
+from sessgit.ops.reading.seen import Seen, activation, budget, moment
 from sessgit.ops.reading.views import Prices, Report, total, turn_json
 from sessgit.ops.show import Family, ShownCell, ShownTurn, Start
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Branch, Index
 from sessgit.store.store import Store
 
-_MODES = ("complexity", "manual", "always", "never")
-_FILE_TOOLS = ("Read", "NotebookRead", "Write", "Edit", "MultiEdit", "NotebookEdit")
-_SUBAGENT_TOOLS = frozenset({"Task", "Agent"})
-_OUTPUTS = 100
-_PREVIEW = 1000
 _DEEPEST = 100
 
 
@@ -39,7 +32,7 @@ def session(
     store: Store, index: Index, branch: Branch, overrides: Prices, report: Report = lambda done, total: None
 ) -> dict[str, Any]:
     """The value of `sessgit.session/v1`; every turn is read for it, and `report` told of how many of how many."""
-    seen = _Seen()
+    seen = Seen()
     rows = index.turns(branch.name)
     for done, row in enumerate(rows):
         report(done, len(rows))
@@ -49,17 +42,17 @@ def session(
     graph = cell_graph.read(store, index, branch)
     return {
         "metadata": _metadata(state),
-        "activation": _activation(state),
+        "activation": activation(state),
         "context": {
             "files": {path: file.as_json() for path, file in seen.files.items()},
-            "tool_outputs": seen.outputs[-_OUTPUTS:],
-            "working_memory": bounded(_mapping(_mapping(state.extra.get("context")).get("working_memory"))),
+            "tool_outputs": seen.outputs,
+            "working_memory": bounded(dict(state.unified.working_memory)),
         },
-        "budget": _budget(state, seen.recursive, overrides),
+        "budget": budget(state, seen.recursive, overrides),
         "cells": {"count": seen.cells, **cell_index.document(layout.session_of(branch.name), graph)},
         "trajectory": {
             "events_count": seen.events,
-            "export_path": None,
+            "export_path": state.unified.export_path or None,
             "turns": state.turns,
             "messages": state.messages,
         },
@@ -72,6 +65,7 @@ def session(
             "confidence": state.confidence,
         },
         "family": _family(state, kin),
+        "kept": [{"path": path, "bytes": size} for path, size in keeping.sizes(store, branch.tip).items()],
         "rules": {**state.rules, "redacted": state.redacted},
         "git": {"branch": branch.name, "commit": branch.tip, "turns": [row.commit for row in rows]},
     }
@@ -118,22 +112,23 @@ def start(shown: Start) -> dict[str, Any]:
 def cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
     """The value of `sessgit.cell/v1`."""
     own, call, row = shown.cell, shown.call, shown.turn.row
-    price = prices.cost({own.operation: shown.tokens}, overrides)
-    output: dict[str, Any] = {"result": "\n".join(w.text for w in shown.said if not w.thinking), "error": None}
-    if call is not None:
-        output = {"result": call.output if own.ok else None, "error": call.output if own.ok is False else None}
-    if shown.seconds is not None:
-        output["execution_time_ms"] = round(shown.seconds * 1000, 3)
-    is_message = own.type == "llm_call"
+    is_message = own.type == "llm_call" and call is None
+    task = call.task if call else None
+    used = _used(shown, task, is_message=is_message)
+    price = prices.cost({used["model"] or "": shown.tokens}, overrides)
     return {
         "cell_id": own.id,
-        "created_at": _moment(shown.time, row),
+        "created_at": moment(shown.time, row) if task is None or task.created is None else task.created,
         "type": own.type,
-        "input": {"source": own.type, "operation": own.operation, "args": bounded(call.input) if call else {}},
-        "output": output,
+        "input": {
+            "source": (task.source if task else "") or own.type,
+            "operation": own.operation,
+            "args": bounded(call.input) if call else {},
+        },
+        "output": _output(shown),
         "dependencies": list(own.depends),
         "dependents": [other.id for other in shown.turn.told.cells if own.id in other.depends],
-        "metadata": {"depth": 0, "model": own.operation if is_message else None, "tokens_used": shown.tokens.total},
+        "metadata": used,
         "session": layout.session_of(row.branch),
         "branch": row.branch,
         "commit": row.commit,
@@ -150,8 +145,33 @@ def cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "images": call.images if call else 0,
         "thinking": "\n".join(w.text for w in shown.said if w.thinking) or None,
         "tokens": shown.tokens.as_json(),
-        "cost_usd": None if price is None or not is_message else round(price, 6),
+        "cost_usd": None if price is None or own.type != "llm_call" else round(price, 6),
     }
+
+
+def _output(shown: ShownCell) -> dict[str, Any]:
+    """What a cell came to, in the words of who made it where that was a program."""
+    own, call = shown.cell, shown.call
+    outcome = call.outcome if call else None
+    if outcome is not None:
+        output: dict[str, Any] = {"result": bounded(outcome.result), "error": outcome.error}
+    elif call is not None:
+        output = {"result": call.output if own.ok else None, "error": call.output if own.ok is False else None}
+    else:
+        output = {"result": "\n".join(w.text for w in shown.said if not w.thinking), "error": None}
+    taken = outcome.execution_time_ms if outcome else None
+    if taken is None and shown.seconds is not None:
+        taken = round(shown.seconds * 1000, 3)
+    return output if taken is None else {**output, "execution_time_ms": taken}
+
+
+def _used(shown: ShownCell, task: Task | None, *, is_message: bool) -> dict[str, Any]:
+    outcome = shown.call.outcome if shown.call else None
+    said = task.metadata if task else Metadata()
+    spent = sum(outcome.tokens.values()) if outcome else 0
+    model = (outcome.model if outcome else "") or said.model or (shown.cell.operation if is_message else "")
+    used = spent or said.tokens_used or shown.tokens.total
+    return {"depth": said.depth, "model": model or None, "tokens_used": used}
 
 
 def piece(one: Piece) -> dict[str, Any]:
@@ -203,60 +223,6 @@ def bounded(value: Any, depth: int = _DEEPEST) -> Any:
 # Inside
 
 
-@dataclass
-class _File:
-    """What is known of a file: its whole text as far as the lines told it last, and when tools named it."""
-
-    first: float
-    last: float
-    text: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        times = {"first_access": self.first, "last_access": self.last}
-        if self.text is None:
-            return times
-        data = self.text.encode("utf-8", "surrogatepass")
-        return {"hash": hashlib.sha256(data).hexdigest(), "size_bytes": len(data), **times}
-
-
-@dataclass
-class _Seen:
-    """What the turns so far amount to."""
-
-    files: dict[str, _File] = field(default_factory=dict)
-    outputs: list[dict[str, Any]] = field(default_factory=list)
-    cells: int = 0
-    events: int = 0
-    recursive: int = 0
-
-    def take(self, row: Row, told: Turn, pieces: Sequence[Piece]) -> None:
-        self.cells += len(told.cells)
-        self.events += len(pieces)
-        for call in (one for one in pieces if isinstance(one, Call)):
-            self.recursive += call.tool in _SUBAGENT_TOOLS
-            if call.file and call.tool in _FILE_TOOLS:
-                self._touch(call, row)
-            if call.result_line:
-                self.outputs.append(_tool_output(call, row))
-        del self.outputs[:-_OUTPUTS]
-
-    def _touch(self, call: Call, row: Row) -> None:
-        moment = _moment(call.ended or call.time, row)
-        file = self.files.setdefault(call.file, _File(_moment(call.time, row), moment))
-        file.last = max(file.last, moment)
-        file.text = content.content_after(call, file.text)
-
-
-def _tool_output(call: Call, row: Row) -> dict[str, Any]:
-    return {
-        "tool_name": call.tool,
-        "content_preview": call.output[:_PREVIEW],
-        "exit_code": call.exit_code,
-        "timestamp": _moment(call.ended or call.time, row),
-        "cell_id": call.cell.id,
-    }
-
-
 def _metadata(state: Session) -> dict[str, Any]:
     created = canonical.seconds(state.created) or 0.0
     return {
@@ -276,40 +242,6 @@ def _metadata(state: Session) -> dict[str, Any]:
         "state": state.state,
         "headless": state.headless,
     }
-
-
-def _activation(state: Session) -> dict[str, Any]:
-    """As a program left it in the state, else what holds for a conversation that no program drives."""
-    given = _mapping(state.extra.get("activation"))
-    mode, reason, score = (given.get(k) for k in ("activation_mode", "activation_reason", "complexity_score"))
-    return {
-        "rlm_active": given.get("rlm_active") is True,
-        "activation_mode": mode if mode in _MODES else "never",
-        "activation_reason": reason if isinstance(reason, str) else None,
-        "complexity_score": score if isinstance(score, int | float) and not isinstance(score, bool) else None,
-        "current_depth": count(given.get("current_depth")),
-    }
-
-
-def _budget(state: Session, recursive: int, overrides: Prices) -> dict[str, Any]:
-    models = sorted({*state.tokens, *state.calls})
-    return {
-        "total_tokens_used": total(state).total,
-        "total_recursive_calls": recursive,
-        **_cost(state.tokens, overrides),
-        "by_model": {model: _model(state, model, overrides) for model in models},
-    }
-
-
-def _model(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
-    tokens = state.tokens.get(model, Tokens())
-    known = _cost({model: tokens}, overrides)
-    return {"calls": state.calls.get(model, 0), "tokens": tokens.total, **known, "by_kind": tokens.as_json()}
-
-
-def _cost(tokens: Mapping[str, Tokens], overrides: Prices) -> dict[str, float]:
-    price = prices.cost(tokens, overrides)
-    return {} if price is None else {"cost_usd": round(price, 6)}
 
 
 def _family(state: Session, kin: Family) -> dict[str, Any]:
@@ -341,13 +273,3 @@ def _fork(fork: Branch) -> dict[str, Any]:
 
 def _changes(call: Call) -> list[dict[str, Any]]:
     return [{"path": change.path, "diff": list(change.diff)} for change in call.changes]
-
-
-def _moment(time: str, row: Row) -> float:
-    """The time in seconds; where a line has none, that of its turn."""
-    found = canonical.seconds(time)
-    return float(row.time) if found is None else found
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

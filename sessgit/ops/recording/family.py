@@ -18,10 +18,11 @@ from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line, is_prompt, prompt_uuid
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
 from sessgit.errors import MovedError
-from sessgit.model import ids
+from sessgit.model import ids, unified
 from sessgit.model import message as messages
 from sessgit.model.message import Extent, Message
 from sessgit.model.session import Origin, Session
+from sessgit.ops.files import keeping
 from sessgit.ops.pad import lists
 from sessgit.store import kin, layout
 from sessgit.store.index import Index, Row
@@ -204,7 +205,7 @@ class Lineage:
     def changes(self) -> dict[str, tuple[str, bool] | None]:
         """The turns whose folders hold the fork's own bytes, and what it takes over of the scratchpad."""
         own = {layout.turn(number): (tree, True) for number, tree in self.own.items()}
-        return {**own, **lists.inherited(self.store, self.commit)}
+        return {**own, **lists.inherited(self.store, self.commit), **keeping.inherited(self.store, self.parent)}
 
     def state(self, parent: Session, session: str, agent_id: str) -> Session:
         """The first state of the fork: what the parent's turns count, the parent's labels, no name yet."""
@@ -219,6 +220,7 @@ class Lineage:
             name="",
             description="",
             title="",
+            unified=unified.inherited(parent.unified),
         )
 
     def message(self, session: str) -> Message:

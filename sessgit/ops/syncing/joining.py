@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sessgit.errors import DamageError
-from sessgit.model import merge
+from sessgit.model import merge, unified
 from sessgit.model.message import Message
 from sessgit.model.session import Session
+from sessgit.ops.files import keeping
 from sessgit.ops.merging.sides import base_of
 from sessgit.ops.pad import lists
 from sessgit.store import layout
@@ -138,9 +139,12 @@ def _joined(store: Store, main: str, other: str) -> str:
         found, base = "", Session(ours.id, ours.agent_id, project=theirs.project, transcript=theirs.transcript)
     later = max((store.commit(tip).time, tip) for tip in (main, other))[1]
     state = _state(base, ours, theirs, theirs_is_later=later == other)
+    known = base.unified if found else None
+    state = replace(state, unified=unified.joined(known, ours.unified, theirs.unified, later=later == other))
     pad = lists.joined(store, found, main, other)
     message = Message(f"edit: joined with {other[:12]}", (("Session", ours.id), ("Event", "edit")))
-    return store.write_commit(main, {layout.PAD: pad}, state, message, [main, other], store.commit(later).time)
+    changes = {layout.PAD: pad, **keeping.joined(store, main, other)}
+    return store.write_commit(main, changes, state, message, [main, other], store.commit(later).time)
 
 
 def _state(base: Session, ours: Session, theirs: Session, *, theirs_is_later: bool) -> Session:

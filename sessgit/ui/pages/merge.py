@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sessgit.model import canonical, unified
 from sessgit.model.merge import SCALARS, Decision
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging.merge import Merged
@@ -14,6 +15,7 @@ from sessgit.ui.context import Context
 from sessgit.ui.render import Paint
 
 _LABEL = 15
+_PATH = 60
 _SHORT = {"summary": "a summary of ", "forward": "", "graft": "", "pick": ""}
 
 
@@ -37,8 +39,12 @@ def full(here: Context, plan: Plan) -> Iterator[str]:
         yield from _line(here, "unite", united)
     for decision in plan.decisions:
         if decision.action in ("ours", "theirs", "set"):
-            value = f" {_shown(decision.value)}" if decision.path in SCALARS else ""
-            yield from _line(here, "take", [f"{text.clean(decision.path)}{value} ({_whose(decision)})"])
+            is_short = decision.path in SCALARS or decision.path in unified.SCALARS
+            value = f" {_shown(decision.value)}" if is_short else ""
+            yield from _line(here, "take", [f"{text.clean(decision.path, _PATH)}{value} ({_whose(decision)})"])
+    added = [_added(decision) for decision in plan.decisions if decision.action == "add"]
+    if added:
+        yield from _line(here, "add", added)
     for decision in plan.conflicts:
         yield from _conflict(here, paint, decision)
 
@@ -107,8 +113,16 @@ def _united(decision: Decision) -> str:
     if decision.path == "labels":
         return f"labels {{{', '.join(text.clean(label) for label in decision.value)}}}"
     name = decision.path.removeprefix("pad/").removesuffix(".jsonl")
+    name = "working memory" if decision.path == unified.MEMORY else name
     ours, theirs, both = (_count(value) for value in (decision.ours, decision.theirs, decision.value))
     return f"{text.clean(name)} {ours} + {theirs} → {both}"
+
+
+def _added(decision: Decision) -> str:
+    """`total recursive calls 3 + 2 → 5`: what theirs counted since it began."""
+    before, after = decision.ours or 0, decision.value or 0
+    name = decision.path.partition(".")[2].replace("_", " ")
+    return f"{name} {before:g} {'-' if after < before else '+'} {abs(round(after - before, 9)):g} → {after:g}"
 
 
 def _count(value: Any) -> int:
@@ -118,7 +132,7 @@ def _count(value: Any) -> int:
 def _conflict(here: Context, paint: Paint, decision: Decision) -> Iterator[str]:
     ways = ["--ours", "--theirs", *([f"--set {decision.path}=…"] if decision.path in SCALARS else [])]
     sides = [f"ours {_shown(decision.ours)}", f"theirs {_shown(decision.theirs)}"]
-    parts = [text.clean(decision.path), *(text.cut(side, 40) for side in sides), " | ".join(ways)]
+    parts = [text.clean(decision.path, _PATH), *(text.cut(side, 40) for side in sides), " | ".join(ways)]
     head = f"  {'conflict'.ljust(_LABEL - 2)}"
     for number, line in enumerate(text.fold(parts, here.width - _LABEL, "   ")):
         yield f"{' ' * _LABEL if number else paint('red', head)}{line}"
@@ -127,7 +141,7 @@ def _conflict(here: Context, paint: Paint, decision: Decision) -> Iterator[str]:
 def _shown(value: object) -> str:
     if value in (None, ""):
         return "none"
-    return f"“{text.clean(value, 60)}”" if isinstance(value, str) else str(value)
+    return f"“{text.clean(value, 60)}”" if isinstance(value, str) else text.cut(canonical.compact(value).decode(), 60)
 
 
 def _whose(decision: Decision) -> str:

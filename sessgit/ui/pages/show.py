@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from sessgit.agents.claude import home
-from sessgit.model import canonical, prices
+from sessgit.model import canonical, prices, unified
 from sessgit.model.turn import Tokens
 from sessgit.ops.finding.resolve import title
 from sessgit.ops.reading import views
@@ -24,6 +24,8 @@ _LABEL = 12
 _FILES = 12
 _PATH = 44
 _WORDS = 4
+_KEYS = 6
+_KEY = 30
 
 
 def card(here: Context, shown: Card, wanted: Wanted) -> Iterator[str]:
@@ -160,6 +162,29 @@ class _Card:
             total = sum(self.shown.subagents.values(), Tokens())
             cost = text.money(prices.cost(self.shown.subagents, self.here.settings.prices))
             yield from self._line("Subagents", *_tokens(total), f"{cost} more" if cost else "")
+        yield from self._program()
+
+    def _program(self) -> Iterator[str]:
+        """What a program that drives it set, if one did."""
+        own = self.state.unified
+        on, budget, memory = own.activation, own.budget, own.working_memory
+        active = "" if on.rlm_active is None else "active" if on.rlm_active else "not active"
+        mode = " ".join(part for part in (active, f"({on.activation_mode})" if on.activation_mode else "") if part)
+        score = "" if on.complexity_score is None else f"complexity {on.complexity_score:g}"
+        depth = _of("depth", on.current_depth, on.max_depth)
+        calls = _of("recursive calls", budget.total_recursive_calls, budget.max_recursive_calls)
+        cost = f"{text.money(budget.cost_usd)} in all" if budget.cost_usd else ""
+        version = text.clean(own.rlm_version, 40)
+        yield from self._line("Program", version, mode, score, depth, calls, cost)
+        if on.activation_reason:
+            yield from self._labelled("", text.wrap(text.clean(on.activation_reason, 200), self.here.width - _LABEL))
+        if memory:
+            size = f"{text.counted(len(memory), 'key')}, {text.size(unified.size(memory))}:"
+            names = [text.clean(key, _KEY) or "(no name)" for key in sorted(memory)[:_KEYS]]
+            more = [f"and {len(memory) - _KEYS} more"] if len(memory) > _KEYS else []
+            yield from self._labelled("Memory", text.fold([size, *names, *more], self.here.width - _LABEL, "  "))
+        if own.export_path:
+            yield from self._line("Exported", text.clean(self.here.short(own.export_path), 300))
 
     def _model(self, model: str) -> list[str]:
         tokens = self.state.tokens.get(model, Tokens())
@@ -296,6 +321,13 @@ def _tokens(counts: Tokens) -> list[str]:
     cache = ", ".join(f"{text.tokens(number)} {word}" for number, word in kinds if number)
     said = f"{text.tokens(counts.input)} in, {text.tokens(counts.output)} out"
     return [said, f"cache {cache}"] if cache else [said]
+
+
+def _of(noun: str, number: int | None, most: int | None) -> str:
+    """`depth 1 of 3`, or as much of it as is known."""
+    if number is None:
+        return "" if most is None else f"{noun} up to {most}"
+    return f"{noun} {number}" if most is None else f"{noun} {number} of {most}"
 
 
 def _span(here: Context, began: str, ended: str) -> str:

@@ -1,4 +1,4 @@
-"""The only importer of pydantic: what comes from outside, validated into the values of `model`."""
+"""The settings, validated into the values of `model.config`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,155 @@
+"""The parts of a state that only programs set: what shape they have, and whether what a program gives has it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from sessgit.errors import UsageError
+from sessgit.model import canonical, unified
+from sessgit.model.unified import Mode
+
+if sys.version_info >= (3, 12):
+    from typing import TypedDict
+else:  # pydantic takes that of the standard library only where it tells its keys at run time
+    from typing_extensions import TypedDict
+
+DOCUMENTED = ConfigDict(strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+Count = Annotated[int, Field(ge=0, lt=1 << 53)]
+Cost = Annotated[float, Field(ge=0, le=1e12)]
+Reason = Annotated[str, Field(max_length=unified.LONGEST_TEXT)]
+Score = Annotated[float, Field(ge=-1e12, le=1e12)]
+Depth = Annotated[int, Field(ge=1, le=unified.MOST_DEPTH)]
+
+
+class Activation(TypedDict, total=False):
+    """Whether a program's own way of working is on in the session, and why."""
+
+    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
+
+    rlm_active: bool
+    """Whether it is on."""
+    activation_mode: Mode
+    """What turned it on."""
+    activation_reason: Reason
+    """Why, in words."""
+    complexity_score: Score
+    """How complex the task seemed to the program."""
+    current_depth: Count
+    """How deep in a recursion it is; 0 is outside of one."""
+    max_depth: Depth
+    """How deep it may go."""
+
+
+class Memory(TypedDict, total=False):
+    """What a program keeps in mind."""
+
+    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
+
+    working_memory: dict[str, Any]
+    """Any JSON, 64 KiB at most as one line in UTF-8 where a program set it."""
+
+
+class Budget(TypedDict, total=False):
+    """What a program may spend and what it spent."""
+
+    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
+
+    max_recursive_calls: Count
+    """How many recursive calls there may be."""
+    total_recursive_calls: Count
+    """How many there were, as the program counted."""
+    cost_usd: Cost
+    """What all of it cost in US dollars, as the program says."""
+
+
+class Exported(TypedDict, total=False):
+    """Where the program wrote the session to."""
+
+    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
+
+    export_path: Annotated[str, Field(max_length=unified.LONGEST_PATH)]
+    """A path, as the program has it."""
+
+
+class Program(TypedDict, total=False):
+    """The program."""
+
+    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
+
+    rlm_version: Annotated[str, Field(max_length=unified.LONGEST_VERSION)]
+    """Its version."""
+
+
+class Parts(TypedDict, total=False):
+    """All parts that programs set, where they stand in a state."""
+
+    __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
+
+    metadata: Program
+    activation: Activation
+    context: Memory
+    budget: Budget
+    trajectory: Exported
+
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    part: tuple(shape.__annotations__)
+    for part, shape in (
+        ("metadata", Program),
+        ("activation", Activation),
+        ("context", Memory),
+        ("budget", Budget),
+        ("trajectory", Exported),
+    )
+}
+"""What can be set, by the part that it is in."""
+
+_HINT = "Nothing was changed."
+
+
+def values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the parts of a state say, by paths such as `activation.rlm_active`; None for what shall not be there.
+
+    Raises UsageError that names the first key which nobody can set, or whose value is of the wrong kind.
+    """
+    parts = {part: _part(part, said) for part, said in given.items()}
+    said = {part: {key: value for key, value in keys.items() if value is not None} for part, keys in parts.items()}
+    try:
+        _adapter().validate_python(said)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(_shown(step) for step in first["loc"])
+        raise UsageError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", _HINT) from error
+    found = unified.of(said)
+    paths = (f"{part}.{key}" for part, keys in parts.items() for key in keys)
+    return {path: unified.value(found, path) for path in paths}
+
+
+def _part(part: str, said: object) -> Mapping[str, Any]:
+    """What is said of a part, with keys that can be set; of one that shall not be there None for each."""
+    known = KEYS.get(part)
+    if known is None:
+        raise UsageError(f"a program sets no “{_shown(part)}” of a state", f"It sets {', '.join(KEYS)}.")
+    if said is None:
+        return dict.fromkeys(known)
+    if not isinstance(said, Mapping):
+        raise UsageError(f"{part} of a state is an object", f"Its keys are {', '.join(known)}.")
+    for key in said:
+        if key not in known:
+            raise UsageError(f"a program sets no “{_shown(key)}” in {part} of a state", f"It sets {', '.join(known)}.")
+    return said
+
+
+@cache
+def _adapter() -> TypeAdapter[Parts]:
+    return TypeAdapter(Parts)
+
+
+def _shown(value: object) -> str:
+    return canonical.one_line(str(value), 40)

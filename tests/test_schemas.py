@@ -1,0 +1,239 @@
+"""The JSON Schemas in `docs/schemas`: they are what the code says, and what is recorded fits them."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from merging import parted
+from shell import Shell
+from transcripts import SESSION, Talk
+
+from sessgit.model import canonical, unified
+from sessgit.model import session as sessions
+from sessgit.model.schema import documents, exchanged, parts, stored
+from sessgit.model.session import Session
+from sessgit.model.turn import Tokens
+from sessgit.ops.cells import graph as cell_graph
+from sessgit.ops.cells import index as cell_index
+from sessgit.ops.programs import state
+from sessgit.ops.programs import unified as programs
+from sessgit.ops.programs.state import Wanted
+from sessgit.store import layout, refs
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
+NAMES = ("session", "cell", "pad-entry", "unified-session", "unified-cell", "unified-index")
+WRITE = os.environ.get("SESSGIT_TEST_WRITE_SCHEMAS") == "1"
+
+NUMBER, TEXT, INTEGER = {"type": "number"}, {"type": "string"}, {"type": "integer"}
+MAYBE_TEXT = {"type": ["string", "null"]}
+OTHERS_SESSION: dict[str, Any] = {
+    "$schema": documents.DIALECT,
+    "type": "object",
+    "properties": {
+        "metadata": {
+            "type": "object",
+            "properties": {
+                "session_id": TEXT, "created_at": NUMBER, "updated_at": NUMBER, "cwd": TEXT, "rlm_version": TEXT,
+                "ended_at": {"type": ["number", "null"]}, "claude_transcript_path": TEXT,
+            },
+            "required": ["session_id", "created_at", "updated_at", "cwd"],
+        },
+        "activation": {
+            "type": "object",
+            "properties": {
+                "rlm_active": {"type": "boolean"},
+                "activation_mode": {"type": "string", "enum": ["complexity", "manual", "always", "never"]},
+                "activation_reason": MAYBE_TEXT,
+                "complexity_score": {"type": ["number", "null"]},
+                "current_depth": {"type": "integer", "minimum": 0},
+                "max_depth": {"type": "integer", "minimum": 1, "maximum": 3},
+            },
+            "required": ["rlm_active", "activation_mode", "current_depth"],
+        },
+        "context": {
+            "type": "object",
+            "properties": {
+                "files": {
+                    "type": "object",
+                    "additionalProperties": {
+                        "type": "object",
+                        "properties": {
+                            "hash": TEXT, "size_bytes": INTEGER, "first_access": NUMBER, "last_access": NUMBER
+                        },
+                    },
+                },
+                "tool_outputs": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "tool_name": TEXT, "content_preview": {"type": "string", "maxLength": 1000},
+                            "exit_code": {"type": ["integer", "null"]}, "timestamp": NUMBER, "cell_id": MAYBE_TEXT,
+                        },
+                    },
+                    "maxItems": 100,
+                },
+                "working_memory": {"type": "object", "additionalProperties": True},
+            },
+        },
+        "budget": {
+            "type": "object",
+            "properties": {
+                "total_tokens_used": INTEGER, "total_recursive_calls": INTEGER, "max_recursive_calls": INTEGER,
+                "cost_usd": NUMBER,
+                "by_model": {
+                    "type": "object",
+                    "additionalProperties": {
+                        "type": "object", "properties": {"calls": INTEGER, "tokens": INTEGER, "cost_usd": NUMBER}
+                    },
+                },
+            },
+        },
+        "cells": {"type": "object", "properties": {"count": INTEGER, "index_path": TEXT}},
+        "trajectory": {"type": "object", "properties": {"events_count": INTEGER, "export_path": MAYBE_TEXT}},
+    },
+    "required": ["metadata", "activation", "context", "budget"],
+}  # fmt: skip
+"""The schema of a whole state as those other programs have it, word for word but for what is said of it."""
+
+
+def schema(name: str) -> Draft202012Validator:
+    found = json.loads((FOLDER / f"{name}.schema.json").read_bytes())
+    Draft202012Validator.check_schema(found)
+    return Draft202012Validator(found)
+
+
+def check(name: str, value: object) -> None:
+    problems = [f"{problem.json_path}: {problem.message}" for problem in schema(name).iter_errors(value)]
+    assert not problems, problems
+
+
+def test_the_files_are_what_the_code_says() -> None:
+    found = documents.schemas()
+    assert tuple(found) == NAMES
+    if WRITE:
+        FOLDER.mkdir(exist_ok=True)
+        for name, data in found.items():
+            (FOLDER / f"{name}.schema.json").write_bytes(data)
+    there = {path.name.removesuffix(".schema.json"): path.read_bytes() for path in FOLDER.iterdir()}
+    assert there == found, "SESSGIT_TEST_WRITE_SCHEMAS=1 writes them anew"
+
+
+def test_the_shapes_have_the_keys_of_the_values() -> None:
+    """What is validated is what is stored: neither has a key that the other lacks."""
+    assert parts.KEYS["activation"] == tuple(one.name for one in fields(unified.Activation))
+    assert parts.KEYS["budget"] == tuple(one.name for one in fields(unified.Budget))
+    every = {f"{part}.{key}" for part, keys in parts.KEYS.items() for key in keys}
+    assert every == {*unified.SCALARS, *unified.COUNTERS, *unified.OWN, unified.MEMORY}
+    assert set(exchanged.UnifiedActivation.__annotations__) == set(parts.KEYS["activation"])
+
+
+def test_the_shape_of_a_state_has_every_key_that_is_written() -> None:
+    whole = Session("a", "a", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified.of(EVERYTHING))
+    document = json.loads(sessions.dumps(whole))
+    shapes = {
+        "metadata": stored.Metadata, "budget": stored.Used, "cells": stored.CellCount, "authored": stored.Authored,
+        "trajectory": stored.Trajectory, "activation": parts.Activation, "context": parts.Memory,
+    }  # fmt: skip
+    for part, shape in shapes.items():
+        assert set(document[part]) == set(shape.__annotations__), part
+    assert set(document) == set(stored.Session.__annotations__)
+    assert set(document["budget"]["by_model"]["m"]) == set(stored.Kinds.__annotations__)
+
+
+EVERYTHING: dict[str, Any] = {
+    "metadata": {"rlm_version": "2.1"},
+    "activation": {
+        "rlm_active": True, "activation_mode": "complexity", "activation_reason": "three modules",
+        "complexity_score": 0.75, "current_depth": 1, "max_depth": 3,
+    },
+    "context": {"working_memory": {"plan": ["read", {"then": None}], "é": 1.5}},
+    "budget": {"max_recursive_calls": 50, "total_recursive_calls": 12, "cost_usd": 0.25},
+    "trajectory": {"export_path": "/home/ada/out.json"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("has_program", [True, False])
+def test_what_is_recorded_fits(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, has_program: bool) -> None:
+    """States, cells and pads of sessions and a fork, as they lie in the store, and the whole states of them."""
+    parted(sessgit)
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", SESSION)
+    sessgit.out("fork", SESSION, "--at", "2.1", "--name", "by cell")
+    for words in (["thesis", "Tries."], ["add", "claim", "It is fast."], ["cycle"], ["pass", "critique", "Not yet."]):
+        sessgit.out("pad", *words)
+    sessgit.out("pad", "confidence", "0.5", "half")
+    store = Store(sessgit.store)
+    index = Index(store.path, lambda: store)
+    index.sync()
+    if has_program:
+        state.change(store, index, SESSION, Wanted(EVERYTHING), 1.8e9)
+    counts = dict.fromkeys(("session", "cell", "pad-entry"), 0)
+    for tip in refs.read_all(store.path).values():
+        for commit in store.repo.first_parents(tip):
+            for path, (oid, _) in store.repo.files(store.tree(commit.id)).items():
+                name = {layout.STATE: "session", layout.CELLS: "cell"}.get(path.rpartition("/")[2], "")
+                name = "pad-entry" if path.startswith(f"{layout.PAD}/") else name
+                data = store.repo.blob(oid)
+                for one in [data] if name == "session" else data.split(b"\n")[:-1] if name else []:
+                    check(name, json.loads(one))
+                    counts[name] += 1
+    assert all(counts.values()), counts
+    for branch in index.branches():
+        document = json.loads(json.dumps(programs.document(store, index, branch, {})))
+        check("unified-session", document)
+        Draft202012Validator(OTHERS_SESSION).validate(document)
+        check("unified-index", cell_index.document(branch.name, cell_graph.read(store, index, branch)))
+    index.close()
+
+
+def test_a_cell_as_it_is_shown_fits(sessgit: Shell) -> None:
+    sessgit.recorded(Talk().prompt("Look").tool("Bash", {"command": "ls"}, "a\n").answer("There is a."))
+    for name in ("1.1", "1.2", "1.3"):
+        (shown,) = json.loads(sessgit.out("show", f"{SESSION}@{name}", "--json")).values()
+        check("unified-cell", shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("session", {}),
+        ("session", json.loads(sessions.dumps(Session("a", "a"))) | {"activation": {"max_depth": 4}}),
+        ("session", json.loads(sessions.dumps(Session("a", "a"))) | {"context": {"working_memory": []}}),
+        ("cell", {"id": "cell_1", "type": "tool", "operation": "x", "lines": [1], "depends": [], "ok": True}),
+        ("cell", {"id": "cell_12345678", "type": "x", "operation": "x", "lines": [1], "depends": [], "ok": True}),
+        ("pad-entry", {"id": "12345678", "kind": "rumour", "text": "", "time": "", "session": "a", "cycle": 1}),
+        ("unified-cell", {"cell_id": "cell_12345678"}),
+        ("unified-index", {"version": "2.0"}),
+        ("unified-session", {"metadata": {}, "activation": {}, "context": {}, "budget": {}}),
+    ],
+)
+def test_what_is_wrong_does_not_fit(name: str, value: object) -> None:
+    assert list(schema(name).iter_errors(value))
+
+
+def test_they_agree_with_that_of_other_programs() -> None:
+    """Of our own schema of a whole state, what is said of it and names of its parts left out, theirs is what stays."""
+    own = json.loads(documents.schemas()["unified-session"])
+    named = own.pop("$defs")
+
+    def bare(said: dict[str, Any]) -> dict[str, Any]:
+        found = {**said, **named[said["$ref"].rpartition("/")[2]]} if "$ref" in said else dict(said)
+        for key in ("$ref", "title", "description"):
+            found.pop(key, None)
+        if "anyOf" in found:
+            found["type"] = [kind["type"] for kind in found.pop("anyOf")]
+        for key in found.keys() & {"items", "additionalProperties"}:
+            found[key] = bare(found[key]) if isinstance(found[key], dict) else found[key]
+        for name, below in found.get("properties", {}).items():
+            found["properties"][name] = bare(below)
+        return found
+
+    assert canonical.dumps(bare(own)) == canonical.dumps(OTHERS_SESSION)

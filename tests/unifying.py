@@ -1,0 +1,40 @@
+"""What programs set of a state, as hypothesis makes it up, and a session that a program sets it of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from sessgit.model.unified import MODES, NOTHING, Activation, Budget, Unified
+from sessgit.ops.programs import state
+from sessgit.ops.programs.state import Changed, Wanted
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+NOW = 1_800_000_000.0
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, 0.5, "a", "é", "\ud800"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("xy"), inner, max_size=2),
+    max_leaves=3,
+)
+MEMORIES = st.dictionaries(st.sampled_from(["a", "b", "c", "d.e", ""]), JSON, max_size=4)
+COUNTS = st.none() | st.integers(0, 5)
+COSTS = st.none() | st.sampled_from([0.0, 0.1, 0.25, 1.5, 3.0])
+ACTIVATIONS = st.builds(
+    Activation,
+    st.none() | st.booleans(),
+    st.none() | st.sampled_from(MODES),  # type: ignore[arg-type]
+    st.sampled_from([None, "why", "why not"]),
+    st.sampled_from([None, -1.0, 0.0, 0.5]),
+    COUNTS,
+    st.none() | st.integers(1, 3),
+)
+BUDGETS = st.builds(Budget, COUNTS, COUNTS, COSTS)
+TEXTS = st.sampled_from(["", "one", "two"])
+PARTS = st.just(NOTHING) | st.builds(Unified, ACTIVATIONS, MEMORIES, BUDGETS, TEXTS, TEXTS)
+
+
+def change(store: Store, index: Index, session: str, parts: dict[str, Any] | None = None, **more: Any) -> Changed:
+    return state.change(store, index, session, Wanted(parts or {}, **more), NOW)
