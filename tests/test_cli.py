@@ -70,7 +70,7 @@ def test_every_command_has_help(sessgit: Shell, name: str) -> None:
     help_ = sessgit.out(name, "-h")
     assert help_.startswith(f"Usage: sessgit {name} ")
     assert max(map(len, help_.splitlines())) <= 80
-    assert ("--json" in help_) == (name != "resume")
+    assert ("--json" in help_) == (name not in ("resume", "bridge"))
 
 
 def test_the_version(sessgit: Shell) -> None:

@@ -19,6 +19,7 @@ SPEAKS_WITHOUT_A_SESSION = (*SPEAKS_WITHOUT_A_STORE, "on", "off", "config", "imp
 
 NEEDED = {
     "archive": ("a41f",),
+    "bisect": ("--run", "true"),
     "cell": ("@1.1",),
     "delete": ("a41f", "--yes"),
     "deps": ("@1.1",),

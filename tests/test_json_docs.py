@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -19,6 +20,8 @@ import pytest
 from beside import helped, lay_beside, wipe
 from clones import bare
 from coded import Coded
+from foreigners import log as logged
+from foreigners import put, went
 from hooked import hooked
 from lexing import lexer_talk
 from machines import arrived, on_another
@@ -28,10 +31,16 @@ from shown import parser_rewrite
 from strategies import SECRET
 from transcripts import MODEL, OTHER, SESSION
 
+from sessgit.model.foreign import agent_id
+from sessgit.ops.bridge import OPERATIONS
+from sessgit.ops.programs import state
+from sessgit.ops.programs.state import Wanted
 from sessgit.store import locks, log
+from sessgit.store.index import Index
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import latest
 from sessgit.store.recorder.latest import Latest
+from sessgit.store.store import Store
 from sessgit.ui import cli
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +52,9 @@ LEXED = "5e551011-0000-4000-8000-000000000004"
 PRICE = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
 WITHOUT_JSON = {"resume"}
 """The commands that print nothing for programs."""
+ALWAYS_JSON = {"bridge"}
+"""Those that print nothing else, each answer in a shape of its own."""
+ANSWERS = {f"the-answer-to-{operation}" for operation in OPERATIONS}
 NEVER_PRINTED = {f"sessgittreev1: families[].nodes[].merged_into[].{key}" for key in ("session", "turn")}
 """The keys that this world has nothing for: no command makes a merge."""
 
@@ -231,6 +243,10 @@ def record(world: Printer) -> None:
 
 def look(world: Printer) -> None:
     sessgit = world.sessgit
+    store = Store(sessgit.store)
+    with closing(Index(store.path, lambda: store)) as index:
+        wanted = Wanted({"activation": {"max_depth": 2}, "budget": {"max_recursive_calls": 9}})
+        state.change(store, index, OTHER, wanted, sessgit.now)
     by_turn = world("fork", "fork", SESSION, "--at", "2", "--name", "by hand ☃")["id"]
     by_cell = world("fork", "fork", SESSION, "--at", "2.3", "--no-restore")["id"]
     world("fork", "fork", OTHER)
@@ -269,6 +285,12 @@ def look(world: Printer) -> None:
     world("why", "why", "grammar.md", SESSION)
     sessgit.recorded(lexer_talk(sessgit, LEXED))
     world("why", "why", "lexer.py", LEXED)
+    world("bisect", "bisect", f"{LEXED}@2", "--cell-fails", "Read|Edit")
+    for cell in ask(world, "cells", type="tool")["cells"]:
+        ask(world, "cell", cell_id=cell["cell_id"])
+    ask(world, "cell", cell_id=(last := ask(world, "cells")["execution_order"][-2]))
+    ask(world, "dependency_chain", cell_id=last)
+    ask(world, "session")
     for words in (["tokenizer OR generator OR pytest"], ["ambiguous"]):
         world("search", "search", *words)
     world("search", "search", "nothing-like-this", code=1)
@@ -278,6 +300,13 @@ def look(world: Printer) -> None:
     world("status", "status", OTHER)
     world("id", "id", OTHER)
     world("tags", "tag")
+
+
+def ask(world: Printer, operation: str, **args: str) -> Any:
+    """What the bridge says, behind a key as all that is printed here."""
+    said = world.sessgit.out("bridge", LEXED, "--op", operation, "--args", json.dumps(args)).strip()
+    world.printed.append(Printed("bridge", f'{{"answer": {said}}}\n', f"the-answer-to-{operation}"))
+    return world.printed[-1].value
 
 
 def say(world: Printer) -> None:
@@ -356,6 +385,7 @@ def go_on(world: Printer, folder: Path) -> None:
     world("export", "export", "json", SESSION, "--turns", "1-2", "--no-tools")
     world("exported", "export", "markdown", OTHER, "--output", str(folder / "page.md"))
     world("exported", "export", "claude", OTHER, "--output", str(folder / "along"), form="a-folder")
+    come_and_go(world, folder)
     world("restore", "restore", SESSION)
     world("restore", "restore", OTHER, "--verify")
     world("restore", "restore", OTHER, "--output", str(folder / "out.jsonl"))
@@ -370,6 +400,21 @@ def go_on(world: Printer, folder: Path) -> None:
     world("restore", "restore", "--all-lost", form="all-that-is-lost", code=1)
 
 
+def come_and_go(world: Printer, folder: Path) -> None:
+    """Conversations of another system: one that left another one, and one that keeps a file and has a damaged one."""
+    sessgit, there = world.sessgit, folder / "there"
+    fork = sessgit.json("fork", SESSION, "--at", "1", "--no-restore")["id"]
+    world("exported", "export", "io-log", SESSION, fork, "--output", str(there), form="a-folder")
+    session = logged(there, "DEV-1", went("in", "build it"))
+    put(session / "artifacts" / "a.md", "a")
+    put(session / "metadata.json", "{")
+    sessgit.out("delete", "--yes", fork)
+    sessgit.out("undo")
+    world("import", "import", "--from", "io-log", str(there), form="from-another-system", code=1)
+    world("session", "show", agent_id("io-log", "DEV-1"))
+    sessgit.out("undo")
+
+
 def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
     """A conversation in a git repository, and a fork of it in a worktree, each with a commit of its own."""
     coded = Coded(world.sessgit, patch)
@@ -377,6 +422,7 @@ def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
     talk = coded.talk(CODED).turns("one")
     coded.record(talk)
     fork = world("fork", "fork", CODED, "--worktree", str(path))
+    coded.record(talk.turns("nobody is there"), live=False)
     coded.commit("Ours", {"moved.py": "a\nb\nc\n", "picture": b"\0"})
     coded.record(talk.turns("two"))
     other = talk.branch(fork["id"])
@@ -386,6 +432,7 @@ def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
     coded.record(other.turns("three"), at=path)
     world("diff", "diff", CODED, fork["id"], "--code", "--patch")
     world("diff", "diff", CODED, OTHER, "--code")
+    world("bisect", "bisect", CODED, "--run", "test ! -e moved.py")
 
 
 def left(world: Printer) -> None:
@@ -442,9 +489,10 @@ def test_every_command_is_run(printed: list[Printed]) -> None:
         for name in cli.COMMANDS
     }
     speaking = {name for name, module in modules.items() if "as_json" in inspect.signature(module.run).parameters}
-    assert speaking == set(cli.COMMANDS) - WITHOUT_JSON == {one.command for one in printed}
+    assert speaking == set(cli.COMMANDS) - WITHOUT_JSON - ALWAYS_JSON
+    assert speaking | ALWAYS_JSON == {one.command for one in printed}
     forms = {name for name in tables() if name.startswith("sessgit")} | {"turn-0", "all-that-is-lost", "a-folder"}
-    assert {one.table for one in printed} == forms
+    assert {one.table for one in printed} == forms | ANSWERS
 
 
 def test_every_key_is_as_the_page_says(printed: list[Printed]) -> None:
@@ -492,4 +540,4 @@ def _check_leaf(path: tuple[str, ...], value: Any) -> None:
         assert value is None or (isinstance(value, int | float) and value >= 0), path
     if name in ("seconds", "delay"):
         assert value is None or 0 <= value < 3600, path
-    assert not name.endswith("_ms") or path[:2] == ("sessgit.cell/v1", "output"), path
+    assert not name.endswith("_ms") or path[1:2] == ("output",), path

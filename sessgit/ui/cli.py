@@ -23,7 +23,7 @@ from sessgit.ui.light import Light
 GROUPS = {
     "Record": ("install", "uninstall", "on", "off", "import", "recover", "status"),
     "Find and read": ("ls", "tree", "log", "show", "search", "diff", "stats", "watch"),
-    "Look into turns": ("cells", "cell", "deps", "why"),
+    "Look into turns": ("cells", "cell", "deps", "why", "replay", "bisect", "bridge"),
     "Branch, bring together, go on": ("fork", "merge", "pick", "resume", "restore"),
     "Say what it is": ("rename", "edit", "tag", "pad"),
     "Keep in order": ("archive", "unarchive", "delete", "ops", "undo", "gc", "export"),

@@ -1,0 +1,1 @@
+"""How turns are tested, and which of them need be."""
