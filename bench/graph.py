@@ -1,4 +1,5 @@
-"""The cells of one long session: order and chain of 10,000 of them, and the commands that ask for a graph."""
+"""The cells of one long session: order and chain of 10,000 of them, the graph of a session that is recorded, and the
+commands that ask for one."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import random
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import sessions
@@ -15,6 +17,11 @@ import timing
 from timing import SESSGIT, Place
 
 from sessgit.model import graph
+from sessgit.ops.cells import chains
+from sessgit.ops.cells import graph as cell_graph
+from sessgit.store.cells import remembered
+from sessgit.store.index import Index
+from sessgit.store.store import Store
 
 CELLS = 10_000
 TURNS = 5_000
@@ -37,14 +44,17 @@ def main() -> None:
 def measure(place: Place, session: str, turns: int) -> None:
     """Prints how long it takes, of made-up cells and of a session that is recorded."""
     cells()
+    recorded(place, session, turns)
     rows = {
         "log -n 20": ["log", session, "-n", "20"],
-        "cells": ["cells", session],
+        "cells (goal 400 ms)": ["cells", session],
+        "cells --operation, of all turns": ["cells", session, "--operation", "None"],
         "cells --index": ["cells", session, "--index"],
-        "cell": ["cell", f"{session}@-1.6"],
-        "deps": ["deps", f"{session}@-1.6"],
-        "deps --graph": ["deps", f"{session}@-1.6", "--graph"],
-        "why": ["why", "src/f0.py", session],
+        "cell (goal 400 ms)": ["cell", f"{session}@-1.6"],
+        "deps (goal 400 ms)": ["deps", f"{session}@-1.6"],
+        "deps --down (goal 400 ms)": ["deps", f"{session}@1.6", "--down"],
+        "deps --graph (goal 400 ms)": ["deps", f"{session}@-1.6", "--graph"],
+        "why (goal 400 ms)": ["why", "src/f0.py", session],
     }
     commands = {name: [*SESSGIT, *arguments] for name, arguments in rows.items()}
     timing.table(f"\ncells, {turns:,} turns of 7", commands, place, ROUNDS)
@@ -60,6 +70,7 @@ def cells() -> None:
     }
     keys = list(needs)
     chance.shuffle(keys)
+    by_place = list(needs.values())
     shuffled = {key: needs[key] for key in keys}
     asked: dict[str, Callable[[], object]] = {
         "order (goal 50 ms)": lambda: graph.order(needs),
@@ -67,7 +78,41 @@ def cells() -> None:
         "what depends on the first": lambda: graph.following(needs, 0),
         "order of cells in any order": lambda: graph.order(shuffled),
         "chain of cells in any order": lambda: graph.chain(shuffled, CELLS - 1),
+        "chain by places (goal 50 ms)": lambda: graph.behind(by_place, CELLS - 1),
+        "what depends on the first, by places": lambda: graph.ahead(by_place, 0),
     }
+    questions(f"\na graph of {CELLS:,} cells", asked)
+
+
+def recorded(place: Place, session: str, turns: int) -> None:
+    """The graph of a recorded session out of the index, and out of the turns' folders where the index has nothing."""
+    path = Path(place.env["HOME"]) / ".claude" / "session-store"
+    store = Store(path)
+    with closing(Index(path, lambda: store)) as index:
+        index.sync()
+        branch = index.branch(session)
+        assert branch is not None
+        known = remembered.of_branch(index, session, 1, None)
+        found = cell_graph.read(store, index, branch)
+        last = f"{turns}.6"
+
+        def anew() -> None:
+            index._db.execute("DELETE FROM cells")
+            cell_graph.read(store, index, branch)
+
+        asked: dict[str, Callable[[], object]] = {
+            "its graph out of the index": lambda: cell_graph.read(store, index, branch),
+            "its graph out of the turns' folders": anew,
+            "order (goal 50 ms for 10,000 cells)": lambda: graph.order(found.needs()),
+            "chain (goal 50 ms for 10,000 cells)": lambda: chains.chain(found, last, down=False),
+            "what depends on the first": lambda: chains.chain(found, "1.1", down=True),
+        }
+        questions(f"\n{len(found.nodes):,} cells of {turns:,} turns", asked)
+        assert remembered.of_branch(index, session, 1, None) == known
+
+
+def questions(title: str, asked: Mapping[str, Callable[[], object]]) -> None:
+    """Prints how long each takes within this process."""
     times: dict[str, list[float]] = {timing.PASS: [], **{name: [] for name in asked}}
     place = Place(Path.cwd(), dict(os.environ))
     for _ in range(ROUNDS):
@@ -76,7 +121,7 @@ def cells() -> None:
             started = time.perf_counter()
             ask()
             times[name].append(time.perf_counter() - started)
-    timing.show(f"\na graph of {CELLS:,} cells", times, timing.PASS)
+    timing.show(title, times, timing.PASS)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -504,7 +505,8 @@ def test_a_chain_for_programs(lexer: Shell) -> None:
 
 
 def test_what_a_list_reads(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last page of a long conversation costs what that of a short one does, and the graph reads each turn once."""
+    """The last page of a long conversation costs what that of a short one does; the graph of what is recorded reads no
+    turn's folder, and where the index was made anew each one once."""
     talk = sessgit.talk()
     for number in range(300):
         talk.prompt(f"go {number}").tool("Read", {"file_path": f"/{number % 7}.py"}, "x").answer("Done.")
@@ -518,13 +520,25 @@ def test_what_a_list_reads(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> N
             return real(self, commit, number)
 
         monkeypatch.setattr(Store, name, counted)
-    sessgit.out("cells", "5e55", "-n", "30")
-    assert {number for _, number in read} == set(range(290, 301))
-    assert sum(name == "lines" for name, _ in read) == 10
-    read.clear()
-    sessgit.out("cells", "5e55", "--index")
-    assert [number for name, number in read if name == "cells"] == list(range(1, 301))
+
+    def asked(*command: str) -> list[int]:
+        """The turns of which a command read the stored cells."""
+        read.clear()
+        sessgit.out(*command)
+        return [number for name, number in read if name == "cells"]
+
+    last, whole = ("cells", "5e55", "-n", "30"), ("cells", "5e55", "--index")
+    assert asked(*last) == []
+    assert [number for name, number in read if name == "lines"] == list(range(291, 301))
+    assert asked(*whole) == []
+    assert asked("deps", "5e55@300.2", "-n", "3") == []
+    assert {number for _, number in read} <= {299, 300}
+    with sqlite3.connect(sessgit.store / "index.sqlite3") as db:
+        db.execute("DELETE FROM cells")
+    assert asked(*last) == list(range(285, 301))
+    assert asked(*whole) == list(range(1, 285))
     assert not any(name == "lines" for name, _ in read)
+    assert asked(*whole) == []
 
 
 # Completion

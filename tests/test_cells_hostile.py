@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from lexing import lexer_talk
+from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
@@ -124,3 +126,25 @@ def test_the_same_id_in_two_turns(lexer: Shell) -> None:
     )
     index = json.loads(lexer("cells", "5e55", "--index").out)
     assert len(index["cells"]) == 20
+
+
+def test_folders_of_turns_that_are_gone(sessgit: Shell) -> None:
+    """Of 120 turns the first 99 lie in a folder that git lost: the others are told, and what is missing is."""
+    talk = sessgit.talk()
+    for number in range(120):
+        talk.prompt(f"go {number}").tool("Bash", {"command": "ls"})
+    sessgit.recorded(talk)
+    tip = run_git(sessgit.store, "rev-parse", SESSION).strip()
+    lost = run_git(sessgit.store, "rev-parse", f"{tip}:turns/0000").strip()
+    (pack,) = (sessgit.store / "objects" / "pack").glob("*.pack")
+    away = pack.rename(sessgit.home / "pack")
+    for index in pack.parent.glob(f"{pack.stem}.*"):
+        index.unlink()
+    with away.open("rb") as data:
+        subprocess.run(["git", "-C", sessgit.store, "unpack-objects", "-q"], stdin=data, check=True)
+    (sessgit.store / "objects" / lost[:2] / lost[2:]).unlink()
+    for command in (("cells", "5e55", "--index"), ("deps", "5e55@120.2")):
+        done = sessgit(*command)
+        assert (done.code, bool(done.out)) == (0, True), done
+        assert done.err.count("is left out: the store cannot be read: object not found") == 99
+    assert "120.2 depends on 41 cells" in done.out

@@ -47,6 +47,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
 DAMAGED = "5e551011-0000-4000-8000-000000000003"
 CODED = "c0de0000-0000-4000-8000-00000000c0de"
+REPLAYED = "5e551011-0000-4000-8000-000000000007"
 LEFT, WATCHED = (f"5e551011-0000-4000-8000-00000000000{n}" for n in (5, 6))
 LEXED = "5e551011-0000-4000-8000-000000000004"
 PRICE = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
@@ -408,8 +409,6 @@ def come_and_go(world: Printer, folder: Path) -> None:
     session = logged(there, "DEV-1", went("in", "build it"))
     put(session / "artifacts" / "a.md", "a")
     put(session / "metadata.json", "{")
-    sessgit.out("delete", "--yes", fork)
-    sessgit.out("undo")
     world("import", "import", "--from", "io-log", str(there), form="from-another-system", code=1)
     world("session", "show", agent_id("io-log", "DEV-1"))
     sessgit.out("undo")
@@ -433,6 +432,11 @@ def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
     world("diff", "diff", CODED, fork["id"], "--code", "--patch")
     world("diff", "diff", CODED, OTHER, "--code")
     world("bisect", "bisect", CODED, "--run", "test ! -e moved.py")
+    talk = coded.talk(REPLAYED).prompt("run it").tool("Bash", {"command": "cat moved.py"}, "a\nb\nd")
+    coded.record(talk.answer("Done.").stop_lines())
+    world("replay", "replay", REPLAYED)
+    world("replay", "replay", REPLAYED, "--execute", code=6)
+    world("inputs", "replay", REPLAYED, "--inputs", "--to", "cat", code=6)
 
 
 def left(world: Printer) -> None:

@@ -5,33 +5,29 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from sessgit.api.pad import Pad
+from sessgit.api.recorded import Recorded
 from sessgit.api.turn import OpenCell, OpenTurn
-from sessgit.api.values import Cell, Turn
-from sessgit.errors import NotFoundError
-from sessgit.model import graph
+from sessgit.api.values import Cell
+from sessgit.errors import SessgitError
 from sessgit.model.program import GivenTurn, Metadata, Outcome, Reason, Task, ToolCall
-from sessgit.model.session import Session as State
 from sessgit.ops import edit as edits
-from sessgit.ops import fork as forks
-from sessgit.ops import show
-from sessgit.ops.cells import graph as cell_graph
-from sessgit.ops.cells import listing
 from sessgit.ops.programs import beside, reasons
-from sessgit.ops.programs.held import WAIT, Held
-from sessgit.ops.reading import documents
-from sessgit.ops.reading.views import read_turn
-from sessgit.store.index import Branch
+from sessgit.ops.programs import state as states
+from sessgit.ops.programs.held import Held
+from sessgit.ops.programs.log import WAIT
 
 if TYPE_CHECKING:
     from sessgit.api.store import Store
 
+Stage = Literal["", "gathering", "shaping", "critiquing", "synthesized"]
 
-class Session:
+
+class Session(Recorded):
     """One conversation. Made by `Store.create_session`, `load_session` and `fork`.
 
     What is written stands in the session's transcript at once, so that a crash loses nothing, and is committed when a
@@ -40,57 +36,22 @@ class Session:
     """
 
     def __init__(self, store: Store, id: str) -> None:
-        self.store, self.id = store, id
+        super().__init__(store, id)
         self._held: Held | None = None
         self._pid = 0
-        self._known: tuple[str, cell_graph.Graph] | None = None
-
-    def __repr__(self) -> str:
-        return f"Session({self.id!r})"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.end()
-
-    # What it is
-
-    @property
-    def state(self) -> State:
-        """What session.json says of it: name, labels, counts, tokens by model, state, stage and the rest."""
-        return self._branch().state
-
-    @property
-    def tip(self) -> str:
-        """Its last commit."""
-        return self._branch().tip
-
-    @property
-    def name(self) -> str:
-        return self.state.name
-
-    @property
-    def resume_command(self) -> str:
-        """The command that continues it in the client."""
-        return forks.resume_command(self.state, "")
-
-    def turns(self) -> list[Turn]:
-        """All recorded turns, oldest first."""
-        branch = self._branch()
-        with self.store.lock:
-            rows = self.store.world.index.turns(branch.name)
-            return [self._turn(branch, row) for row in rows]
-
-    def __iter__(self) -> Iterator[Turn]:
-        """The recorded turns, oldest first, each read when it is asked for."""
-        branch = self._branch()
-        with self.store.lock:
-            rows = self.store.world.index.turns(branch.name)
-        for row in rows:
-            with self.store.lock:
-                found = self._turn(branch, row)
-            yield found
+        """Ends the session, if this object wrote to it."""
+        if self._held is None or not self._held.log.wrote or self._pid != os.getpid():
+            return
+        try:
+            self.end()
+        except SessgitError:
+            if error is None:
+                raise
 
     # Turns
 
@@ -103,15 +64,13 @@ class Session:
         Raises ConflictError where another program keeps a turn open for `timeout` seconds, or a client has the session
         open; UsageError where this thread has one open.
         """
-        held = self._writer()
-        opened = OpenTurn(held, held.begin_turn(prompt, timeout=timeout))
+        opened = OpenTurn(self._writer, self._writer().begin_turn(prompt, timeout=timeout))
         try:
             yield opened
         except BaseException as error:
-            opened.say(f"Ended by {type(error).__name__}: {error}")
+            opened.fail(error)
             raise
-        finally:
-            opened.end()
+        opened.end()
 
     def record_turn(
         self, prompt: str, response: str = "", tool_calls: Sequence[ToolCall] = (), *, model: str = "",
@@ -168,7 +127,9 @@ class Session:
             yield opened
         except BaseException as error:
             taken = (time.perf_counter() - started) * 1000
-            self.complete_cell(begun, error=f"{error.__class__.__name__}: {error}", execution_time_ms=round(taken, 3))
+            with suppress(SessgitError):  # the block may have ended it itself
+                failed = f"{error.__class__.__name__}: {error}"
+                self.complete_cell(begun, error=failed, execution_time_ms=round(taken, 3))
             raise
         taken = (time.perf_counter() - started) * 1000
         self.complete_cells({begun: opened.outcome(round(taken, 3))})
@@ -179,40 +140,6 @@ class Session:
             Cell(one.task.id, one.task.type, one.task.operation, one.task.dependencies, one.state)
             for one in self._writer().pending()
         ]
-
-    def cells(
-        self, *, type: str = "", operation: str = "", turn: int | None = None, failed: bool = False
-    ) -> list[Cell]:
-        """The recorded cells, oldest first: of a type, an operation, one turn, or those that failed."""
-        wanted = listing.Choice(type, operation, turn, failed)
-        return [
-            _cell(node.cell, node.turn, node.ordinal)
-            for node in self._graph().nodes.values()
-            if wanted.fits(node) and (turn is None or node.turn == turn) and (not failed or node.cell.ok is False)
-        ]
-
-    def cell_document(self, cell: Cell | str) -> dict[str, Any]:
-        """A recorded cell with its input, output and metadata: `sessgit.cell/v1` of docs/json.md."""
-        branch = self._branch()
-        with self.store.lock:
-            world = self.store.world
-            node = listing.named(world.store, world.index, branch, str(cell))
-            shown = show.cell(world.store, world.index, branch, node.turn, str(node.ordinal))
-            return documents.cell(shown, self.store.prices)
-
-    def dependency_chain(self, cell: Cell | str) -> list[str]:
-        """The ids of all cells that a cell depends on, directly or not, each after those that it depends on itself.
-
-        Raises NotFoundError for a cell that is not there.
-        """
-        needs = self._needs()
-        if str(cell) not in needs:
-            raise NotFoundError(f"{self.id[:8]} has no cell {cell}", f"sessgit cells {self.id[:8]} lists them.")
-        return graph.chain(needs, str(cell))
-
-    def execution_order(self) -> list[str]:
-        """The ids of all recorded cells, each after those that it depends on."""
-        return graph.order(self._needs())
 
     # What the client keeps beside a transcript
 
@@ -238,12 +165,6 @@ class Session:
         said = Reason(kind, text, tuple(map(str, evidence)), tuple(options), chosen, confidence)
         reasons.record(self._writer(), said)
 
-    def reasoning(self) -> list[tuple[int, Reason]]:
-        """All recorded reasons, oldest first, each with the number of its turn."""
-        branch = self._branch()
-        with self.store.lock:
-            return reasons.of(self.store.world.store, self.store.world.index, branch)
-
     # What is said of it
 
     @property
@@ -251,11 +172,50 @@ class Session:
         """Its scratchpad."""
         return Pad(self)
 
-    def edit(self, changes: edits.Changes) -> None:
-        """Changes name, description, labels, stage or confidence."""
+    def edit(
+        self, *, name: str | None = None, description: str | None = None, add_labels: Collection[str] = (),
+        remove_labels: Collection[str] = (), stage: Stage | None = None, confidence: float | None = None,
+    ) -> None:  # fmt: skip
+        """Changes what is said of it, in one commit; None leaves a thing as it is, ``""`` takes name, description or
+        stage away.
+
+        Raises UsageError for what cannot be, ConflictError where the name is another session's.
+        """
+        labels = edits.labels([f"+{one}" for one in add_labels] + [f"-{one}" for one in remove_labels])
+        changes = edits.Changes(
+            name,
+            None if description is None else edits.description(description),
+            *labels,
+            None if stage is None else edits.stage(stage or "none"),
+            None if confidence is None else edits.confidence(f"{confidence!r}"),
+        )
         with self.store.lock:
             world = self.store.world
             edits.edit(world.store, world.index, self.id, changes, world.now())
+
+    def update_state(  # noqa: PLR0913 - the parts of a state
+        self, *, activation: Mapping[str, Any] | None = None, budget: Mapping[str, Any] | None = None,
+        trajectory: Mapping[str, Any] | None = None, metadata: Mapping[str, Any] | None = None,
+        working_memory: Mapping[str, Any] | None = None, remember: Mapping[str, Any] | None = None,
+        forget: Collection[str] = (), more: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        """Changes the parts of its state that are for programs, in one commit, which `sessgit undo` takes back.
+
+        Of `activation`, `budget`, `trajectory` and `metadata` the keys that are named are set, as docs/format.md has
+        them, and None takes one away. `working_memory` is the whole memory; `remember` sets single keys of it after
+        that, and `forget` takes some away. `more` is added to `total_recursive_calls` and `cost_usd` of the budget,
+        whoever else adds to them.
+
+        Raises UsageError, with nothing changed, where a key or a value is wrong, or the memory would be too large.
+        """
+        said = {"activation": activation, "budget": budget, "trajectory": trajectory, "metadata": metadata}
+        parts: dict[str, Any] = {key: dict(given) for key, given in said.items() if given is not None}
+        if working_memory is not None:
+            parts["context"] = {"working_memory": working_memory}
+        with self.store.lock:
+            world = self.store.world
+            wanted = states.Wanted(parts, remember or {}, tuple(forget), more or {})
+            states.change(world.store, world.index, self.id, wanted, world.now())
 
     # Others
 
@@ -264,55 +224,21 @@ class Session:
         return self.store.fork(self, at, name)
 
     def end(self) -> None:
-        """Records that the session has ended; whoever writes it again goes on with it."""
-        self._writer().record(final=True)
+        """Records that the session has ended; whoever writes it again goes on with it. Cells that are running outside
+        of turns are interrupted.
+
+        Raises UsageError where a turn is open.
+        """
+        self._writer().finish()
 
     # Beneath
 
+    def _is_open(self) -> bool:
+        return self._writer().is_open()
+
     def _writer(self) -> Held:
-        if self._held is None or self._pid != os.getpid():
-            branch = self._branch()
-            with self.store.lock:
-                self._held, self._pid = Held(self.store.world, branch, self.store.lock), os.getpid()
-        return self._held
-
-    def _branch(self) -> Branch:
         with self.store.lock:
-            index = self.store.world.index
-            index.sync(self.id)
-            branch = index.branch(self.id)
-        if branch is None:
-            raise NotFoundError(f"{self.id[:8]} is there no more", "sessgit ls --all shows all conversations.")
-        return branch
-
-    def _graph(self) -> cell_graph.Graph:
-        """The graph of the cells, read anew where the session has moved on."""
-        branch = self._branch()
-        known = self._known
-        if known is None or known[0] != branch.tip:
-            with self.store.lock:
-                found = cell_graph.read(self.store.world.store, self.store.world.index, branch)
-            known = self._known = (branch.tip, found)
-        return known[1]
-
-    def _needs(self) -> dict[str, list[str]]:
-        nodes = self._graph().nodes
-        return {
-            nodes[own].cell.id: [nodes[other].cell.id for other in others]
-            for own, others in self._graph().needs("causal").items()
-        }
-
-    def _turn(self, branch: Branch, row: Any) -> Turn:
-        told = read_turn(self.store.world.store, branch.tip, row).told
-        made = tuple(_cell(cell, row.turn, ordinal) for ordinal, cell in enumerate(told.cells, start=1))
-        return Turn(
-            row.turn, told.prompt, told.answer, told.time, told.model, made, told.files, told.total.as_json(),
-            row.prompt, row.commit,
-        )  # fmt: skip
-
-
-def _cell(cell: Any, turn: int, ordinal: int) -> Cell:
-    state: Literal["interrupted", "done", "failed"] = (
-        "interrupted" if cell.ok is None else "done" if cell.ok else "failed"
-    )
-    return Cell(cell.id, cell.type, cell.operation, tuple(cell.depends), state, turn, ordinal)
+            if self._held is None or self._pid != os.getpid():
+                self._held, self._pid = Held(self.store.world, self._branch(), self.store.lock), os.getpid()
+            self._held.world = self.store.world  # another one where the settings changed, or the store was closed
+            return self._held

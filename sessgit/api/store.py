@@ -7,7 +7,9 @@ import os
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -52,10 +54,10 @@ class Store:
     def __init__(self, path: Path, config: Path, home: Path, *, off: bool = False) -> None:
         self.path, self.config, self.home = path, config, home
         self._off = off
-        self._pid = 0
         self._lock = threading.RLock()
         self._opened: World | None = None
-        self._settings = Config()
+        self._settings: tuple[tuple[int, ...], Config] = ((), Config())
+        _stores.add(self)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, config: str | os.PathLike[str] | None = None) -> Self:
@@ -76,7 +78,7 @@ class Store:
     def close(self) -> None:
         """Lets go of files; what is used after that opens them again. Nothing waits to be written."""
         with self.lock:
-            if self._opened is not None and self._pid == os.getpid():
+            if self._opened is not None:
                 self._opened.index.close()
             self._opened = None
 
@@ -190,28 +192,27 @@ class Store:
     # What sessions share with it
 
     @property
-    def world(self) -> World:
-        """The open store, in this process; whoever uses it holds `lock`."""
-        if self._opened is None or self._pid != os.getpid():
-            if self._pid != os.getpid():  # a child of fork: nobody there will ever let go of the parent's
-                self._lock = threading.RLock()
-            beside = Beside(self.path)
-            self._settings = settings.load(beside)
-            objects = Objects(self.path, fsync=self._settings.record.fsync)
-            index = Index(self.path, lambda: objects)
-            index.here = places.here(self._settings.project.map, str(self.home))
-            index.sync()
-            privacy = Privacy(self._settings.record, str(self.home), self._off)
-            self._opened = World(objects, index, self.config, privacy, dict(os.environ), time.time)
-            self._pid = os.getpid()
-        return self._opened
-
-    @property
     def lock(self) -> threading.RLock:
         """Held by whoever uses `world`; threads take turns with it."""
-        if self._pid not in (0, os.getpid()):
-            _ = self.world
         return self._lock
+
+    @property
+    def world(self) -> World:
+        """The open store, with the settings as they are now; whoever uses it holds `lock`."""
+        beside = Beside(self.path)
+        version = _version(beside.config)
+        if self._opened is None:
+            config = settings.load(beside)
+            objects = Objects(self.path, fsync=config.record.fsync)
+            index = Index(self.path, lambda: objects)
+            index.sync()
+            self._settings = version, config
+            self._opened = World(objects, index, self.config, self._privacy(), dict(os.environ), time.time)
+            index.here = places.here(config.project.map, str(self.home))
+        elif version != self._settings[0]:
+            self._settings = version, settings.load(beside)
+            self._opened = replace(self._opened, privacy=self._privacy())
+        return self._opened
 
     def target(self, address: Session | str, at: str | None = None) -> Target:
         """What an address names, once all that the session's transcript holds is recorded."""
@@ -234,4 +235,33 @@ class Store:
     def prices(self) -> Mapping[str, Any]:
         """What tokens cost, where the settings say."""
         _ = self.world
-        return self._settings.prices
+        return self._settings[1].prices
+
+    def _privacy(self) -> Privacy:
+        return Privacy(self._settings[1].record, str(self.home), self._off)
+
+
+_stores = weakref.WeakSet[Store]()
+_left = list[World]()
+
+
+def _after_fork() -> None:
+    """A child opens everything anew: a lock may have been held by a thread that it has not, and of a database it may
+    not even close what its parent opened."""
+    for store in _stores:
+        store._lock = threading.RLock()
+        if store._opened is not None:
+            _left.append(store._opened)
+            store._opened = None
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """Another one when the file has changed."""
+    try:
+        info = path.stat()
+    except OSError:
+        return ()
+    return (info.st_mtime_ns, info.st_size, info.st_ino)

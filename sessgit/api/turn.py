@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
+from sessgit.errors import SessgitError
 from sessgit.model.program import Outcome, Part, Saying
 from sessgit.ops.programs.held import Held
 
 
 class OpenTurn:
-    """A turn while its block runs; `number` is its number once it has ended, 0 before."""
+    """A turn while its block runs; `number` is its number once it has ended and is recorded, 0 before."""
 
-    def __init__(self, held: Held, key: str) -> None:
+    def __init__(self, writer: Callable[[], Held], key: str) -> None:
         self.key = key
         self.number = 0
-        self._held = held
+        self._writer = writer
+        self._is_over = False
         self._answer: tuple[str, str, Mapping[str, int]] = ("", "", {})
 
     def answer(self, text: str, *, model: str = "", tokens: Mapping[str, int] | None = None) -> None:
-        """What the turn ends with; `tokens` are what it took of `model`, by kind."""
+        """What the turn ends with; `tokens` are what it took of `model`, by kind. The last answer counts."""
         self._answer = (text, model, tokens or {})
 
     def say(self, text: str, *, model: str = "") -> None:
@@ -27,13 +30,27 @@ class OpenTurn:
         self.add(Saying(text, model))
 
     def add(self, *parts: Part, model: str = "") -> None:
-        """Calls of tools, whole cells, reasons and words, as `sessgit.model.program` has them."""
-        self._held.add(parts, model)
+        """Calls of tools, whole cells, reasons and words: `ToolCall`, `Step`, `Reason`, `Saying`.
+
+        Raises UsageError, with nothing added, where one of them is none.
+        """
+        self._writer().add(parts, model)
 
     def end(self) -> None:
         """Ends the turn and records it; a block does that by itself."""
-        if not self.number:
-            self.number = self._held.end_turn(*self._answer)
+        if not self._is_over:
+            self._is_over = True
+            self.number = self._writer().end_turn(*self._answer)
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the turn with a note of what ended it behind the answer; what goes wrong with that is passed over."""
+        text, model, _ = self._answer
+        with suppress(SessgitError):
+            if not self._is_over and text.strip():
+                self.say(text, model=model)
+        self._answer = (f"Ended by {type(error).__name__}: {error}", "", {})
+        with suppress(SessgitError):
+            self.end()
 
 
 class OpenCell:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+State = Literal["running", "interrupted", "done", "failed"]
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -21,7 +23,7 @@ class Cell:
     type: str
     operation: str
     dependencies: tuple[str, ...] = ()
-    state: Literal["running", "interrupted", "done", "failed"] = "done"
+    state: State = "done"
     turn: int = 0
     ordinal: int = 0
 

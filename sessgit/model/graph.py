@@ -8,7 +8,7 @@ all but `order` is linear; that one sorts what is ready, which costs a logarithm
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TypeVar
 
 from sessgit.errors import DamageError, NotFoundError
@@ -84,6 +84,28 @@ def chain(needs: Needs[K], start: K) -> list[K]:
 def following(needs: Needs[K], start: K) -> list[K]:
     """All that depends on a key, directly or not; for the rest as `chain`."""
     return _from(needs, dependents(needs), start)
+
+
+def behind(needs: Sequence[Collection[int]], start: int) -> list[int]:
+    """`chain` of a graph whose keys are 0, 1, 2 and so on, each of which needs only lower ones: sorted."""
+    reached, waiting = {start}, [start]
+    while waiting:
+        for other in needs[waiting.pop()]:
+            if other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    reached.remove(start)
+    return sorted(reached)
+
+
+def ahead(needs: Sequence[Collection[int]], start: int) -> list[int]:
+    """`following` of such a graph: sorted."""
+    reached = {start}
+    for key in range(start + 1, len(needs)):
+        if not reached.isdisjoint(needs[key]):
+            reached.add(key)
+    reached.remove(start)
+    return sorted(reached)
 
 
 def _from(needs: Needs[K], steps: Needs[K], start: K) -> list[K]:

@@ -76,18 +76,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool as the agent itself makes it, with what the tool said."""
+    """A call of a tool as the agent itself makes it, with what the tool said; `time` as that of a `Saying`."""
 
     name: str
     input: Mapping[str, Any] = field(default_factory=dict)
     output: str = ""
     is_error: bool = False
     id: str = ""
+    time: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A step of reasoning (a trace), or a decision among options, with the evidence for it: ids of cells, or words."""
+    """A step of reasoning (a trace), or a decision among options, with the evidence for it: ids of cells, or words;
+    `time` as that of a `Saying`."""
 
     kind: Literal["trace", "decision"]
     text: str
@@ -95,14 +97,17 @@ class Reason:
     options: tuple[str, ...] = ()
     chosen: str = ""
     confidence: float | None = None
+    time: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """Words of the agent in between; `model` is empty where no model said them."""
+    """Words of the agent in between; `model` is empty where no model said them, `time` is in seconds since 1970, None
+    for that of the turn."""
 
     text: str
     model: str = ""
+    time: float | None = None
 
 
 Part = Step | ToolCall | Reason | Saying

@@ -54,8 +54,9 @@ def add_by_model(a: dict[str, Tokens], b: dict[str, Tokens]) -> dict[str, Tokens
 class Cell:
     """One replayable unit of a turn.
 
-    `lines` are its line numbers in the turn's `transcript.jsonl`, from 1; `depends` are ids of cells of the
-    same turn; `ok` is None while there is no result.
+    `lines` are its line numbers in the turn's `transcript.jsonl`, from 1; `depends` are ids of cells that
+    had to come first, of the same turn or, as programs say, of earlier ones; `ok` is None while there is no result.
+    `program` says that a program made it and said what it depends on: then it depends on nothing else.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Cell:
     lines: tuple[int, ...]
     depends: tuple[str, ...] = ()
     ok: bool | None = None
+    program: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -73,6 +75,7 @@ class Cell:
             "lines": list(self.lines),
             "depends": list(self.depends),
             "ok": self.ok,
+            **({"program": True} if self.program else {}),
         }
 
     @classmethod
@@ -84,6 +87,7 @@ class Cell:
             tuple(int(n) for n in value["lines"]),
             tuple(str(d) for d in value["depends"]),
             value["ok"] if isinstance(value.get("ok"), bool) else None,
+            value.get("program") is True,
         )
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 _COLUMNS = "branch, turn, commits, prompt, time, message, compacted"
+_BRANCHES = "SELECT name, tip, state, archived FROM branches"
 _OUTLINE = (
     "name, archived, agent_id, project, title, authored_name, created, updated, turns, headless, status, stage, labels,"
     " parent"
@@ -185,10 +186,13 @@ class Index:
 
     def _new_rows(self, store: Store, branch: str, tip: str) -> tuple[list[tuple[object, ...]], tuple[str, int] | None]:
         """The rows from the tip back to the first commit that is known, and the branch and turn of that one."""
-        rows: dict[int, tuple[list[str], str, int, str]] = {}
+        rows, size, compacted, last = dict[int, tuple[list[str], str, int, str]](), Counter[int](), set[int](), 0
         found: tuple[str, int] | None = None
-        size, compacted, last = Counter[int](), set[int](), 0
+        query = "SELECT tip, (SELECT ifnull(max(turn), 0) FROM turns WHERE branch = name) FROM branches WHERE name = ?"
+        known = self._db.execute(query, (branch,)).fetchone() or ("", 0)
         for commit in store.repo.first_parents(tip):
+            if commit.id == known[0] and not rows:  # edits alone, of which a program may make many
+                return [], (branch, known[1])
             message = messages.loads(commit.message)
             turn, prompt = message.number("Turn"), message.get("Prompt")
             if not turn or not prompt:
@@ -215,12 +219,10 @@ class Index:
     def branches(self, session: str | None = None) -> list[Branch]:
         """All branches, or those of one session, each session's head before its side branches."""
         where, arguments = ("WHERE session = ?", [session]) if session else ("", [])
-        query = f"SELECT name, tip, state, archived FROM branches {where} ORDER BY name"
-        return self._branches(query, arguments)
+        return self._branches(f"{_BRANCHES} {where} ORDER BY name", arguments)
 
     def branch(self, name: str) -> Branch | None:
-        found = self._branches("SELECT name, tip, state, archived FROM branches WHERE name = ?", (name,))
-        return found[0] if found else None
+        return next(iter(self._branches(f"{_BRANCHES} WHERE name = ?", (name,))), None)
 
     def branches_named(self, names: Sequence[str]) -> list[Branch]:
         """The branches of these names that there are, by name."""
@@ -229,8 +231,7 @@ class Index:
 
     def forks_of(self, session: str) -> list[Branch]:
         """The sessions that left this one or one of its side branches, by name."""
-        query = "SELECT name, tip, state, archived FROM branches WHERE parent = ? AND name = session ORDER BY name"
-        return self._branches(query, (session,))
+        return self._branches(f"{_BRANCHES} WHERE parent = ? AND name = session ORDER BY name", (session,))
 
     def holding(self, commit: str) -> tuple[str, int] | None:
         """The branch and the number of the turn that a commit belongs to."""
@@ -308,9 +309,9 @@ class Index:
 
     def gists(self, commits: Sequence[str]) -> dict[str, Gist]:
         """What is remembered of the turns that end with these commits; a commit's content never changes."""
-        query = "SELECT told FROM gists WHERE commit_id = ?"
-        found = ((commit, self._ask(query, (commit,))) for commit in commits)
-        return {commit: Gist.from_json(json.loads(rows[0][0])) for commit, rows in found if rows}
+        query = "SELECT commit_id, told FROM gists WHERE commit_id IN (SELECT value FROM json_each(?))"
+        rows = self._ask(query, (json.dumps(list(commits)),))
+        return {commit: Gist.from_json(json.loads(told)) for commit, told in rows}
 
     def remember(self, gists: Mapping[str, Gist]) -> None:
         """Keeps what turns hold, by their last commit, so that it need not be read from their lines again."""

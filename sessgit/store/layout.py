@@ -21,6 +21,8 @@ STATE = "session.json"
 KEPT = "kept"
 LIVE = "live"
 PAD = "pad"
+CARRIED = (PAD, KEPT)
+"""What belongs to the session and not to its turns: a rewind takes it along."""
 TAIL = "tail.jsonl"
 TURNS = "turns"
 
@@ -116,6 +118,9 @@ class Beside:
         self.ignore = store / ".gitignore"
         self.packing = store / "state" / "packing"
         self.archiving = store / "state" / "archiving"
+        self.forbidden = store / "state" / "forbidden"
+        self.purging = store / "state" / "purging"
+        self.rewritten = store / "state" / "rewritten"
 
     def cursor(self, session: str) -> Path:
         return self.state / f"{session}.json"

@@ -8,8 +8,8 @@ BROUGHT = "instr(message, char(10) || 'Origin: ')"
 """Whether a turn was brought from another conversation; the index of these is used where a question says it so."""
 
 INDEX = derived.Schema(
-    6,
-    ("branches", "turns", "merges", "gists", "touched"),
+    7,
+    ("branches", "turns", "merges", "gists", "touched", "cells"),
     (
         """CREATE TABLE branches(
             name TEXT PRIMARY KEY, tip TEXT NOT NULL, archived INTEGER NOT NULL, session TEXT NOT NULL,
@@ -30,8 +30,13 @@ INDEX = derived.Schema(
         """CREATE TABLE touched(
             path TEXT NOT NULL, commit_id TEXT NOT NULL, changed INTEGER NOT NULL, PRIMARY KEY(path, commit_id)
         ) WITHOUT ROWID""",
+        """CREATE TABLE cells(
+            commit_id TEXT PRIMARY KEY, folder TEXT NOT NULL, cells TEXT NOT NULL, needs TEXT NOT NULL,
+            uses TEXT NOT NULL, proof INTEGER NOT NULL
+        )""",
     ),
 )
 """`branches` has a row for each branch with its state as of its tip, `turns` one for each turn of each branch, `merges`
 one for each branch into which others were merged that brought no turn, be it that they were taken out again, `gists`
-what turns hold, by their last commit, and `touched` the files that those read or changed."""
+what turns hold, by their last commit, `touched` the files that those read or changed, and `cells` the cells of turns
+and what they are about, with a checksum."""

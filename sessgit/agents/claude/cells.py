@@ -42,6 +42,11 @@ def describe(body: Sequence[Line]) -> Turn:
     return reader.turn(body)
 
 
+def is_program(body: Sequence[Line], cell: Cell) -> bool:
+    """Whether a program made the cell itself, and no message of a model."""
+    return bool(cell.lines) and marks.of(body[cell.lines[0] - 1]) != marks.NONE
+
+
 def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
     """For each line the tool, else the line's type, and the path of the file that it is about, or ``""``."""
     calls: dict[str, tuple[str, str]] = {}
@@ -113,6 +118,7 @@ class _Message:
     lines: list[int] = field(default_factory=list)
     depends: tuple[str, ...] = ()
     usage: Tokens = field(default_factory=Tokens)
+    is_given = False
 
 
 @dataclass
@@ -123,6 +129,8 @@ class _Call:
     lines: list[int]
     ok: bool | None = None
     type: str = "tool"
+    is_given: bool = False
+    """Whether a program gave it its id."""
 
 
 class _Reader:
@@ -137,6 +145,8 @@ class _Reader:
         self.users = 0
         self.said = 0
         """Messages of a program, which are none of a model."""
+        self.tasks: dict[str, _Call] = {}
+        """The cells of programs by the ids that these gave them."""
         self.spent: list[tuple[str, Tokens]] = []
         """What models used that a program called itself."""
 
@@ -147,10 +157,9 @@ class _Reader:
             self._answer(number, line)
         elif line.type == "user":
             self.users += 1
-            for block in tool_results(line):
-                self._result(number, block)
-            noted = marks.outcome(line)
-            if noted is not None and noted.model:
+            waits = marks.is_stand_in(line)
+            ended = [self._result(number, block, waits=waits) for block in tool_results(line)]
+            if True in ended and (noted := marks.outcome(line)) is not None and noted.model:
                 self.spent.append((noted.model, Tokens.from_json(dict(noted.tokens))))
 
     def _answer(self, number: int, line: Line) -> None:
@@ -158,7 +167,10 @@ class _Reader:
         if mark.task is not None:
             self.said += 1
             self._task(number, mark.task, mark.call, line)
-        elif mark == marks.NONE:
+        elif mark.result_of and (asked := self.tasks.get(mark.result_of)) is not None:
+            self.said += 1
+            self.calls.setdefault(mark.call, asked)
+        elif mark == marks.NONE or mark.result_of:
             self._message(number, line)
         else:
             self.said += 1
@@ -192,9 +204,10 @@ class _Reader:
 
     def _task(self, number: int, task: Task, key: str, line: Line) -> None:
         """A cell of a program."""
-        if key in self.calls or any(isinstance(unit, _Call) and unit.id == task.id for unit in self.order):
+        if key in self.calls or task.id in self.tasks:
             return
-        call = self.calls[key] = _Call(task.id, task.operation, task.dependencies, [number], type=task.type)
+        call = _Call(task.id, task.operation, task.dependencies, [number], None, task.type, is_given=True)
+        self.tasks[task.id] = self.calls[key] = call
         self.order.append(call)
         for block in blocks(line):
             if block.get("type") == "tool_use":
@@ -206,18 +219,28 @@ class _Reader:
         elif path and name in _READING_TOOLS:
             self.read[path] = None
 
-    def _result(self, number: int, block: dict[str, Any]) -> None:
+    def _result(self, number: int, block: dict[str, Any], *, waits: bool) -> bool:
+        """Takes the result of a call; returns whether it is the first one of a program's cell. A cell of a program
+        `waits` with a result that only stands in for its own."""
         call = self.calls.get(_text(block, "tool_use_id"))
-        if call is None or call.ok is not None:
-            return
+        if call is None or call.ok is not None or (waits and call.is_given):
+            return False
         call.lines.append(number)
         call.ok = block.get("is_error") is not True
         self.results.append(call.id)
+        return call.is_given
+
+    def _units(self) -> list[_Message | _Call]:
+        """The cells in their order. An id that a program gave, though the agent's own cell has it, is that one's."""
+        if not self.tasks:
+            return self.order
+        others = {unit.id for unit in self.order if not unit.is_given}
+        return [unit for unit in self.order if not unit.is_given or unit.id not in others]
 
     def turn(self, body: Sequence[Line]) -> Turn:
         prompt, tools = body[0], dict[str, int]()
-        for call in self.calls.values():
-            if call.type == "tool":
+        for call in self.order:
+            if isinstance(call, _Call) and call.type == "tool":
                 tools[call.name] = tools.get(call.name, 0) + 1
         tokens: dict[str, Tokens] = {}
         calls: dict[str, int] = {}
@@ -235,7 +258,7 @@ class _Reader:
             time=time_of(prompt),
             ended=max((time_of(line) for line in body), default=""),
             model=next((m.model for m in reversed(self.messages.values()) if m.model in tokens), ""),
-            cells=tuple(_cell(unit) for unit in self.order),
+            cells=tuple(_cell(unit) for unit in self._units()),
             tools=tools,
             files_read=tuple(self.read),
             files_changed=tuple(self.changed),
@@ -249,7 +272,7 @@ class _Reader:
 def _cell(unit: _Message | _Call) -> Cell:
     if isinstance(unit, _Message):
         return Cell(unit.id, "llm_call", unit.model or "message", tuple(unit.lines), unit.depends, True)
-    return Cell(unit.id, unit.type, unit.name, tuple(unit.lines), unit.depends, unit.ok)
+    return Cell(unit.id, unit.type, unit.name, tuple(unit.lines), unit.depends, unit.ok, unit.is_given)
 
 
 def called(block: dict[str, Any]) -> tuple[str, str]:

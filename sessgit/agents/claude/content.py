@@ -69,6 +69,8 @@ class _Reader:
         self.out: list[Piece] = []
         self._calls: dict[str, int] = {}
         """The place in `out` of each call, by the agent's id for it."""
+        self._tasks: dict[str, int] = {}
+        """The same of each cell of a program, by its id."""
 
     def take(self, number: int, line: Line) -> None:
         if line.type == "assistant":
@@ -82,6 +84,10 @@ class _Reader:
         mark = marks.of(line)
         if mark.task is not None:
             self._task(number, line, mark)
+            return
+        asked = self._tasks.get(mark.result_of)
+        if asked is not None:
+            self._calls.setdefault(mark.call, asked)
             return
         found = self.cells.get(ids.cell_id(self.key, message_key(line, number)))
         ordinal = found[0] if found else 0
@@ -109,7 +115,7 @@ class _Reader:
         found = self.cells.get(task.id) if task else None
         if task is None or found is None or number not in found[1].lines or mark.call in self._calls:
             return
-        self._calls[mark.call] = len(self.out)
+        self._calls[mark.call] = self._tasks[task.id] = len(self.out)
         block = next(block for block in blocks(line) if block.get("type") == "tool_use")
         file = called(block)[1]
         self.out.append(Call(found[1], found[0], task.args, file=file, time=time_of(line), line=number, task=task))
@@ -128,7 +134,7 @@ class _Reader:
     def _result(self, number: int, line: Line, block: dict[str, Any], *, alone: bool) -> None:
         place = self._calls.get(str(block.get("tool_use_id")))
         call = self.out[place] if place is not None else None
-        if place is None or not isinstance(call, Call) or call.result_line:
+        if place is None or not isinstance(call, Call) or call.result_line or (call.task and marks.is_stand_in(line)):
             return
         output, images = text_of(block.get("content"))
         result = line.data.get("toolUseResult") if alone and line.data else None

@@ -30,6 +30,8 @@ class Mark:
     task: Task | None = None
     call: str = ""
     """The client's id for the call that is the cell."""
+    result_of: str = ""
+    """The id of a cell, if the line's one call asks for the result of it; then `call` is the client's id for that."""
     reason: Reason | None = None
     words: bool = False
 
@@ -44,12 +46,21 @@ def of(line: Line) -> Mark:
         return NONE
     if said.get("words") is True:
         return Mark(words=True)
+    calls = [block for block in blocks(line) if block.get("type") == "tool_use"]
+    call = _text(calls[0].get("id")) if len(calls) == 1 else ""
     if isinstance(said.get("cell"), dict):
-        calls = [block for block in blocks(line) if block.get("type") == "tool_use"]
-        task = _task(said["cell"], calls[0]) if len(calls) == 1 else None
-        return Mark(task, str(calls[0].get("id"))) if task is not None else NONE
+        task = _task(said["cell"], calls[0]) if call else None
+        return Mark(task, call) if task is not None else NONE
+    if call and program.CELL_ID.fullmatch(_text(said.get("result_of"))):
+        return Mark(call=call, result_of=said["result_of"])
     reason = _reason(said.get("reason"))
     return Mark(reason=reason) if reason is not None else NONE
+
+
+def is_stand_in(line: Line) -> bool:
+    """Whether a line with a result says that there is none yet."""
+    said = _said(line)
+    return said is not None and said.get("running") is True and len(tool_results(line)) == 1
 
 
 def outcome(line: Line) -> Outcome | None:
@@ -58,19 +69,17 @@ def outcome(line: Line) -> Outcome | None:
     noted = said.get("outcome") if said is not None else None
     if not isinstance(noted, dict) or len(results) != 1:
         return None
-    content = results[0].get("content")
-    result: Any = content if isinstance(content, str) else None
-    error = noted.get("error")
-    if noted.get("json") is True and isinstance(result, str):
-        try:
-            result = json.loads(result)
-        except (ValueError, RecursionError):
-            return None
-    if results[0].get("is_error") is True:
-        error = error if isinstance(error, str) else result if isinstance(result, str) else "it failed"
-        result = None if "error" not in noted else noted.get("result")
-    else:
-        error = None
+    content, error = results[0].get("content"), noted.get("error")
+    text = content if isinstance(content, str) else None
+    try:
+        if results[0].get("is_error") is True:
+            error = error if isinstance(error, str) else text if text is not None else "it failed"
+            result = _plain(noted.get("result")) if "error" in noted else None
+        else:
+            error = None
+            result = _loaded(text) if noted.get("json") is True else text
+    except (ValueError, RecursionError, UsageError):
+        return None
     tokens = noted.get("tokens")
     return Outcome(
         result,
@@ -144,6 +153,8 @@ def _task(said: Mapping[str, Any], call: Mapping[str, Any]) -> Task | None:
     dependencies = said.get("dependencies", [])
     if not isinstance(given, dict) or not isinstance(dependencies, list):
         return None
+    if not all(isinstance(other, str) for other in dependencies):
+        return None
     try:
         return program.check(
             Task(
@@ -151,7 +162,7 @@ def _task(said: Mapping[str, Any], call: Mapping[str, Any]) -> Task | None:
                 _text(said.get("operation")) or _text(call.get("name")),
                 given,
                 _text(said.get("source")),
-                tuple(dict.fromkeys(str(other) for other in dependencies)),
+                tuple(dict.fromkeys(dependencies)),
                 # Without one it would get one of its own, another each time.
                 _text(said.get("id")) or "none",
                 _number(said.get("created_at")),
@@ -162,6 +173,19 @@ def _task(said: Mapping[str, Any], call: Mapping[str, Any]) -> Task | None:
         return None
 
 
+def _loaded(text: str | None) -> Any:
+    """The value of a result; raises ValueError where it is no JSON."""
+    if text is None:
+        raise ValueError
+    return _plain(json.loads(text))
+
+
+def _plain(value: Any) -> Any:
+    """The value, if it is one that JSON has: Python reads more than that."""
+    program.as_json(value, "a result")
+    return value
+
+
 def _metadata(said: object) -> Metadata:
     if not isinstance(said, dict):
         return Metadata()
@@ -169,7 +193,7 @@ def _metadata(said: object) -> Metadata:
 
 
 def _reason(said: object) -> Reason | None:
-    if not isinstance(said, dict) or said.get("kind") not in ("trace", "decision"):
+    if not isinstance(said, dict) or said.get("kind") not in ("trace", "decision") or not _text(said.get("text")):
         return None
     found = Reason(
         said["kind"], _text(said.get("text")), _texts(said.get("evidence")), _texts(said.get("options")),

@@ -186,8 +186,8 @@ class CellOutput(TypedDict, total=False):
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
-    result: dict[str, Any] | str | float | bool | None
-    """What it gave."""
+    result: dict[str, Any] | list[Any] | str | float | bool | None
+    """What it gave. The system that this form comes from has no lists there in its schema, and takes them."""
     error: str | None
     """Why it failed."""
     execution_time_ms: float

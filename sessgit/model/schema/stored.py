@@ -179,6 +179,8 @@ class Cell(TypedDict):
     """The cells that it depends on, of its turn or of an earlier one."""
     ok: bool | None
     """Whether it worked; null while there is no result."""
+    program: NotRequired[Literal[True]]
+    """That a program made it: then it depends on nothing but what it says."""
 
 
 class Resolved(TypedDict):

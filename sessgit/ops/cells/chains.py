@@ -29,6 +29,9 @@ def chain(found: Graph, address: str, *, down: bool) -> Chain:
     """The chain of the cell at an address, up to what it depends on, or down to what depends on it."""
     if address not in found.nodes:
         raise NotFoundError(f"there is no cell {address} among those that are stored", "sessgit cells lists them.")
-    walk = graph.following if down else graph.chain
-    near = walk(found.needs("causal", "data"), address)
-    return Chain(found, found.nodes[address], down, walk(found.needs(), address), frozenset(near))
+    walk, start = graph.ahead if down else graph.behind, found.nodes.place(address)
+    cells, near = (
+        [found.nodes.address(place) for place in walk(needs, start)]
+        for needs in (found.places(), found.places("causal", "data"))
+    )
+    return Chain(found, found.nodes.at(start), down, cells, frozenset(near))

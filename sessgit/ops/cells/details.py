@@ -13,7 +13,7 @@ from sessgit.model.turn import Cell
 from sessgit.ops import show
 from sessgit.ops.cells.graph import Node
 from sessgit.ops.reading.views import Report
-from sessgit.store.index import Branch, Row
+from sessgit.store.index import Branch, Index, Row
 from sessgit.store.store import Store
 
 _LONGEST = 500
@@ -62,6 +62,12 @@ def details(
             if node.cell.id in known:
                 found[node.address] = known[node.cell.id]
     return found
+
+
+def rows(index: Index, branch: Branch, nodes: Iterable[Node]) -> list[Row]:
+    """The turns that cells are in: a person sees cells of a few, of a conversation that may have thousands."""
+    found = (index.turn(branch.name, number) for number in sorted({node.turn for node in nodes}))
+    return [row for row in found if row is not None]
 
 
 def _of_turn(cells: Sequence[Cell], pieces: Sequence[Piece], prompt: str) -> dict[str, Detail]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 from sessgit.agents.claude import cells as claude
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.model import words
+from sessgit.ops.cells import turns
 from sessgit.ops.cells.details import details
-from sessgit.ops.cells.graph import Node, cells_of
+from sessgit.ops.cells.graph import Node, node_of
 from sessgit.ops.reading.views import Report
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
@@ -53,18 +55,16 @@ def listed(
 ) -> Listed:
     """The cells that are wanted. Turns are read from the last one back, until enough are found, and of each its cells
     alone, but where commands that failed are wanted too."""
-    rows = index.turns(branch.name, 1, choice.last)
-    if choice.turn is not None:
-        rows = [row for row in rows if row.turn == choice.turn]
+    rows = {row.turn: row for row in index.turns(branch.name, 1, choice.last) if choice.turn in (None, row.turn)}
     found: list[Node] = []
     seen: list[Row] = []
     damage: list[str] = []
-    for done, row in enumerate(reversed(rows)):
-        report(done, len(rows))
+    for turn in turns.backwards(store, index, branch, list(rows), report):
         if choice.limit is not None and len(found) > choice.limit:
             break
-        cells = cells_of(store, branch, row, damage)
-        nodes = [Node(row.turn, ordinal, cell) for ordinal, cell in enumerate(cells, start=1)]
+        row = rows[turn.number]
+        damage += reversed(turn.damage)
+        nodes = [node_of(turn, ordinal) for ordinal in range(1, turn.count + 1)]
         fitting = [node for node in nodes if choice.fits(node)]
         if choice.failed and fitting:
             known = details(store, branch, [row], fitting)
@@ -78,12 +78,13 @@ def listed(
 
 def named(store: Store, index: Index, branch: Branch, cell_id: str) -> Node:
     """The cell with that id; raises NotFoundError where the branch has none, AmbiguousError where it has several."""
-    short = layout.short(branch.name)
+    short, quoted = layout.short(branch.name), json.dumps(cell_id)
     found = [
-        Node(row.turn, ordinal, cell)
-        for row in index.turns(branch.name)
-        for ordinal, cell in enumerate(cells_of(store, branch, row, []), start=1)
-        if cell.id == cell_id
+        node_of(turn, ordinal)
+        for turn in turns.read(store, index, branch)
+        if quoted in turn.text
+        for ordinal, own in enumerate(turn.ids, start=1)
+        if own == cell_id
     ]
     if not found:
         raise NotFoundError(f"{short} has no cell {cell_id}", f"sessgit cells {short} lists those that it has.")
@@ -95,14 +96,13 @@ def named(store: Store, index: Index, branch: Branch, cell_id: str) -> Node:
 
 def at(store: Store, index: Index, branch: Branch, turn: int, name: str) -> Node:
     """The cell of a turn that has that ordinal or id; raises NotFoundError where the turn has none."""
-    row = index.turn(branch.name, turn)
-    cells = cells_of(store, branch, row, []) if row else ()
-    wanted = name.lstrip("0") if name.isdecimal() else name
-    for ordinal, cell in enumerate(cells, start=1):
-        if wanted in (cell.id, str(ordinal)):
-            return Node(turn, ordinal, cell)
+    found = turns.read(store, index, branch, turn, turn)
+    wanted, own = name.lstrip("0") if name.isdecimal() else name, found[0].ids if found else []
+    for ordinal, cell_id in enumerate(own, start=1):
+        if wanted in (cell_id, str(ordinal)):
+            return node_of(found[0], ordinal)
     short = layout.short(branch.name)
     raise NotFoundError(
-        f"turn {turn} has {words.counted(len(cells), 'cell')}, there is no cell {name}",
+        f"turn {turn} has {words.counted(len(own), 'cell')}, there is no cell {name}",
         f"sessgit cells {short} --turn {turn} shows them.",
     )

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sessgit.agents.claude import cells as claude
 from sessgit.errors import AmbiguousError, NotFoundError
-from sessgit.model import graph, words
+from sessgit.model import words
 from sessgit.ops.cells.graph import Graph, Node
 
 What = Literal["wrote", "read", "failed", "named"]
@@ -77,77 +76,87 @@ def story(found: Graph, file: str, *, behind: bool = True) -> Story:
 
 
 class _Teller:
+    """Cells are places here, and only those that are told of are made."""
+
     def __init__(self, found: Graph, file: str, behind: bool) -> None:
         self.graph, self.file, self.behind = found, file, behind
-        self.nodes = list(found.nodes.values())
-        self.place = {node.address: number for number, node in enumerate(self.nodes)}
-        self.reading = [number for number, node in enumerate(self.nodes) if node.reads and not node.writes]
+        self.at = found.nodes.at
+        self.reading = [place for place, use in found.uses.items() if use is not None and use.reads and not use.writes]
+        self.unknown = [place for place, use in found.uses.items() if use is None or not use.file]
+        self.writers = {place: others[0] for place, others in found.edges["data"].places.items()}
         self.before = self._writes_before()
         name = re.escape(os.path.basename(file))  # noqa: PTH119 - of a path as the agent has it
         self.naming = re.compile(rf"(?<![\w-]){name}(?![\w-]|\.\w)")
 
     def steps(self) -> Iterator[Step]:
-        readers = graph.dependents(self.graph.needs("data"))
-        for node in self.nodes:
-            if node.writes == self.file:
+        readers: dict[int, list[Node]] = {}
+        for place, writer in self.writers.items():
+            use = self.graph.uses[place]
+            if use is not None and use.file == self.file and not use.writes:
+                readers.setdefault(writer, []).append(self.at(place))
+        for place, use in self.graph.uses.items():
+            if use is None:
+                continue
+            if use.file == self.file and use.writes:
+                reads = self._reads(place)
+                behind = self._behind(place, reads) if self.behind else []
                 yield Step(
                     "wrote",
-                    node,
-                    reads := self._reads(node),
-                    self._behind(node, reads) if self.behind else [],
-                    self._others(node),
-                    [reader for address in readers[node.address] if not (reader := self.graph.nodes[address]).writes],
+                    self.at(place),
+                    [self._read(one) for one in reads],
+                    [self._read(one) for one in behind],
+                    self._others(place),
+                    readers.get(place, []),
                 )
-            elif node.reads == self.file and not self._writer(node):
-                yield Step("read", node)
-            elif node.use.file == self.file and not node.cell.ok:
-                yield Step("failed", node)
-            elif node.use.command and self.naming.search(node.use.command):
-                yield Step("named", node)
+            elif use.file == self.file and use.reads and place not in self.writers:
+                yield Step("read", self.at(place))
+            elif use.file == self.file and not use.reads:
+                yield Step("failed", self.at(place))
+            elif use.command and self.naming.search(use.command):
+                yield Step("named", self.at(place))
 
-    def _writes_before(self) -> dict[str, int]:
+    def _writes_before(self) -> dict[int, int]:
         """For each cell that wrote a file the place after the write of it that came before, or 0."""
         last: dict[str, int] = {}
-        found: dict[str, int] = {}
-        for number, node in enumerate(self.nodes):
-            if node.writes:
-                found[node.address] = last.get(node.writes, 0)
-                last[node.writes] = number + 1
+        found: dict[int, int] = {}
+        for place, use in self.graph.uses.items():
+            if use is not None and use.writes:
+                found[place] = last.get(use.file, 0)
+                last[use.file] = place + 1
         return found
 
-    def _writer(self, node: Node) -> str:
-        return next(iter(self.graph.edges["data"].get(node.address, ())), "")
+    def _read(self, place: int) -> Read:
+        writer = self.writers.get(place)
+        return Read(self.at(place), "" if writer is None else self.graph.nodes.address(writer))
 
-    def _reads(self, node: Node, most: int | None = None) -> list[Read]:
+    def _reads(self, place: int, most: int | None = None) -> list[int]:
         """What was read since the file was written before, or the last of it."""
-        first, last = (bisect_left(self.reading, end) for end in (self.before[node.address], self.place[node.address]))
-        first = first if most is None else max(first, last - most)
-        some = (self.nodes[number] for number in self.reading[first:last])
-        return [Read(one, self._writer(one)) for one in some]
+        first, last = (bisect_left(self.reading, end) for end in (self.before[place], place))
+        return self.reading[first if most is None else max(first, last - most) : last]
 
-    def _behind(self, node: Node, reads: Sequence[Read]) -> list[Read]:
+    def _behind(self, place: int, reads: Sequence[int]) -> list[int]:
         """What the writers of these files, and of this one, had read, and the writers of those."""
-        known = {read.node.address for read in reads}
-        waiting = [self._writer(node), *(read.writer for read in reads)]
-        asked = {""}
-        found: list[Read] = []
+        known = set(reads)
+        waiting = [self.writers.get(one) for one in (place, *reads)]
+        asked: set[int | None] = {None}
+        found: list[int] = []
         while waiting and len(found) < _FARTHEST and len(asked) <= _WRITERS:
             writer = waiting.pop()
-            if writer in asked:
+            if writer is None or writer in asked:
                 continue
             asked.add(writer)
-            waiting.append(self._writer(self.graph.nodes[writer]))
-            for read in self._reads(self.graph.nodes[writer], _FARTHEST):
-                waiting.append(read.writer)
-                if read.node.address not in known:
-                    known.add(read.node.address)
+            waiting.append(self.writers.get(writer))
+            for read in self._reads(writer, _FARTHEST):
+                waiting.append(self.writers.get(read))
+                if read not in known:
+                    known.add(read)
                     found.append(read)
-        return sorted(found, key=lambda read: self.place[read.node.address])
+        return sorted(found)
 
-    def _others(self, node: Node) -> list[Node]:
+    def _others(self, place: int) -> list[Node]:
         """The calls since the file was written before of which nobody knows what they read or wrote."""
-        some = self.nodes[self.before[node.address] : self.place[node.address]]
-        return [one for one in some if one.cell.type == "tool" and one.cell.operation not in claude.FILE_TOOLS]
+        first, last = (bisect_left(self.unknown, end) for end in (self.before[place], place))
+        return [self.at(other) for other in self.unknown[first:last]]
 
 
 def resolve(found: Graph, text: str, folders: Sequence[str]) -> str:
@@ -156,7 +165,7 @@ def resolve(found: Graph, text: str, folders: Sequence[str]) -> str:
     Raises NotFoundError with near ones where no tool named such a file, or where it is a folder; AmbiguousError where
     several end so.
     """
-    known = list(dict.fromkeys(node.use.file for node in found.nodes.values() if node.use.file))
+    known = list(dict.fromkeys(use.file for use in found.uses.values() if use is not None and use.file))
     places = [os.path.normpath(os.path.join(folder, text)) for folder in folders]  # noqa: PTH118
     for place in places:
         if place in known:

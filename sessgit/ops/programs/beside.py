@@ -21,7 +21,7 @@ def write_todos(held: Held, todos: Sequence[Mapping[str, Any]]) -> None:
     """Writes the todo list of the session and notes in its transcript that it was; raises UsageError."""
     found = [_todo(todo) for todo in todos]
     folder = held.world.config / "todos"
-    _put(folder, f"{held.agent_id}-agent-{held.agent_id}.json", json.dumps(found, ensure_ascii=False, indent=2))
+    _put(folder, f"{held.log.agent_id}-agent-{held.log.agent_id}.json", json.dumps(found, ensure_ascii=False, indent=2))
     _noted(held, ToolCall("TodoWrite", {"todos": found}, "Todos have been modified successfully."), "todos")
 
 
@@ -49,11 +49,8 @@ def _todo(todo: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _noted(held: Held, call: ToolCall, what: str) -> None:
-    held.beside_changed = True
-    if held.has_turn:
-        held.add([call])
-    else:
-        held.whole(GivenTurn(what, (call,)))
+    held.log.beside_changed = True
+    held.note(GivenTurn(what, (call,)))
 
 
 def _put(folder: Path, name: str, text: str) -> None:

@@ -45,7 +45,7 @@ def create(world: World, new: New) -> Branch:
     changes = edits.Changes(
         new.name or None, edits.description(new.description) or None, edits.labels([f"+{one}" for one in new.labels])[0]
     )
-    state = edits.changed(blank, changes).after
+    state = edits.changed(world.store, blank, changes).after
     born = canonical.rfc3339(time)
     state = replace(state, created=born, updated=born)
     with locks.names(world.store.beside, edits.WAIT), locks.session(world.store.beside, new.id, edits.WAIT):

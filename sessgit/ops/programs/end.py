@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessgit.agents.claude import ending, marks
+from sessgit.agents.claude.cells import message_key
 from sessgit.agents.claude.lines import Line, is_prompt, parse, prompt_uuid, split, tool_results
+from sessgit.agents.claude.marks import Mark
 from sessgit.agents.claude.reader import opened
 from sessgit.agents.claude.written import Chain, call_id
 from sessgit.errors import ROOM, SessgitError
@@ -39,6 +41,8 @@ class End:
     key: str = ""
     begun: dict[str, Task] = field(default_factory=dict)
     pending: dict[str, Task] = field(default_factory=dict)
+    calls: dict[str, str] = field(default_factory=dict)
+    """By the client's ids for calls the cells that they are."""
     torn: int = 0
     """So many bytes at its end are no whole line: a writer was killed."""
 
@@ -46,9 +50,11 @@ class End:
         """Reads what was written since the last time; returns whether the file is there."""
         try:
             info = self.path.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             self.forget()
             return False
+        except OSError as error:
+            raise SessgitError(f"cannot read {self.path}: {error.strerror or error}", ROOM) from error
         if (info.st_ino, info.st_size) == (self.inode, self.size + self.torn):
             return True
         with opened(self.path) as source:
@@ -61,7 +67,8 @@ class End:
             self.inode, self.size = source.inode, source.size
         self.torn = len(data) - (data.rfind(b"\n") + 1)
         self.size -= self.torn
-        self._note(Line(raw, extent, parse(raw)) for raw, extent in split(data, 0))
+        # Where only the newline is missing, what is there counts, and is read again when it gets one.
+        self._note(Line(raw, extent, parse(raw)) for raw, extent in split(data + b"\n" * bool(self.torn), 0))
         return True
 
     def append(self, lines: Iterable[bytes], *, durable: bool) -> None:
@@ -88,8 +95,8 @@ class End:
     def forget(self) -> None:
         """Nothing of the file is known any more."""
         self.size, self.inode, self.key, self.torn = -1, 0, "", 0
-        self.begun, self.pending = {}, {}
-        self.chain.leaf = ""
+        self.begun, self.pending, self.calls = {}, {}, {}
+        self.chain.leaf, self.chain.open, self.chain.message = "", (), ""
 
     def _create(self) -> None:
         try:
@@ -104,15 +111,37 @@ class End:
             if line.data is None or not line.uuid or line.data.get("isSidechain"):
                 continue
             if is_prompt(line):
-                self.key, self.begun, self.pending = prompt_uuid(line), {}, {}
-            elif line.type == "assistant" and (task := marks.of(line).task) is not None:
-                self.begun[task.id] = self.pending[task.id] = task
-            for block in tool_results(line) if line.type == "user" else ():
-                self.pending.pop(str(block.get("tool_use_id")).removeprefix(call_id("")), None)
+                self.key, self.begun, self.pending, self.calls = prompt_uuid(line), {}, {}, {}
+            mark = marks.of(line) if line.type == "assistant" else marks.NONE
+            if mark.task is not None:
+                self._begin(mark.task, mark.call)
+            elif mark.result_of in self.begun:
+                self.calls.setdefault(mark.call, mark.result_of)
+            ended = [self.calls.get(str(block.get("tool_use_id")), "") for block in tool_results(line)]
+            if not marks.is_stand_in(line):
+                for cell in ended:
+                    self.pending.pop(cell, None)
             if not ours:
-                self.chain.leaf = line.uuid
-                moment = canonical.seconds(line.text("timestamp")) or 0
-                self.chain.latest = max(self.chain.latest, round(moment * 1000))
+                self._follow(line, mark, ended)
+
+    def _follow(self, line: Line, mark: Mark, ended: list[str]) -> None:
+        """The chain goes on behind a line that it did not write."""
+        chain = self.chain
+        moment = canonical.seconds(line.text("timestamp")) or 0
+        chain.leaf, chain.latest = line.uuid, max(chain.latest, round(moment * 1000))
+        if is_prompt(line):
+            chain.open = ()
+        if mark.task is not None and mark.call == call_id(mark.task.id):
+            chain.open = (*chain.open, mark.task.id)
+            chain.message = message_key(line, 0)
+        else:
+            chain.open = tuple(cell for cell in chain.open if cell not in ended)
+            chain.message = ""
+
+    def _begin(self, task: Task, call: str) -> None:
+        if task.id not in self.begun and call not in self.calls:
+            self.begun[task.id] = self.pending[task.id] = task
+            self.calls[call] = task.id
 
 
 def _last_turn(handle: int, size: int) -> bytes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sessgit.agents.claude import marks
-from sessgit.errors import UsageError
-from sessgit.model import canonical, program
+from sessgit.model import canonical
 from sessgit.model.program import GivenTurn, Reason
+from sessgit.ops.programs import checking
 from sessgit.ops.programs.held import Held
 from sessgit.ops.reading.views import body_of
 from sessgit.store.index import Branch, Index
@@ -14,15 +14,8 @@ from sessgit.store.store import Store
 
 def record(held: Held, reason: Reason) -> None:
     """Adds the reason to the open turn; outside of one it is a turn of its own. Raises UsageError."""
-    if reason.kind not in ("trace", "decision") or not reason.text.strip():
-        raise UsageError("a reason is a trace or a decision, in words", "Nothing was recorded.")
-    if reason.confidence is not None and not 0 <= reason.confidence <= 1:
-        raise UsageError(f"{reason.confidence:g} is no confidence", "It is a number from 0 to 1.")
-    program.as_json([reason.text, reason.evidence, reason.options, reason.chosen], "a reason")
-    if held.has_turn:
-        held.add([reason])
-    else:
-        held.whole(GivenTurn(f"{reason.kind}: {canonical.one_line(reason.text, 100)}", (reason,)))
+    checking.reason(reason)
+    held.note(GivenTurn(f"{reason.kind}: {canonical.one_line(reason.text, 100)}", (reason,)))
 
 
 def of(store: Store, index: Index, branch: Branch) -> list[tuple[int, Reason]]:

@@ -13,13 +13,13 @@ from typing import Any
 from sessgit.errors import MovedError, StoreError, UsageError
 from sessgit.model import canonical, program, unified, words
 from sessgit.model.message import Message
-from sessgit.model.secrets.redact import redact_line
 from sessgit.model.session import Session
 from sessgit.model.unified import Unified
 from sessgit.ops import edit as edits
 from sessgit.ops import operations
 from sessgit.store import locks
 from sessgit.store.index import Index
+from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -65,7 +65,7 @@ def change(store: Store, index: Index, session_id: str, wanted: Wanted, now: flo
     with locks.session(store.beside, session_id, edits.WAIT):
         for _ in range(_TRIES):
             ref, tip = edits.head(store, session_id)
-            done = changed(store.state(tip), wanted)
+            done = changed(store, store.state(tip), wanted)
             if done.after is done.before:
                 return done
             told = _told(done.before.unified, done.after.unified)
@@ -81,12 +81,12 @@ def change(store: Store, index: Index, session_id: str, wanted: Wanted, now: flo
     raise StoreError(f"the branch of {session_id} kept moving while its state was changed", "Try again.")
 
 
-def changed(before: Session, wanted: Wanted) -> Changed:
+def changed(store: Store, before: Session, wanted: Wanted) -> Changed:
     """The state with what is wanted, of which nothing is recorded yet; raises UsageError."""
     # Not loaded where no program sets anything.
     from sessgit.model.schema import parts
 
-    given, secrets = _given(wanted, before)
+    given, secrets = _given(store, wanted, before)
     values = parts.values(given.parts)
     after = unified.with_values(before.unified, values)
     for path, more in parts.values({"budget": given.more} if given.more else {}).items():
@@ -104,16 +104,14 @@ def changed(before: Session, wanted: Wanted) -> Changed:
     return Changed(before, replace(before, unified=after, extra=extra), secrets=secrets)
 
 
-def _given(wanted: Wanted, state: Session) -> tuple[Wanted, int]:
+def _given(store: Store, wanted: Wanted, state: Session) -> tuple[Wanted, int]:
     """The same as JSON has it, with secrets replaced where the session's are, and how many."""
     said = {"parts": wanted.parts, "remember": wanted.remember, "forget": list(wanted.forget), "more": wanted.more}
     plain = json.loads(program.as_json(said, "what a program sets of a state"))
     if not isinstance(plain["parts"], dict) or not isinstance(plain["remember"], dict):
         raise UsageError("what a program sets of a state is an object", "Nothing was changed.")
-    secrets = 0
-    if state.rules.get("redact"):
-        clean, secrets = redact_line(canonical.compact(plain))
-        plain = json.loads(clean) if secrets else plain
+    clean, secrets = cleaning.line(store.beside, state.rules)(canonical.compact(plain))
+    plain = json.loads(clean) if secrets else plain
     return Wanted(plain["parts"], plain["remember"], tuple(plain["forget"]), plain["more"]), secrets
 
 

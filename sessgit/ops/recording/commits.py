@@ -19,6 +19,7 @@ from sessgit.model import message as messages
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Cell, Gist, Turn
+from sessgit.ops.recording.source import Head
 from sessgit.store import layout
 from sessgit.store.store import Store, join_lines
 
@@ -34,7 +35,7 @@ class Content:
     side: Mapping[str, bytes]
     complete: bool = True
     """False for a commit of one cell, after which the same turn goes on."""
-    project_head: str = ""
+    project_head: Head = ""
     event: str = "turn"
     origin: str = ""
     """The address from which a merge brought the turn."""
@@ -46,13 +47,17 @@ class Content:
         """What the lines say."""
         return cells.describe(self.body)
 
+    @cached_property
+    def stored(self) -> dict[str, bytes]:
+        """The files that the lines become."""
+        return folder.files(self.before, self.body, self.told)
+
 
 def turn(store: Store, on: str, node: Node, content: Content, state: Session, changes: Changes) -> str:
     """The commit of a turn, or of a turn so far, on the commit `on`."""
     told = content.told
     kept = _side_entries(store, node) if node.commit else {}
-    files = folder.files(content.before, content.body, told)
-    tree = store.write_folder({**files, **content.side}, kept)
+    tree = store.write_folder({**content.stored, **content.side}, kept)
     message = _turn_message(store, node, told, content, state.id)
     time = _time(told.time) or store.commit(on).time
     every = {**changes, layout.turn(node.number): (tree, True), layout.TAIL: None}
@@ -123,6 +128,7 @@ def _turn_message(store: Store, node: Node, told: Turn, content: Content, sessio
     if not content.complete:
         ordinal, cell = _finished(content)
         subject = f"cell {node.number}.{ordinal}: {cell.operation}"
+    head = content.project_head
     trailers = (
         ("Session", session),
         ("Turn", str(node.number)),
@@ -131,7 +137,7 @@ def _turn_message(store: Store, node: Node, told: Turn, content: Content, sessio
         ("Cell", cell.id if cell else ""),
         ("Origin", content.origin),
         *counts(told),
-        ("Project-Head", content.project_head),
+        ("Project-Head", head if isinstance(head, str) else head()),
         *_provenance(store, [*content.before[node.copied :], *content.body], content.file),
     )
     return Message(subject, trailers)

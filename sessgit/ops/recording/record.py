@@ -16,11 +16,10 @@ from sessgit.agents.claude.beside import sidefiles
 from sessgit.agents.claude.cutter import Cutter, Node
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line, is_prompt
-from sessgit.agents.claude.reader import Opened, Reader, Redact, make, no_redaction, opened
+from sessgit.agents.claude.reader import Opened, Reader, make, no_redaction, opened
 from sessgit.errors import MovedError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
-from sessgit.model.secrets import redact
 from sessgit.model.session import Session
 from sessgit.ops.recording import commits, family, files
 from sessgit.ops.recording.commits import Content
@@ -33,6 +32,7 @@ from sessgit.store.index import Index
 from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.recorder.cursor import Cursor
+from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store
 
 _TRIES = 5
@@ -55,12 +55,11 @@ class Result:
 
 
 def record(store: Store, index: Index, source: Source, rules: Rules) -> Result:
-    """Records all that the transcript holds, but of a session that is archived or was deleted nothing.
-
-    The caller holds the session's lock, or risks double work.
-    """
+    """Records all that the transcript holds, but of a session that is archived or was deleted nothing. The caller holds
+    the session's lock, or risks double work."""
     for _ in range(_TRIES):
         try:
+            store.repo.hold()  # a value that is purged just now must be known to all that is written
             with opened(source.path) as file:
                 found = _Pass(store, index, source, rules, file)
                 aside = found.aside()
@@ -81,7 +80,7 @@ class _Pass:
         self.old_head = self.tips.get(self.session, "")
         self.state = store.state(self.old_head) if self.old_head else None
         self.stored_rules = self.state.rules if self.state else rules.stored
-        self.redact: Redact = redact.redact_line if self.stored_rules.get("redact") else no_redaction
+        self.redact = cleaning.line(store.beside, self.stored_rules)
         self.reader = Reader(file, 0, self.redact)
         self.agents = sidefiles.Subagents(source.path, source.agent_id, self.redact)
         self.facts = facts.of(self.state)
@@ -317,14 +316,14 @@ class _Pass:
             found = sidefiles.live(self.source.config, self.source.agent_id, self.facts.slug, self.redact)
             changes[layout.LIVE] = (self.store.write_folder(found), True) if found else None
         if self.old_head:
-            changes[layout.PAD] = self.store.repo.entry(self.store.tree(self.old_head), layout.PAD)
+            changes |= {at: self.store.repo.entry(self.store.tree(self.old_head), at) for at in layout.CARRIED}
         return changes
 
     def _identified(self, state: Session) -> Session:
         """The state as this session's: its id, what was authored, what its lines say."""
         if self.state is not None:
             state = sessions.carry(self.state, state)
-        place = str(self.source.path)
+        place = str(self.source.path) if self.source.place is None else self.source.place
         if self.state is not None and not self.source.is_in_place:
             place = self.state.transcript
         state = replace(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessgit.model import ids, texts
 from sessgit.model.secrets import redact
+
+Head = str | Callable[[], str]
+"""What a project is at, or the function that waits for whoever looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,8 @@ class Source:
     just been given, which is then left to the next pass; `head` is the project's own commit; `config` the agent's
     folder. `at_rest` says that nobody has been at work since the last turn, so that plan, todos and tasks are those of
     it; `own` is the folder in which the agent itself works, where that is another one than `config`. `brought` says of
-    turns, by the uuids of their prompts, by which event and from where a merge brought them.
+    turns, by the uuids of their prompts, by which event and from where a merge brought them. `place` is where the file
+    belongs, for a state that would name this one otherwise, which is gone soon.
     """
 
     path: Path
@@ -28,10 +32,11 @@ class Source:
     final: bool = False
     live: bool = False
     prompting: bool = False
-    head: str = ""
+    head: Head = ""
     at_rest: bool = False
     own: Path | None = None
     brought: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    place: str | None = None
 
     @property
     def session(self) -> str:

@@ -37,7 +37,7 @@ def rows(index: Index) -> None:
     """
     try:
         with index._db as db:
-            for table in ("gists", "touched"):
+            for table in ("gists", "touched", "cells"):
                 db.execute(f"DELETE FROM {table} {_UNHELD}")
         index._db.execute("VACUUM")
         index._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -48,5 +48,6 @@ def run(
     for damage in whole.damage:
         render.tell(f"({damage})")
     others = chains.beside(whole, own)
-    known = details.details(here.store, found.branch, here.index.turns(found.branch.name), others)
+    rows = details.rows(here.index, found.branch, others)
+    known = details.details(here.store, found.branch, rows, others)
     render.lines(here, chain(page.cell(here, shown), chains.related(here, found.branch, whole, own, known)))

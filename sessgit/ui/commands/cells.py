@@ -21,7 +21,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     limit: options.Limit = None,
     kind: Annotated[
         Literal["llm_call", "tool", "repl", "map_reduce", "verification"] | None,
-        typer.Option("--type", metavar="TYPE", help="Only cells of this type: tool, llm_call.", show_default=False),
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            show_default=False,
+            help="Only cells of this type: tool, llm_call; repl, map_reduce or verification, which programs make.",
+        ),
     ] = None,
     operation: Annotated[
         str, typer.Option("--operation", metavar="OP", help="Only those of this tool or model.", show_default=False)

@@ -53,8 +53,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     most = None if as_json else _SHOWN if limit is None and not every else limit
     shown = page.shown(chain, most, every=every or as_json)
     with render.progress(here, "Reading", unit="turns") as report:
-        rows = here.index.turns(branch.name)
-        known = details.details(here.store, branch, rows, page.nodes(shown), report)
+        some = page.nodes(shown)
+        known = details.details(here.store, branch, details.rows(here.index, branch, some), some, report)
     if as_json:
         return render.document("deps/v1", page.as_json(branch, chain, known))
     for damage in whole.damage:

@@ -50,8 +50,8 @@ def run(
     story = why.story(whole, path, behind=full or as_json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
     with render.progress(here, "Reading", unit="turns") as report:
-        rows = here.index.turns(branch.name)
-        known = details.details(here.store, branch, rows, [step.node for step in steps], report)
+        some = [step.node for step in steps]
+        known = details.details(here.store, branch, details.rows(here.index, branch, some), some, report)
     if as_json:
         render.document("why/v1", page.as_json(branch, story, steps, known))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from sessgit.ops.cells.details import NOTHING, Detail
@@ -20,6 +21,7 @@ _ROOMY = 76
 """Below so many columns ids and types are left out: what a cell is about needs the room."""
 _ID = len("cell_") + 8
 _OPERATION = 14
+_TYPE, _LONGEST_TYPE = len("llm_call"), len("verification")
 
 
 class Lines:
@@ -29,6 +31,7 @@ class Lines:
         self.here, self.project, self.details = here, project, details
         self.paint = Paint(here.colour)
         self.address = max((len(node.address) for node in nodes), default=0)
+        self.type = max(_TYPE, min(_LONGEST_TYPE, max((len(node.cell.type) for node in nodes), default=0)))
         self.operation = min(_OPERATION, max((text.width(called(node)) for node in nodes), default=0))
 
     def line(self, node: Node, columns: int, *, whole: bool = False, note: str = "") -> str:
@@ -36,7 +39,7 @@ class Lines:
         known = self.details.get(node.address, NOTHING)
         end = "  ".join(part for part in (outcome(node, known), pieces.duration(known.seconds)) if part)
         start = text.fit(node.address, self.address) + "  "
-        middle = f"{_safe_id(node)}  {text.fit(text.clean(node.cell.type, 20), 8)}  " if whole else ""
+        middle = f"{_safe_id(node)}  {text.fit(text.clean(node.cell.type, 20), self.type)}  " if whole else ""
         operation = text.fit(called(node), self.operation) + "  "
         room = columns - sum(map(text.width, (start, middle, operation)))
         room = max(1, room - text.width(end) - 2 * bool(end))
@@ -61,20 +64,27 @@ class Lines:
 
 def called(node: Node) -> str:
     """The tool, of a long path of names the last one, or the model without its maker's name."""
-    operation = text.clean(node.cell.operation, 60)
-    short = operation.rpartition("__")[2] if node.cell.type == "tool" else operation.removeprefix("claude-")
+    cell = node.cell
+    return _called(cell.operation, cell.type)
+
+
+@lru_cache
+def _called(operation: str, kind: str) -> str:
+    operation = text.clean(operation, 60)
+    short = operation.rpartition("__")[2] if kind == "tool" else operation.removeprefix("claude-")
     return text.cut(short or operation, _OPERATION)
 
 
 def outcome(node: Node, known: Detail) -> str:
     """`ok`, `failed`, `exit 2`, `no result`; nothing of a message, which is always ok."""
-    if node.cell.type == "llm_call":
-        return ""
-    if node.cell.ok is None:
+    cell = node.cell
+    if cell.ok is None:
         return "no result"
     if known.exit_code:
         return f"exit {known.exit_code}"
-    return "ok" if node.cell.ok else "failed"
+    if cell.ok:
+        return "" if cell.type == "llm_call" else "ok"
+    return "failed"
 
 
 def header(here: Context, branch: Branch, said: str = "") -> str:
@@ -128,19 +138,15 @@ def cell_json(node: Node, known: Detail) -> dict[str, Any]:
 
 def edge_json(graph: Graph, address: str, other: str) -> dict[str, Any]:
     """A cell that another one depends on, or that depends on it: `other` is the one that is told of."""
-    first, second = sorted((address, other), key=_place)
-    kinds = [kind for kind in KINDS if first in graph.edges[kind].get(second, ())]
-    node = graph.nodes[other]
+    nodes = graph.nodes
+    first, second = sorted((nodes.place(address), nodes.place(other)))
+    kinds = [kind for kind in KINDS if first in graph.edges[kind].places.get(second, ())]
     return {
-        "cell_id": node.cell.id,
+        "cell_id": nodes[other].cell.id,
         "address": other,
         "kinds": kinds,
-        "file": graph.nodes[second].use.file if "data" in kinds else None,
+        "file": nodes.at(second).use.file if "data" in kinds else None,
     }
-
-
-def _place(address: str) -> tuple[int, ...]:
-    return tuple(map(int, address.split(".")))
 
 
 def _safe_id(node: Node) -> str:

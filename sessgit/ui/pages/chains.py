@@ -159,9 +159,13 @@ def edges(found: Graph, address: str) -> dict[str, Any]:
 
 def _beside(found: Graph, address: str) -> tuple[list[str], list[str]]:
     """The cells that a cell depends on directly, and those that depend on it; none where it is not stored."""
-    needed = dict.fromkeys(other for kind in KINDS for other in found.edges[kind].get(address, ()))
-    needing = {other for kind in KINDS for other, wanted in found.edges[kind].items() if address in wanted}
-    return list(needed), [other for other in found.nodes if other in needing]
+    if address not in found.nodes:
+        return [], []
+    own = found.nodes.place(address)
+    needed = dict.fromkeys(other for kind in KINDS for other in found.edges[kind].places.get(own, ()))
+    every = (found.edges[kind].places.items() for kind in KINDS)
+    needing = {place for kind in every for place, wanted in kind if own in wanted}
+    return [found.nodes.address(place) for place in needed], [found.nodes.address(place) for place in sorted(needing)]
 
 
 def written(found: Graph, address: str) -> str:
@@ -186,7 +190,7 @@ def _header(here: Context, branch: Branch, chain: Chain) -> str:
 
 def _folded(chain: Chain, run: Sequence[str]) -> str:
     """How many cells are not shown, and of which turns."""
-    turns = [chain.graph.nodes[address].turn for address in run]
+    turns = [int(address.partition(".")[0]) for address in run]
     first, last = min(turns), max(turns)
     where = f"turn {first}" if first == last else f"turns {first}–{last}"
     near = sum(address in chain.near for address in run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sessgit.agents.claude import home
 from sessgit.model import canonical, prices, unified
@@ -275,7 +275,7 @@ class _Card:
         if said:
             yield from self._labelled(label, text.fold(said, self.here.width - _LABEL, "  ·  "))
 
-    def _labelled(self, label: str, lines: Sequence[str]) -> Iterator[str]:
+    def _labelled(self, label: str, lines: Iterable[str]) -> Iterator[str]:
         for number, line in enumerate(lines):
             yield self.paint("bold", ("" if number else label).ljust(_LABEL)) + line
 

@@ -1,0 +1,61 @@
+"""Cells run again by functions that a program registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sessgit.api.values import Cell
+from sessgit.ops.replay import plan
+from sessgit.ops.replay import run as runs
+from sessgit.ops.replay.compare import Outcome
+from sessgit.ops.replay.plan import Choice, Plan
+from sessgit.ops.replay.sandbox import Sandbox
+from sessgit.store.index import Branch, Index
+from sessgit.store.store import Store
+
+Executors = Mapping[str | tuple[str, str], Callable[..., Any]]
+"""By operation, or by type and operation, a function that takes the arguments of a cell."""
+_NO_FUNCTION = "no function is registered for it"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of a cell that was run again: `equal` to what is recorded, `differs`, `failed`, or `skipped`, and then
+    `why`. `recorded` and `now` are what it came to, as texts; `ms` is how long it took now, None where it did not run.
+    """
+
+    cell: Cell
+    outcome: Outcome
+    why: str = ""
+    recorded: str = ""
+    now: str = ""
+    ms: float | None = None
+
+
+def planned(store: Store, index: Index, branch: Branch, choice: Choice) -> Plan:
+    """The cells in the order in which they run; of those without a function it is said why they do not."""
+    found = plan.plan(store, index, branch, choice)
+    items = (
+        item if item.kind == "function" or item.why else replace(item, kind=None, why=_NO_FUNCTION)
+        for item in found.items
+    )
+    return replace(found, items=tuple(items))
+
+
+def run(found: Plan, executors: Executors) -> list[Replayed]:
+    """What came of each cell, in their order."""
+    nowhere = Sandbox("/", "/", (), {})
+    return [_replayed(result) for result in runs.run(found, nowhere, runs.How(functions=executors))]
+
+
+def _replayed(result: runs.Result) -> Replayed:
+    node, compared = result.item.node, result.compared
+    ok = node.cell.ok
+    cell = Cell(
+        node.cell.id, node.cell.type, node.cell.operation, tuple(node.cell.depends),
+        "interrupted" if ok is None else "done" if ok else "failed", node.turn, node.ordinal,
+    )  # fmt: skip
+    recorded, now = (compared.recorded, compared.now) if compared else ("", "")
+    return Replayed(cell, result.outcome, result.why, recorded, now, result.ms)

@@ -1,0 +1,167 @@
+"""The transcript of a session that a program holds: lines written behind its end, and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from sessgit.agents.claude import home
+from sessgit.agents.claude.written import Chain
+from sessgit.errors import ConflictError, NotFoundError, SessgitError
+from sessgit.model import canonical
+from sessgit.ops.code import git
+from sessgit.ops.files import behind
+from sessgit.ops.finding import places, project
+from sessgit.ops.programs.end import End
+from sessgit.ops.programs.world import World
+from sessgit.ops.recording import catchup
+from sessgit.ops.recording.record import Aside, record
+from sessgit.ops.recording.source import Head, Source
+from sessgit.ops.restore import restore
+from sessgit.store import layout, locks, refs
+from sessgit.store.index import Branch
+
+WAIT = 10.0
+"""Seconds that a write waits for a recorder or another writer."""
+_TRIES = 5
+
+Write = Callable[[Chain], Sequence[bytes]]
+
+
+class Log:
+    """Appends to the transcript of one session, one thread at a time.
+
+    `end` is what is known of the file. `beside_changed` says whether plans or todos were written since the last
+    recording, `wrote` whether anything was appended.
+    """
+
+    def __init__(self, world: World, branch: Branch) -> None:
+        self.world = world
+        self.id, self.agent_id = branch.name, branch.state.agent_id
+        self.project = branch.state.project
+        place = places.place_of(world.config, branch.state, world.store.beside)
+        if place is None:
+            raise ConflictError(
+                f"it is not known where the file of {self.id[:8]} belongs", "Its project's folder is not noted."
+            )
+        latest = round((canonical.seconds(branch.state.updated) or 0) * 1000)
+        common = {"cwd": self.project} if self.project else {}
+        self.end = End(place, Chain(self.agent_id, common, latest=latest))
+        self.beside_changed = False
+        self.wrote = False
+
+    def append(self, write: Write, key: str = "") -> None:
+        """Writes lines behind the last one, whoever else wrote meanwhile.
+
+        Raises ConflictError where `key` is said and the last prompt is another one: the turn is over.
+        """
+        for attempt in range(_TRIES):
+            self._restore()
+            with self._alone():
+                self.end.read()
+                if key and self.end.key != key:
+                    raise ConflictError(f"{self.id[:8]} went on without this turn", "Nothing more belongs to it.")
+                try:
+                    lines = write(self.end.chain)
+                except BaseException:
+                    self.end.forget()  # the chain is where it would be by now
+                    raise
+                try:
+                    self.end.append(lines, durable=False)
+                except ConflictError:
+                    if attempt + 1 == _TRIES:
+                        raise
+                    continue
+                self.wrote = True
+                return
+
+    def record(self, *, final: bool = False) -> None:
+        """Brings the store level with the transcript; with `final` the session has ended.
+
+        Raises ConflictError where it was archived, deleted or switched off meanwhile: then what was written is in the
+        file alone.
+        """
+        self.world.check_on(self.project)
+        with self._alone(), self._project_head(final=final) as head:
+            if not self.end.read():
+                return
+            source = Source(
+                self.end.path, self.agent_id, self.world.config, final=final, live=self.beside_changed, head=head
+            )
+            done = record(self.world.store, self.world.index, source, self.world.rules)
+            self.beside_changed = False
+        if done.aside:
+            raise _aside(self.id, done.aside)
+
+    def finish(self) -> None:
+        """Records that the session has ended, unless a client has it, or it is out of the way with all that it has."""
+        is_aside = refs.read(self.world.store.path, layout.head(self.id)) is None
+        if not is_aside or not catchup.is_level(self.world.store.beside, self.id, self.end.path):
+            self.record(final=not self.is_live())
+
+    def bring_level(self) -> None:
+        """Gives the file the turns that it lacks, where the session went on elsewhere."""
+        self._restore()
+        branch = self.branch()
+        if not self.end.read() or not branch.state.turns:
+            return
+        last = self.world.index.turn(self.id, branch.state.turns)
+        if last is None or last.prompt == self.end.key:
+            return
+        self.record()  # where a client wrote meanwhile, it is the store that lacks some
+        behind.bring_level(self.world.store, self.id, self.world.config, self.end.path)
+
+    def check_open(self) -> None:
+        """Raises ConflictError where nothing may be written: the session is out of the way, or a client has it."""
+        self.world.check_on(self.project)
+        if refs.read(self.world.store.path, layout.head(self.id)) is None:
+            raise _aside(self.id, "archived" if self.branch().archived else "deleted")
+        if self.is_live():
+            raise ConflictError(
+                f"{self.id[:8]} is open in a client, which would not see what is written to its file",
+                "Close it first, or go on in a fork.",
+            )
+
+    def is_live(self) -> bool:
+        """Whether a client has the session open."""
+        return any(client.agent_id == self.agent_id for client in home.live_clients(self.world.config))
+
+    def branch(self) -> Branch:
+        """The session's branch as it is now; raises NotFoundError where it is gone."""
+        self.world.index.sync(self.id)
+        branch = self.world.index.branch(self.id)
+        if branch is None:
+            raise NotFoundError(f"{self.id[:8]} is there no more", "sessgit ls --all shows all conversations.")
+        return branch
+
+    def number(self, key: str) -> int:
+        """The number of the turn that a prompt opened, 0 where it is not recorded."""
+        return next((row.turn for row in self.world.index.with_prompt(key) if row.branch == self.id), 0)
+
+    def _restore(self) -> None:
+        """Writes the file again where it is gone, as the client deletes those that are old."""
+        if not home.is_there(self.end.path) and self.branch().state.turns:
+            self.end.path = restore(self.world.store, self.id, self.world.config, now=self.world.now()).path
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with locks.session(self.world.store.beside, self.id, WAIT) as held:
+            if not held:
+                raise ConflictError(f"someone else has been writing {self.id[:8]} for {WAIT:g} seconds", "Try again.")
+            yield
+
+    def _project_head(self, *, final: bool) -> AbstractContextManager[Head]:
+        """What the project is at, for which git looks while a turn is recorded; the end of a session has none."""
+        if final or not self.project or project.key(self.project) == self.project:
+            return nullcontext("")
+        return git.asking(self.project, self.world.env)
+
+
+_BACK: dict[Aside, str] = {
+    "archived": "sessgit unarchive brings it back.",
+    "deleted": "sessgit undo takes that back, as long as it is kept.",
+}
+
+
+def _aside(session: str, why: Aside) -> SessgitError:
+    return ConflictError(f"{session[:8]} is {why}: nothing of it is recorded", _BACK[why])

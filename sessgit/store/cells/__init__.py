@@ -1,0 +1,1 @@
+"""What the index remembers of the cells of turns."""
