@@ -1,8 +1,9 @@
 """`make bench`: how fast sessgit is, as ratios within one run.
 
-This file measures one long session: the client's wait, commands, recording. Beside it are `merging.py` (two long
-sessions brought back together), `many.py` (a store of thousands), `packing.py` (`gc` beside git's own packing) and
-`syncing.py` (`push` and `pull` beside git's own). Each can be run alone.
+This file measures one long session: the client's wait, commands, recording; and with `programs.py` the library, on
+sessions of 1,000 cells. Beside it are `merging.py` (two long sessions brought back together), `many.py` (a store of
+thousands), `packing.py` (`gc` beside git's own packing) and `syncing.py` (`push` and `pull` beside git's own). Each can
+be run alone.
 
 Every figure stands beside one that is known, see `timing.py`, and a goal in the name of what it is for. Nothing here
 passes or fails: work counts are what tests check. A file system without a journal, as some virtual machines have one,
@@ -22,6 +23,7 @@ import time
 from pathlib import Path
 
 import graph
+import programs
 import sessions
 import timing
 from timing import SESSGIT
@@ -53,6 +55,7 @@ def main() -> None:
         graph.measure(bench.place, SESSION.format(3), LONG)
         bench.recording()
         bench.latency()
+        programs.measure(bench.home.parent / "programs")
 
 
 class Bench:

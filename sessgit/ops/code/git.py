@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from sessgit.errors import NotFoundError, SessgitError
@@ -24,6 +25,7 @@ _QUIET = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 _READING = ("git", "--no-optional-locks", *_QUIET)
 _HEAD = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64}) \((\S+?)(, dirty)?\)")
 _DETACHED = "(detached)"
+_PATIENCE = 2.0
 _MOVED = "sessgit restore ID --project DIR says where it is now."
 
 
@@ -61,15 +63,37 @@ def head(folder: str, env: Env) -> str:
 
     Waits two seconds at most.
     """
+    with asking(folder, env) as answer:
+        return answer()
+
+
+@contextmanager
+def asking(folder: str, env: Env) -> Iterator[Callable[[], str]]:
+    """Lets git look for `head` beside whatever else is done; yields the function that waits for the answer."""
     command = [*_READING, "status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all"]
     try:
-        done = subprocess.run(
-            command, cwd=folder, env=_without_git(env), capture_output=True, timeout=2, check=True,
-            stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(
+            command, cwd=folder, env=_without_git(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )  # fmt: skip
-    except (OSError, subprocess.SubprocessError, ValueError):
+    except (OSError, ValueError):
+        yield lambda: ""
+        return
+    try:
+        yield cache(lambda: _head(process))
+    finally:
+        with process:
+            process.kill()
+
+
+def _head(process: subprocess.Popen[bytes]) -> str:
+    try:
+        said = process.communicate(timeout=_PATIENCE)[0]
+    except subprocess.SubprocessError:
         return ""
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    if process.returncode:
+        return ""
+    lines = said.decode("utf-8", "replace").splitlines()
     facts = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# branch.") and " " in line[2:])
     commit = facts.get("branch.oid", "")
     if not commit or commit == "(initial)":

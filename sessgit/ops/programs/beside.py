@@ -40,12 +40,13 @@ def create_plan(held: Held, content: str) -> str:
 
 
 def _todo(todo: Mapping[str, Any]) -> dict[str, Any]:
-    content, status = todo.get("content"), todo.get("status", "pending")
+    given = todo if isinstance(todo, Mapping) else {}
+    content, status, doing = given.get("content"), given.get("status", "pending"), given.get("activeForm")
     if not isinstance(content, str) or not content.strip() or status not in STATUSES:
         raise UsageError(
             "a todo has a content and a status", f"The statuses are {', '.join(STATUSES)}. Nothing was written."
         )
-    return {"content": content, "status": status, "activeForm": todo.get("activeForm") or content}
+    return {"content": content, "status": status, "activeForm": doing if isinstance(doing, str) and doing else content}
 
 
 def _noted(held: Held, call: ToolCall, what: str) -> None:

@@ -96,7 +96,7 @@ class End:
         """Nothing of the file is known any more."""
         self.size, self.inode, self.key, self.torn = -1, 0, "", 0
         self.begun, self.pending, self.calls = {}, {}, {}
-        self.chain.leaf, self.chain.open, self.chain.message = "", (), ""
+        self.chain.leaf, self.chain.open, self.chain.message = "", {}, ""
 
     def _create(self) -> None:
         try:
@@ -130,12 +130,13 @@ class End:
         moment = canonical.seconds(line.text("timestamp")) or 0
         chain.leaf, chain.latest = line.uuid, max(chain.latest, round(moment * 1000))
         if is_prompt(line):
-            chain.open = ()
+            chain.open = {}
         if mark.task is not None and mark.call == call_id(mark.task.id):
-            chain.open = (*chain.open, mark.task.id)
+            chain.open[mark.task.id] = None
             chain.message = message_key(line, 0)
         else:
-            chain.open = tuple(cell for cell in chain.open if cell not in ended)
+            for cell in ended:
+                chain.open.pop(cell, None)
             chain.message = ""
 
     def _begin(self, task: Task, call: str) -> None:

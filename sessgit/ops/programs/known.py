@@ -29,7 +29,7 @@ def read(world: World, branch: Branch) -> list[Recorded]:
     return [
         Recorded(own, kind, operation, depends, ok, number, ordinal)
         for number, cells in turns.told(world.store, world.index, branch)
-        for ordinal, (own, kind, operation, _, depends, ok) in enumerate(cells, start=1)
+        for ordinal, (own, kind, operation, _, depends, ok, *_) in enumerate(cells, start=1)
     ]
 
 

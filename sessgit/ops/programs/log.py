@@ -130,6 +130,8 @@ class Log:
         """The session's branch as it is now; raises NotFoundError where it is gone."""
         self.world.index.sync(self.id)
         branch = self.world.index.branch(self.id)
+        if branch is None and self.id in self.world.index.damaged:
+            raise self.world.index.damaged[self.id]
         if branch is None:
             raise NotFoundError(f"{self.id[:8]} is there no more", "sessgit ls --all shows all conversations.")
         return branch

@@ -163,8 +163,9 @@ def _finished(content: Content) -> tuple[int, Cell]:
 
 
 def result_line(cell: Cell) -> int:
-    """The number of the line that holds the result of a tool, 0 where there is none (yet)."""
-    return cell.lines[-1] if cell.type == "tool" and cell.ok is not None else 0
+    """The number of the line that holds the result of a tool or a program's cell, 0 where there is none (yet)."""
+    has_result = cell.type == "tool" or cell.program
+    return cell.lines[-1] if has_result and cell.ok is not None else 0
 
 
 def _provenance(store: Store, lines: Sequence[Line], file: int) -> list[tuple[str, str]]:

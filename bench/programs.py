@@ -1,0 +1,189 @@
+"""The library on sessions of 1,000 cells: 100 turns of 10, 1,000 loose cells, and one turn with all of them.
+
+What a program waits for. *Save* is what commits: the end of a turn or of a loose cell, a change of the state. Beside it
+stands the least that a program could do by itself, its state in a JSON file, written, synced and renamed. *Load* and
+the questions stand beside `json.load` of an index of 1,000 cells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import timing
+
+from sessgit import Session, Store
+
+T = TypeVar("T")
+
+CELLS = 1_000
+ROUNDS = 9
+FILES = 300
+FILE = "a JSON file, written, synced, renamed"
+READ = f"json.load of an index of {CELLS:,} cells"
+SHAPES = {f"{CELLS // 10} turns": 10, "loose": 1, "one turn": CELLS}
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
+        measure(Path(folder).resolve() / "programs")
+
+
+def measure(home: Path) -> None:
+    """Prints how long the library takes, in a store of its own at `home`."""
+    bench = Bench(home)
+    bench.prepare()
+    for _ in range(ROUNDS):
+        bench.write()
+        bench.read()
+    shapes = f"{CELLS // 10} turns of 10, {CELLS:,} loose, or one turn"
+    timing.show(f"\na program writes its session of {CELLS:,} cells: {shapes}", bench.written, FILE)
+    timing.show("\nand reads it", bench.told, READ)
+    bench.long_turns()
+
+
+class Bench:
+    def __init__(self, home: Path) -> None:
+        self.home, self.plain, self.repository = home, home / "plain", home / "repository"
+        self.place, self.config, self.index = home / "store", home / ".claude", home / "index.json"
+        self.ids: dict[str, str] = {}
+        self.count = 0
+        self.written: dict[str, list[float]] = {}
+        self.told: dict[str, list[float]] = {}
+
+    def prepare(self) -> None:
+        """A session of each shape, recorded without waiting for the disk, and the index that stands beside."""
+        for path in (self.plain, self.repository):
+            path.mkdir(parents=True)
+        _make_repository(self.repository)
+        settings = self.place / "config.toml"
+        self._open().close()
+        settings.write_text("[record]\nfsync = false\n")
+        with self._open() as store:
+            for shape, size in SHAPES.items():
+                self.ids[shape] = _filled(store.create_session(self.plain), size).id
+            self.ids["in git"] = _filled(store.create_session(self.repository), 10).id
+            session = store.load_session(self.ids["one turn"])
+            cells = {cell.id: {"type": cell.type, "dependencies": list(cell.dependencies)} for cell in session.cells()}
+            document = {"cells": cells, "execution_order": session.execution_order()}
+        self.index.write_text(json.dumps(document, indent=2))
+        settings.unlink()
+        self.store = self._open()
+        self.sessions = {shape: self.store.load_session(id) for shape, id in self.ids.items()}
+
+    def write(self) -> None:
+        """Each write once."""
+        self.count += 1
+        timed(self.written, FILE, self._write_file)
+        timed(self.written, "create session (goal 5 ms)", lambda: self.store.create_session(self.plain))
+        name = f"named-{self.count}"
+        timed(self.written, "create session, named (goal 5 ms)", lambda: self.store.create_session(self.plain, name))
+        for shape, session in self.sessions.items():
+            cell = timed(self.written, f"create cell, {shape} (goal 2.5 ms)", partial(_begun, session))
+            timed(self.written, f"save cell, {shape} (goal 15 ms)", partial(session.complete_cell, cell, 1))
+        for shape in ("100 turns", "in git"):
+            with self.sessions[shape].turn("go on") as turn:
+                _chain(self.sessions[shape], 10)
+                turn.answer("done")
+                timed(self.written, f"save turn of 10, {shape} (goal 15 ms)", turn.end)
+        session, sure = self.sessions["loose"], self.count / 100
+        timed(self.written, "save state, loose (goal 15 ms)", lambda: session.edit(confidence=sure))
+
+    def read(self) -> None:
+        """Each question once in a session that was just loaded, and again."""
+        timed(self.told, READ, lambda: json.loads(self.index.read_bytes()))
+        for shape in SHAPES:
+            load = partial(self.store.load_session, self.ids[shape])
+            last = timed(self.told, f"load, {shape} (goal 10 ms)", load).cells()[-1]
+            for again, ask in (("", load), (", again", partial(_asked, load()))):
+                by_type, order, chain = ask(), ask(), ask()
+                timed(self.told, f"cells of a type, {shape}{again} (goal 5 ms)", partial(by_type.cells, type="tool"))
+                timed(self.told, f"execution order, {shape}{again} (goal 5 ms)", order.execution_order)
+                timed(self.told, f"dependency chain, {shape}{again} (goal 5 ms)", partial(chain.dependency_chain, last))
+        timed(self.told, "open the store, load (goal 10 ms)", lambda: self._open().load_session(self.ids["loose"]))
+
+    def long_turns(self) -> None:
+        """Turns of more and more cells: the time of each must stay the same."""
+        print("\none turn, by its number of cells: time for each\n  cells  begin one, end one    end of the turn")
+        for size in (CELLS // 10, CELLS, 3 * CELLS):
+            session = self.store.create_session(self.plain)
+            with session.turn("many") as turn:
+                each = _chain(session, size)
+                started = time.perf_counter()
+                turn.end()
+            end = (time.perf_counter() - started) / size
+            print(f"  {size:5,}{statistics.median(each[-50:]) * 1e3:15.2f} ms{end * 1e3:15.2f} ms")
+
+    def _open(self) -> Store:
+        return Store.open(self.place, config=self.config)
+
+    def _write_file(self) -> None:
+        path = self.home / "session.json.tmp"
+        with path.open("wb") as file:
+            file.write(json.dumps({"session": self.count, "memory": "x" * 800}, indent=2).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        path.rename(self.home / "session.json")
+
+
+def timed(times: dict[str, list[float]], name: str, do: Callable[[], T]) -> T:
+    """What `do` gives; how long it took is noted under the name."""
+    started = time.perf_counter()
+    done = do()
+    times.setdefault(name, []).append(time.perf_counter() - started)
+    return done
+
+
+def _asked(session: Session) -> Session:
+    """The session, of which its cells and what they depend on are known."""
+    session.execution_order()
+    return session
+
+
+def _filled(session: Session, size: int) -> Session:
+    """The session with its cells, in turns of so many; turns of one are those of loose cells."""
+    for _ in range(CELLS // size):
+        if size == 1:
+            session.complete_cell(_begun(session), {"n": 1})
+            continue
+        with session.turn("go on"):
+            _chain(session, size)
+    return session
+
+
+def _chain(session: Session, size: int) -> list[float]:
+    """Cells of the open turn, each of which depends on the one before it; the seconds that each took."""
+    took, before = [], ""
+    for number in range(size):
+        started = time.perf_counter()
+        before = _begun(session, [before] if before else [])
+        session.complete_cell(before, {"n": number})
+        took.append(time.perf_counter() - started)
+    return took
+
+
+def _begun(session: Session, dependencies: list[str] | None = None) -> str:
+    return session.begin_cell(
+        type="tool", source="search", operation="find", args={"query": "where the lexer begins"},
+        dependencies=dependencies or [],
+    ).id  # fmt: skip
+
+
+def _make_repository(folder: Path) -> None:
+    for number in range(FILES):
+        (folder / f"f{number}.py").write_text("pass\n" * number)
+    who = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
+    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "all"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""What the library costs: the same however long a session is, and a turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain import Keep, run_git
+from transcripts import SESSION, Talk
+
+from sessgit import Cell, Session, Store
+from sessgit.errors import UsageError
+from sessgit.ops.cells import turns
+from sessgit.ops.code import git
+from sessgit.ops.programs import end
+from sessgit.store.index import Index
+from sessgit.store.layout import head
+from sessgit.store.store import Store as Objects
+
+
+@pytest.fixture
+def library(seal: Path) -> Iterator[Store]:
+    """A store that does not wait for the disk."""
+    place = seal / "store"
+    Store.open(place).close()
+    (place / "config.toml").write_text("[record]\nfsync = false\n")
+    with Store.open(place) as opened:
+        yield opened
+
+
+@pytest.fixture
+def project(seal: Path) -> Path:
+    made = seal / "project"
+    made.mkdir()
+    return made
+
+
+class Meter:
+    """Counts what a library does with its store: objects written and read, questions to the index, and bytes read of
+    transcripts."""
+
+    def __init__(self, library: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.repo = library.world.store.repo
+        self.read, self.asked, self.bytes = 0, list[str](), 0
+        library.world.index._db.set_trace_callback(self.asked.append)
+        for name in ("_object", "blob"):
+            monkeypatch.setattr(self.repo, name, self._counted(getattr(self.repo, name)))
+        monkeypatch.setattr(end, "_at", self._at(end._at))
+
+    def cost(self, do: Callable[[], object]) -> tuple[int, int, list[str], int]:
+        written, self.read, self.bytes = self.repo.written, 0, 0
+        self.asked.clear()
+        do()
+        return self.repo.written - written, self.read, [query.split()[0] for query in self.asked], self.bytes
+
+    def _counted(self, real: Callable[[str], Any]) -> Callable[[str], Any]:
+        def counted(oid: str) -> Any:
+            self.read += 1
+            return real(oid)
+
+        return counted
+
+    def _at(self, real: Callable[[int, int, int], bytes]) -> Callable[[int, int, int], bytes]:
+        def counted(handle: int, start: int, length: int) -> bytes:
+            data = real(handle, start, length)
+            self.bytes += len(data)
+            return data
+
+        return counted
+
+
+def cells(session: Session) -> Callable[[], None]:
+    """Begins and ends a cell that depends on the one before it."""
+    last = list[Cell]()
+
+    def cell() -> None:
+        begun = session.begin_cell(type="repl", operation="peek", dependencies=last)
+        session.complete_cell(begun, 1)
+        last[:] = [begun]
+
+    return cell
+
+
+def test_loose_cell_120_costs_what_cell_20_did(library: Store, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter, session = Meter(library, monkeypatch), library.create_session(project)
+    cell = cells(session)
+    costs = [meter.cost(cell) for _ in range(120)]
+    assert costs[-1] == costs[19]
+    written, read, asked, of_file = costs[-1]
+    assert (written, of_file) == (8, 0)
+    assert read <= 60
+    assert len(asked) <= 60
+    assert len(session.cells()) == 120
+
+
+def test_cell_300_of_a_turn_is_appended_as_cell_3_was(
+    library: Store, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter, session = Meter(library, monkeypatch), library.create_session(project)
+    cell = cells(session)
+    cell()
+    with session.turn("many"):
+        costs = [meter.cost(cell) for _ in range(300)]
+        assert costs[-1] == costs[2]
+        written, read, _, of_file = costs[-1]
+        assert (written, read, of_file) == (0, 0, 0)
+    assert len(session.dependency_chain(session.cells()[-1])) == 300
+
+
+def test_questions_again_read_nothing(library: Store, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter, session = Meter(library, monkeypatch), library.create_session(project)
+    cell = cells(session)
+    for _ in range(3):
+        cell()
+    first = session.execution_order(), [one.id for one in session.cells()]
+    assert meter.cost(session.cells)[:2] == meter.cost(session.execution_order)[:2] == (0, 0)
+    assert first[0] == first[1] == session.execution_order()
+    cell()
+    assert session.execution_order()[:-1] == first[0]
+
+
+def test_cells_that_others_added_since(library: Store, project: Path) -> None:
+    """Whoever has asked once which cells there are learns of new ones."""
+    ours = library.create_session(project)
+    first = ours.begin_cell(type="repl", operation="a", id="cell_aaaaaaaa")
+    ours.complete_cell(first)
+    with Store.open(library.path) as other:
+        theirs = other.load_session(ours.id)
+        with theirs.turn("theirs"):
+            theirs.complete_cell(theirs.begin_cell(type="repl", operation="b", id="cell_bbbbbbbb"))
+            theirs.complete_cell(theirs.begin_cell(type="repl", operation="c", id="cell_cccccccc"))
+        theirs.edit(name="edited")
+        theirs.complete_cell(theirs.begin_cell(type="repl", operation="d", id="cell_dddddddd"))
+    needs = ["cell_bbbbbbbb", "cell_dddddddd", "cell_aaaaaaaa"]
+    second = ours.begin_cell(type="repl", operation="e", dependencies=needs)
+    ours.complete_cell(second)
+    assert ours.dependency_chain(second) == ["cell_aaaaaaaa", "cell_bbbbbbbb", "cell_dddddddd"]
+    for taken in ("cell_cccccccc", "cell_dddddddd", second.id):
+        with pytest.raises(UsageError, match="already"):
+            ours.begin_cell(type="repl", operation="f", id=taken)
+    with pytest.raises(UsageError, match="cell_zzzzzzzz"):
+        ours.begin_cell(type="repl", operation="f", dependencies=["cell_zzzzzzzz"])
+    assert ours.pending() == []
+
+
+def test_some_turns_are_read_as_all_are(store: Objects, index: Index, keep: Keep) -> None:
+    """Across the folders in which a hundred turns lie each, whatever the index remembers."""
+    talk = Talk()
+    for number in range(1, 232):
+        talk.prompt(f"go {number}").tool("Read", {"file_path": f"/{number}"}, "x").answer("Read.")
+    keep(talk)
+    index.sync()
+    branch = index.branch(SESSION)
+    assert branch is not None
+    every = [(turn.number, turn.cells) for turn in turns.read(store, index, branch)]
+    assert len(every) == 231
+    told = turns.told(store, index, branch)
+    assert [(number, [cell[0] for cell in found]) for number, found in told] == [
+        (number, [cell.id for cell in found]) for number, found in every
+    ]
+    for first, last in [(1, 1), (98, 101), (99, 99), (100, 100), (199, 200), (200, None), (231, 231), (232, None)]:
+        found = turns.read(store, index, branch, first, last)
+        assert [(turn.number, turn.cells) for turn in found] == every[first - 1 : last]
+        assert turns.told(store, index, branch, first) == told[first - 1 :]
+    with index._db as db:
+        db.execute("DELETE FROM cells")
+    assert turns.told(store, index, branch, 150) == told[149:]
+    assert turns.told(store, index, branch) == told
+
+
+# The project's commit
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    run_git(project, "init", "-q", "-b", "main")
+    (project / "a.py").write_text("1\n")
+    run_git(project, "add", ".")
+    run_git(project, "-c", "user.name=Ada", "-c", "user.email=ada@localhost", "commit", "-qm", "one")
+    return project
+
+
+def noted(library: Store, session: Session) -> str:
+    return library.world.store.message(library.world.store.repo.ref(head(session.id)) or "").get("Project-Head")
+
+
+def test_a_cell_notes_what_the_project_is_at(library: Store, repository: Path) -> None:
+    commit = run_git(repository, "rev-parse", "HEAD").strip()
+    session = library.create_session(repository)
+    cell = cells(session)
+    cell()
+    assert noted(library, session) == f"{commit} (main)"
+    (repository / "a.py").write_text("2\n")
+    cell()
+    assert noted(library, session) == f"{commit} (main, dirty)"
+
+
+def test_git_that_does_not_answer(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for so long, or ended where nobody asks."""
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    env = {"PATH": f"{slow.parent}:/usr/bin:/bin"}
+    monkeypatch.setenv("PATH", env["PATH"])
+    monkeypatch.setattr(git, "_PATIENCE", 0.05)
+    started = time.monotonic()
+    assert git.head(str(repository), env) == ""
+    with git.asking(str(repository), env):
+        pass
+    assert time.monotonic() - started < 30
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert git.head(str(repository), {"PATH": str(tmp_path)}) == git.head("/nowhere", env) == ""
