@@ -179,6 +179,8 @@ class Recorded(ABC):
             index = self.store.world.index
             index.sync(self.id)
             branch = index.branch(self.id)
+        if branch is None and self.id in index.damaged:
+            raise index.damaged[self.id]
         if branch is None:
             raise NotFoundError(f"{self.id[:8]} is there no more", "sessgit ls --all shows all conversations.")
         return branch

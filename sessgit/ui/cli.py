@@ -26,7 +26,8 @@ GROUPS = {
     "Look into turns": ("cells", "cell", "deps", "why", "replay", "bisect", "bridge"),
     "Branch, bring together, go on": ("fork", "merge", "pick", "resume", "restore"),
     "Say what it is": ("rename", "edit", "tag", "pad"),
-    "Keep in order": ("archive", "unarchive", "delete", "ops", "undo", "gc", "export"),
+    "Keep in order": ("archive", "unarchive", "delete", "purge", "ops", "undo", "gc", "export"),
+    "Check and mend": ("verify", "repair"),
     "Other machines": ("remote", "push", "pull", "sync"),
     "Settings": ("config", "id"),
 }

@@ -1,0 +1,301 @@
+"""The process between sessgit and what is run again: it takes away what that may not do, watches it, and ends it.
+
+It stands alone: a bare interpreter runs `main`, with what to do as JSON on standard input. The command's output goes to
+this process's own, what became of it to the descriptor `report`. It ends nothing but what it started, and all of that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from sessgit.ops.replay import kernel
+
+_POLL = 0.02
+_THREADS = 4
+"""So many a process may have on average: they count as processes where the kernel counts."""
+_NICE = 5
+"""Whoever watches shall come first."""
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_DARWIN = """(version 1)(allow default)(deny file-write*)
+(allow file-write* {places} (literal "/dev/null") (literal "/dev/zero") (literal "/dev/dtracehelper"))"""
+_SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+UNCONFINED = "nothing here can keep a process from writing elsewhere"
+
+
+@dataclass
+class Job:
+    """What to run, where it may write, and how much it may use; sizes in bytes, `seconds` of time, 0 for no limit."""
+
+    command: list[str]
+    cwd: str
+    env: dict[str, str]
+    writable: list[str]
+    report: int
+    parent: int
+    stdin: int = -1
+    keep: list[int] = field(default_factory=list)
+    seconds: float = 0
+    memory: int = 0
+    address_space: bool = False
+    processes: int = 0
+    disk: int = 0
+    file: int = 0
+    network: bool = False
+    unconfined: bool = False
+
+
+@dataclass
+class Cage:
+    """What holds the process: by which means, and whether these are enough."""
+
+    means: list[str] = field(default_factory=list)
+    apart: bool = False
+    read_only: bool = False
+
+    @property
+    def holds(self) -> bool:
+        found = set(self.means)
+        return bool(found & {"read-only mounts", "sandbox-exec"}) or {"landlock", "system calls"} <= found
+
+
+def main() -> None:
+    """Runs the job that standard input says."""
+    with os.fdopen(os.dup(0), "rb") as source:
+        job = Job(**json.loads(source.read()))
+    for one in (job.report, job.stdin):
+        if one >= 0:
+            os.set_inheritable(one, False)
+    kernel.die_with_parent(signal.SIGTERM)
+    if os.getppid() != job.parent:
+        return
+    watched = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    kernel.adopt()
+    cage = Cage()
+    cage.apart = not job.unconfined and kernel.apart(network=job.network)
+    child = os.fork()
+    if child == 0:
+        _first(job, cage)
+    code, why = _watch(job, child, watched, _wait_for if cage.apart else _sweep)
+    _say(job.report, {"code": code, "why": why})
+
+
+# Inside
+
+
+def _first(job: Job, cage: Cage) -> NoReturn:
+    """The first process of the namespace: with it all others end. Without a namespace it is the command itself."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    kernel.die_with_parent(signal.SIGKILL)
+    if not cage.apart:
+        _become(job, cage)
+    if job.processes:
+        kernel.at_most(_THREADS * job.processes)
+    cage.read_only = kernel.read_only(job.writable)
+    child = os.fork()
+    if child == 0:
+        _become(job, cage)
+    os.closerange(0, 3)
+    while True:
+        done, status = os.wait()
+        if done == child:
+            code = os.waitstatus_to_exitcode(status)
+            raise SystemExit(code if code >= 0 else 128 - code)
+
+
+def _become(job: Job, cage: Cage) -> NoReturn:
+    """Turns into the command, once all is taken away."""
+    try:
+        os.setsid()
+        os.nice(_NICE)
+        _limit(job, cage)
+        command = _confine(job, cage)
+        os.chdir(job.cwd)
+        _say(job.report, {"means": cage.means})
+        os.dup2(job.stdin if job.stdin >= 0 else os.open(os.devnull, os.O_RDONLY), 0)
+        for kept in job.keep:
+            os.set_inheritable(kept, True)
+        os.execvpe(command[0], command, job.env)
+    except (OSError, ValueError) as error:
+        _say(job.report, {"refused": f"{error.strerror if isinstance(error, OSError) else error}"})
+    raise SystemExit(125)
+
+
+def _confine(job: Job, cage: Cage) -> list[str]:
+    """The command to run, in a process that can no longer write anywhere else; raises ValueError where that fails."""
+    if job.unconfined:
+        return job.command
+    if os.path.exists(_SANDBOX_EXEC):  # noqa: PTH110 - the bare interpreter is faster without pathlib
+        cage.means.append("sandbox-exec")
+        places = " ".join(f"(subpath {json.dumps(place)})" for place in job.writable)
+        network = "" if job.network else "(deny network*)"
+        return [_SANDBOX_EXEC, "-p", _DARWIN.format(places=places) + network, *job.command]
+    bound = kernel.no_new_rights()
+    dropped = kernel.drop_rights()
+    if cage.apart and cage.read_only and dropped and bound:
+        cage.means.append("read-only mounts")
+    shared = [kernel.SHARED] if cage.read_only and os.path.isdir(kernel.SHARED) else []  # noqa: PTH112 - the same
+    if bound and kernel.landlock([*job.writable, *shared], network=job.network or cage.apart):
+        cage.means.append("landlock")
+    enough = cage.holds or kernel.landlock_version() >= 3
+    if bound and enough and kernel.filtered(metadata=not cage.holds, sockets=not job.network):
+        cage.means.append("system calls")
+    if not cage.holds:
+        raise ValueError(UNCONFINED)
+    if cage.apart:
+        cage.means.append("namespaces")
+    return job.command
+
+
+def _limit(job: Job, cage: Cage) -> None:
+    wanted = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: 1024,
+        resource.RLIMIT_FSIZE: job.file,
+        resource.RLIMIT_CPU: int(job.seconds) * 2 + 1 if job.seconds else 0,
+        # Many programs ask for far more addresses than memory: what they can write to is what counts.
+        resource.RLIMIT_AS if job.address_space else resource.RLIMIT_DATA: job.memory,
+    }
+    if cage.apart:  # elsewhere all processes of the person would count
+        wanted[resource.RLIMIT_NPROC] = _THREADS * job.processes
+    for kind, most in wanted.items():
+        if most or kind == resource.RLIMIT_CORE:
+            hard = resource.getrlimit(kind)[1]
+            limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            with suppress(ValueError, OSError):  # a system that has no such limit
+                resource.setrlimit(kind, (limit, limit))
+
+
+# Outside
+
+
+def _watch(job: Job, child: int, watched: Iterable[int], sweep: Callable[[int], None]) -> tuple[int | None, str]:
+    """The exit code, or None and why it was ended; nothing that it started is left."""
+    began, born, free = time.monotonic(), time.time(), _free(job)
+    why = ""
+    while True:
+        told = _told(watched)
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            sweep(0)
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code, ""
+        if told:
+            why = "ended"
+        elif job.seconds and time.monotonic() - began > job.seconds:
+            why = "time"
+        else:
+            why = _too_much(job, free, born)
+        if why:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            sweep(child)
+            return None, why
+
+
+def _told(watched: Iterable[int]) -> bool:
+    """Whether somebody wants this to end; waits a moment for that, or for the command to end."""
+    if not hasattr(signal, "sigtimedwait"):  # macOS
+        time.sleep(_POLL)
+        return bool(set(signal.sigpending()) - {signal.SIGCHLD})
+    got = signal.sigtimedwait(watched, _POLL)
+    return got is not None and got.si_signo != signal.SIGCHLD
+
+
+def _too_much(job: Job, free: int, began: float) -> str:
+    """`processes`, `memory`, `disk`: what of it was used up, or `""`."""
+    if job.disk and (gone := free - _free(job)) > job.disk and (gone > 4 * job.disk or _written(job, began) > job.disk):
+        return "disk"
+    found = _below(os.getpid(), _parents())
+    if job.processes and len(found) > job.processes:
+        return "processes"
+    if job.memory and sum(map(_resident, found)) > job.memory:
+        return "memory"
+    return ""
+
+
+def _wait_for(child: int) -> None:
+    """Waits until the first process of the namespace has ended: then all others have."""
+    if child:
+        os.waitpid(child, 0)
+
+
+def _sweep(child: int) -> None:
+    """Ends all that is left of what this process started, also what made itself a session of its own."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        found = _below(os.getpid(), _parents())
+        for how in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in found:
+                with suppress(OSError):
+                    os.kill(pid, how)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.005)
+
+
+def _parents() -> Mapping[int, int]:
+    """The parent of each process; of those that are dead already too, until somebody has asked how they ended."""
+    found: dict[int, int] = {}
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - the bare interpreter is faster without pathlib
+    except OSError:
+        return found
+    for name in names:
+        if name.isdigit():
+            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    return found
+
+
+def _below(top: int, parents: Mapping[int, int]) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
+    found, waiting = [], [top]
+    while waiting:
+        own = children.get(waiting.pop(), [])
+        found += own
+        waiting += own
+    return found
+
+
+def _resident(pid: int) -> int:
+    with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
+        return int(file.read().split()[1]) * _PAGE
+    return 0
+
+
+def _written(job: Job, since: float) -> int:
+    """The bytes in files that were changed since then: others may have filled the disk meanwhile."""
+    found = 0
+    for folder in job.writable:
+        for place, _, names in os.walk(folder):
+            for name in names:
+                with suppress(OSError):
+                    file = os.lstat(f"{place}/{name}")
+                    found += file.st_blocks * 512 if file.st_ctime >= since - 1 else 0
+    return found
+
+
+def _free(job: Job) -> int:
+    with suppress(OSError):
+        found = os.statvfs(job.writable[0] if job.writable else job.cwd)
+        return found.f_bavail * found.f_frsize
+    return 0
+
+
+def _say(report: int, what: Mapping[str, Any]) -> None:
+    with suppress(OSError):
+        os.write(report, json.dumps(what).encode() + b"\n")

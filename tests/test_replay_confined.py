@@ -1,0 +1,519 @@
+"""What runs again is confined: it writes nowhere else, does not run away, leaves nothing behind, and is told apart.
+
+Each of it is done for real. Where namespaces are refused, Landlock holds alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from coded import Coded
+from hypothesis import given
+from hypothesis import strategies as st
+from replaying import CONFINED, commands, confinement_holds, outcomes, program, replayed, step, value
+from shell import Shell
+from strategies import SECRET
+from test_cells_hostile import put, rewrite
+from transcripts import SESSION, Talk
+
+from sessgit.ops.replay import confine, files, sandbox
+from sessgit.ops.replay import plan as plans
+from sessgit.ops.replay import run as runs
+from sessgit.ops.replay.confine import Confinement, Ended, Limits
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+pytestmark = CONFINED
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="namespaces and Landlock are Linux's")
+MEANS = ["namespaces", "landlock"]
+PATCHES = {
+    "namespaces": "pass",
+    "landlock": "kernel.apart = lambda **_: False",
+    "nothing": "kernel.apart = lambda **_: False; kernel.landlock = lambda *_, **__: False",
+    "no landlock": "kernel.landlock = lambda *_, **__: False",
+}
+
+
+@pytest.fixture
+def coded(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> Coded:
+    return Coded(sessgit, monkeypatch)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Confinement:
+    """A folder to write in, beside one that is not."""
+    for name in ("box/tmp", "outside"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "outside/file").write_text("mine")
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "box"), "TMPDIR": str(tmp_path / "box/tmp")}
+    return Confinement((str(tmp_path / "box"),), env, Limits(seconds=20, memory=512 << 20, output=1 << 20))
+
+
+def by(means: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes away what the kernel offers beside that, or skips where it does not offer that."""
+    patch = f"from sessgit.ops.replay import kernel; {PATCHES[means]}"
+    code = confine._CODE.replace("{module}.main()", patch + "; {module}.main()")
+    monkeypatch.setattr(confine, "_CODE", code)
+    if means != "nothing" and not holds(means):
+        pytest.skip(f"this machine has no {means}")
+
+
+@cache
+def holds(means: str) -> bool:
+    """Whether that alone confines a process here; the others are taken away already."""
+    return confinement_holds()
+
+
+def shell(box: Confinement, command: str) -> Ended:
+    return confine.run(["/bin/bash", "-c", command], box.writable[0], box)
+
+
+def alive(marker: str) -> list[str]:
+    """The command lines of all processes that have the marker in theirs."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            except OSError:
+                continue
+            if marker in line and "pytest" not in line:
+                found.append(line)
+    return found
+
+
+# The cage
+
+
+@LINUX
+@pytest.mark.parametrize("means", MEANS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > ../outside/file",
+        "echo x > ../outside/new",
+        "echo x > $OUT/file",
+        "rm ../outside/file",
+        "mv ../outside/file .",
+        "ln -s $OUT/file link && echo x > link",
+        "ln ../outside/file hard && echo x > hard",
+        "mkdir ../outside/new",
+        "chmod 777 ../outside/file",
+        "touch -d 2001-01-01 ../outside/file",
+        "truncate -s 0 ../outside/file",
+        "mkfifo ../outside/pipe",
+        "mv ../outside ../elsewhere",
+        "cp /bin/true tool && cd ../outside && ../box/tool && echo x > file",
+        "python3 -c \"import os; os.chmod('$OUT/file', 0)\"",
+        "exec 3<>$OUT/file && echo x >&3",
+        "unshare -Ur sh -c 'echo x > $OUT/file'",
+        "unshare -Urm sh -c 'mount -o remount,rw / ; echo x > $OUT/file'",
+        "setsid sh -c 'echo x > $OUT/file'; sleep 0.2; false",
+    ],
+)
+def test_nothing_outside_can_be_changed(
+    box: Confinement, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, means: str, command: str
+) -> None:
+    by(means, monkeypatch)
+    outside = tmp_path / "outside"
+    before = (outside / "file").lstat()
+    done = shell(replace(box, env={**box.env, "OUT": str(outside)}), command)
+    assert done.code not in (0, None), done
+    after = (outside / "file").lstat()
+    assert (outside / "file").read_text() == "mine"
+    assert (after.st_mode, after.st_mtime_ns, after.st_ino) == (before.st_mode, before.st_mtime_ns, before.st_ino)
+    assert sorted(one.name for one in outside.iterdir()) == ["file"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@LINUX
+@pytest.mark.parametrize("means", ["namespaces", "no landlock"])
+def test_inside_all_can_be_done(box: Confinement, monkeypatch: pytest.MonkeyPatch, means: str) -> None:
+    by(means, monkeypatch)
+    command = (
+        "mkdir -p a/b && echo x > a/b/c && chmod 700 a/b/c && ln -s a/b/c link && ln a/b/c hard && mv a d && "
+        "cat hard && echo y > $TMPDIR/y && cat <<< z && rm -r d && mkfifo p && git init -q . && "
+        "touch -d 2001-01-01 hard && echo gone > /dev/null && echo $HOME | sed 's,.*/,,'"
+    )
+    assert shell(box, command) == Ended(0, b"x\nz\nbox\n", ms=pytest.approx(0, abs=20_000))
+
+
+@LINUX
+@pytest.mark.parametrize("means", MEANS)
+def test_what_is_outside_cannot_be_ended(box: Confinement, monkeypatch: pytest.MonkeyPatch, means: str) -> None:
+    by(means, monkeypatch)
+    with subprocess.Popen(["sleep", "60"]) as other:
+        done = shell(box, f"kill -9 {other.pid}; echo $?")
+        assert done.output.endswith(b"1\n")
+        assert other.poll() is None
+        other.kill()
+
+
+@LINUX
+@pytest.mark.parametrize("means", MEANS)
+def test_there_is_no_network_unless_it_is_asked_for(
+    box: Confinement, monkeypatch: pytest.MonkeyPatch, means: str
+) -> None:
+    by(means, monkeypatch)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        connect = f"{sys.executable} -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'"
+        assert shell(box, connect).code == 1
+        assert shell(replace(box, network=True), connect).code == 0
+
+
+@LINUX
+@pytest.mark.parametrize("means", MEANS)
+def test_nobody_who_listens_by_a_path_is_reached(
+    box: Confinement, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, means: str
+) -> None:
+    """What a process may not do itself, it could ask another one for."""
+    by(means, monkeypatch)
+    place = tmp_path / "listens"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(place))
+        server.listen()
+        connect = f"{sys.executable} -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{place}\")'"
+        assert shell(box, connect).code == 1
+        assert shell(replace(box, network=True), connect).code == 0
+    pair = f"{sys.executable} -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); print(b.recv(1))'"
+    assert shell(box, pair).output == b"b'x'\n"
+
+
+@LINUX
+def test_other_processes_are_not_seen(box: Confinement) -> None:
+    done = shell(box, f"cat /proc/{os.getpid()}/environ; ls -d /proc/[0-9]* | wc -l; {sys.executable} -c "
+                 "'import multiprocessing; print(multiprocessing.Pool(2).map(abs, [-1]))'")  # fmt: skip
+    if Path("/proc/sys/kernel/unprivileged_userns_clone").exists() or b"No such file" not in done.output:
+        pytest.skip("a /proc of its own cannot be had here")
+    assert done.output.endswith(b"[1]\n")
+
+
+@LINUX
+def test_the_report_of_the_cage_is_its_own(box: Confinement) -> None:
+    """A process that claims to have ended well by other descriptors than its own is not believed."""
+    lie = 'for n in /proc/self/fd/*; do echo \'{"code": 0, "why": ""}\' >&${n##*/} ; done 2>/dev/null; exit 3'
+    assert shell(box, lie).code == 3
+
+
+@LINUX
+def test_the_environment_is_empty_and_secrets_of_it_are_not_there(
+    box: Confinement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_TOKEN", "secret")
+    names = {line.partition("=")[0] for line in shell(box, "env").output.decode().splitlines()}
+    assert names - {"_", "PWD", "SHLVL", "OLDPWD"} == {"PATH", "HOME", "TMPDIR"}
+
+
+@LINUX
+@pytest.mark.parametrize("means", MEANS)
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("while :; do :; done", "it took longer than 1 s"),
+        ("sleep 60", "it took longer than 1 s"),
+        ("trap '' TERM INT HUP; sleep 60 & wait; sleep 60", "it took longer than 1 s"),
+        ("yes", "it printed more than 1.0 MB"),
+        ("head -c 100000000 /dev/zero", "it printed more than 1.0 MB"),
+        ("for i in {1..40}; do sleep 60 & done; wait", "it started more than 20 processes"),
+        (f"{sys.executable} -c \"import os\nfor _ in range(40): os.fork() or __import__('time').sleep(60)\nos.wait()\"",
+         "it started more than 20 processes"),
+        (f"for i in 1 2 3; do {sys.executable} -c \"x = bytearray(90 << 20); input()\" < <(sleep 60) & done; wait",
+         "it used more than 210 MB of memory"),
+        ("for i in {1..30}; do head -c 20000000 /dev/zero > $i; done; sleep 60", "it wrote more than 210 MB"),
+    ],
+)  # fmt: skip
+def test_what_runs_away_is_ended(
+    box: Confinement, monkeypatch: pytest.MonkeyPatch, means: str, command: str, why: str
+) -> None:
+    by(means, monkeypatch)
+    seconds = 1 if "longer" in why else 20
+    limits = Limits(seconds, 200 << 20, 20, 200 << 20, 100 << 20, 1 << 20)
+    began = time.monotonic()
+    done = shell(replace(box, limits=limits), command)
+    assert (done.code, done.why) == (None, why)
+    assert time.monotonic() - began < 15
+    assert len(done.output) <= 1 << 20
+
+
+@LINUX
+def test_a_fork_bomb_is_ended(box: Confinement) -> None:
+    if not Path("/proc/sys/kernel/pid_max").exists():
+        pytest.skip("this kernel numbers no processes")
+    began = time.monotonic()
+    done = shell(replace(box, limits=Limits(seconds=5, processes=60)), ":(){ :|:& };:; sleep 5")
+    assert done.code is None and time.monotonic() - began < 20
+
+
+@LINUX
+@pytest.mark.parametrize("means", MEANS)
+def test_one_process_gets_no_more_memory_and_no_larger_file(
+    box: Confinement, monkeypatch: pytest.MonkeyPatch, means: str
+) -> None:
+    by(means, monkeypatch)
+    limits = replace(box.limits, file=1 << 20)
+    done = shell(replace(box, limits=limits), f"{sys.executable} -c 'x = bytearray(1 << 30)' 2>&1 | tail -1; "
+                 "head -c 3000000 /dev/zero > big 2>/dev/null; stat -c %s big")  # fmt: skip
+    assert done.output == b"MemoryError\n1048576\n"
+
+
+@LINUX
+@pytest.mark.parametrize("means", MEANS)
+def test_nothing_is_left_of_what_hid_itself(box: Confinement, monkeypatch: pytest.MonkeyPatch, means: str) -> None:
+    by(means, monkeypatch)
+    marker = f"6{os.getpid()}{time.monotonic_ns() % 10_000}"
+    hidden = f"(setsid sh -c '(setsid sleep {marker} &) ; sleep {marker}' >/dev/null 2>&1 &) ; sleep 0.2; echo done"
+    assert shell(box, hidden).output == b"done\n"
+    assert alive(marker) == []
+
+
+@LINUX
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_all_ends_with_the_command_itself(sessgit: Shell, tmp_path: Path, how: signal.Signals) -> None:
+    marker = f"7{os.getpid()}{time.monotonic_ns() % 10_000}"
+    talk = Talk(SESSION, cwd=str(sessgit.project)).prompt("go")
+    talk.tool("Bash", {"command": f"(setsid sleep {marker} &) ; sleep {marker}"}, "")
+    sessgit.recorded(talk.answer("Done.").stop_lines())
+    command = [sys.executable, "-m", "sessgit", "replay", "5e55", "--execute", "--no-keep"]
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 20
+        while len(alive(marker)) < 2:
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(how)
+        process.wait(20)
+    deadline = time.monotonic() + 20
+    while alive(marker):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    if how == signal.SIGINT:
+        assert process.returncode == 130 and list(tmp_path.glob("sessgit-replay-*")) == []
+
+
+@LINUX
+def test_where_nothing_confines_nothing_runs_unless_it_is_said(coded: Coded, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands(coded, ("echo 1", "1"))
+    by("nothing", monkeypatch)
+    why = "nothing here can keep a process from writing elsewhere: --unconfined runs it all the same"
+    assert outcomes(coded.shell, "5e55", "--execute") == [("Bash", "skipped", why)]
+    assert outcomes(coded.shell, "5e55", "--execute", "--unconfined") == [("Bash", "equal", None)]
+
+
+# Cells that do such things
+
+
+@LINUX
+def test_cells_that_must_not_are_told_apart_and_change_nothing(coded: Coded) -> None:
+    home, shop = coded.shell.home, coded.project
+    (home / "mine").write_text("mine")
+    denied = "Exit code 1"
+    commands(
+        coded,
+        (f"echo x > {home}/mine", denied),
+        ("echo x > ../mine", denied),
+        ("echo x > ~/mine; cat ~/mine", "x"),
+        (f"rm -rf {shop}/.git; ls {shop}/.git", denied),
+        ("while :; do :; done", ""),
+        ("yes", ""),
+        ("echo $SESSGIT_OFF $API_TOKEN", "1"),
+    )
+    found = outcomes(coded.shell, "5e55", "--execute", "--timeout", "2", code=6)
+    assert [one[1] for one in found] == ["differs", "differs", "equal", "differs", "failed", "failed", "equal"]
+    assert found[4][2] == "it took longer than 2 s" and found[5][2] == "it printed more than 8.4 MB"
+    assert (home / "mine").read_text() == "mine" and (shop / ".git/HEAD").exists()
+
+
+@LINUX
+def test_files_are_not_written_through_links(coded: Coded) -> None:
+    home, top = coded.shell.home, coded.project
+    (home / "mine").write_text("mine")
+    talk = coded.talk(SESSION).prompt("go")
+    talk.tool("Bash", {"command": f"ln -s {home} out; ln -s {home}/mine file; ln -s . in; mkfifo pipe"}, "")
+    for path in ("out/mine", "file", "out/new/deep", "in/in/ok", "pipe", "src"):
+        talk.tool("Write", {"file_path": str(top / path), "content": "x"}, "ok")
+    talk.tool("Edit", {"file_path": str(top / "file"), "old_string": "mine", "new_string": "x"}, "ok")
+    talk.tool("Read", {"file_path": str(top / "file")}, "1\tmine").tool(
+        "Read", {"file_path": str(top / "pipe")}, "1\tx"
+    )
+    coded.record(talk.answer("Done.").stop_lines())
+    found = outcomes(coded.shell, "5e55", "--execute", code=6)
+    out = f"refused: a link leads out of the sandbox, to {home}"
+    assert [one[1:] for one in found] == [
+        ("equal", None),
+        ("failed", f"{out}/mine"),
+        ("failed", f"{out}/mine"),
+        ("failed", f"{out}/new/deep"),
+        ("equal", None),
+        ("differs", None),
+        ("differs", None),
+        ("failed", f"{out}/mine"),
+        ("failed", f"{out}/mine"),
+        ("differs", None),
+    ]
+    assert (home / "mine").read_text() == "mine"
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("while True: pass", ("failed", "it took longer than 2 s")),
+        ("import os; os._exit(3)", ("failed", "its process ended itself")),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", ("failed", "it took longer than 2 s")),
+        ("x = bytearray(1 << 30)", ("failed", "it used more memory than it may")),
+        ("while True: print('x' * 1000)", ("failed", "it took longer than 2 s")),
+        ("import os; os.closerange(3, 5000)", None),
+        ("open('/etc/new', 'w')", ("differs", None)),
+        ("import os; os.system('yes > /dev/stdout & sleep 60')", ("failed", "it took longer than 2 s")),
+        ("'x' * 10_000_000", ("differs", None)),
+        ("input()", ("differs", None)),
+        ("(", ("differs", None)),
+    ],
+)
+def test_code_that_does_what_it_should_not(sessgit: Shell, code: str, said: tuple[str, str | None] | None) -> None:
+    program(sessgit, step(1, "repl", "eval", {"code": code}, "x"), step(2, "repl", "eval", {"code": "1"}, 1))
+    arguments = ("5e55", "--execute", "--timeout", "2", "--memory", "300")
+    first, second = outcomes(sessgit, *arguments, code=6)
+    if said is None:
+        assert first[1] == "failed"
+    else:
+        assert first[1:] == said
+    if first[1] == "failed" and "memory" not in str(first[2]):
+        assert second[1] == "failed" and str(second[2]).startswith("the process that held the names is gone")
+    else:
+        assert second[1] == "equal"
+
+
+@LINUX
+def test_a_pattern_that_takes_for_ever(coded: Coded) -> None:
+    coded.commit("Long", {"long.txt": "a" * 40 + "\n"})
+    talk = coded.talk(SESSION).prompt("go").tool("Grep", {"pattern": "(a+)+$b", "glob": "long.txt"}, "No files found")
+    talk.tool("Grep", {"pattern": "("}, "regex parse error", error=True)
+    coded.record(talk.answer("Done.").stop_lines())
+    found = outcomes(coded.shell, "5e55", "--execute", "--timeout", "2", code=6)
+    assert found == [("Grep", "failed", "it took longer than 2 s"), ("Grep", "equal", None)]
+
+
+def test_a_damaged_turn_is_told_and_the_rest_runs(coded: Coded) -> None:
+    talk = coded.talk(SESSION)
+    for number in (1, 2):
+        talk.prompt(f"go {number}").tool("Bash", {"command": f"echo {number}"}, f"{number}")
+        coded.record(talk.answer("Done.").stop_lines())
+    put(coded.shell, 1, layout.BODY, b"{\n")
+    found = outcomes(coded.shell, "5e55", "--execute")
+    assert found == [("Bash", "skipped", "its lines do not tell what it was"), ("Bash", "equal", None)]
+    put(coded.shell, 1, layout.BODY, None)
+    found = outcomes(coded.shell, "5e55", "--execute")
+    assert "its turn is damaged" in str(found[0][2]) and found[-1][1] == "equal"
+    assert "its turn is damaged" in replayed(coded.shell, "5e55").out
+
+
+def test_cells_that_cannot_be(coded: Coded) -> None:
+    commands(coded, ("echo 1", "1"))
+    rewrite(coded.shell, 1, lambda cells: [{**cells[0], "depends": [cells[1]["id"]]}, *cells[1:]])
+    done = replayed(coded.shell, "5e55", "--execute")
+    assert "in a circle: 1.1 → 1.2 → 1.1" in done.err and "1 equal" in done.out
+    odd = {
+        "id": "\x9b\u202e",
+        "type": "tool",
+        "operation": "\x1b[31m\x9b" * 99,
+        "lines": [0, -7],
+        "depends": [],
+        "ok": True,
+    }
+    rewrite(coded.shell, 1, lambda cells: [odd, *cells])
+    done = replayed(coded.shell, "5e55", "--execute")
+    assert not any(char in done.out + done.err for char in "\x1b\x9b\u202e")
+    assert "its lines do not tell what it was" in done.out
+
+
+def test_what_is_printed_is_harmless_and_bounded(coded: Coded) -> None:
+    commands(coded, (r"printf '\033[31m\233red\u202e\000\n'; yes x | head -100000", "other"))
+    done = replayed(coded.shell, "5e55", "--execute", code=6)
+    assert not any(char in done.out for char in "\x1b\x9b\u202e\0")
+    assert len(done.out) < 3000
+    found = value(coded.shell, "5e55", "--execute", code=6)["cells"][1]
+    assert len(found["now"]) < 21_000 and len(found["diff"]) == 41
+    kept = coded.shell("show", "f0000001@2.1", "--json").out
+    assert len(kept) < 60_000
+
+
+def test_secrets_that_are_printed_are_not_kept(coded: Coded) -> None:
+    commands(coded, (f"echo {SECRET[:9]}''{SECRET[9:]}", "other"))
+    assert SECRET not in replayed(coded.shell, "5e55", "--execute", code=6).out
+    assert SECRET not in str(value(coded.shell, "5e55", "--execute", code=6))
+    for kept in ("f0000001", "f0000002"):
+        assert SECRET not in coded.shell("show", f"{kept}@2.1", "--json").out
+
+
+def test_a_function_of_a_program_is_called_with_the_arguments(sessgit: Shell) -> None:
+    program(
+        sessgit,
+        step(1, "tool", "peek", {"start": 1, "end": 3}, "bc"),
+        step(2, "tool", "add", {"a": 1, "b": 2}, {"sum": 3}),
+        step(3, "tool", "fail", {}, error="KeyError: 'x'"),
+        step(4, "tool", "stop", {"why": 1}, 1),
+        step(5, "repl", "peek", {"code": "1 + 1"}, 2),
+    )
+
+    def fail() -> None:
+        raise KeyError("x")
+
+    functions: plans.Functions = {
+        "peek": lambda start, end: "abcd"[start:end],
+        ("tool", "add"): lambda a, b: {"sum": a + b},
+        "fail": fail,
+        "stop": lambda: 1,
+        ("repl", "peek"): lambda code: 2,
+    }
+    store = Store(sessgit.store)
+    index = Index(store.path, lambda: store)
+    index.sync()
+    branch = index.branch(SESSION)
+    assert branch is not None
+    plan = plans.plan(store, index, branch, plans.Choice(functions=functions))
+    assert [item.kind for item in plan.items] == ["function"] * 5
+    with sandbox.made(sandbox.Origin(str(sessgit.project), str(sessgit.project)), os.environ) as made:
+        results = runs.run(plan, made, runs.How(functions=functions))
+    index.close()
+    assert [one.outcome for one in results] == ["equal", "equal", "equal", "differs", "equal"]
+    assert results[3].compared is not None and "unexpected keyword argument 'why'" in results[3].compared.now
+
+
+# Files
+
+
+@given(st.lists(st.sampled_from(["..", ".", "a", "out", "up", "in", "file", "loop"]), min_size=1, max_size=6))
+def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list[str]) -> None:
+    """Whatever a path is made of, what is outside stays as it is."""
+    top = tmp_path_factory.mktemp("box")
+    (top / "outside").mkdir()
+    (top / "outside/file").write_text("mine")
+    root = top / "root"
+    (root / "a").mkdir(parents=True)
+    for name, target in (
+        ("out", "../outside"),
+        ("up", ".."),
+        ("in", "."),
+        ("file", "../outside/file"),
+        ("loop", "loop"),
+    ):
+        (root / name).symlink_to(target)
+    path = os.path.join(root, *parts)  # noqa: PTH118 - as a tool gives it
+    with suppress(files.DeclinedError, OSError):
+        files.write(str(root), path, "Write", {"content": "x"})
+    assert [one.name for one in (top / "outside").iterdir()] == ["file"]
+    assert (top / "outside/file").read_text() == "mine"
+    assert sorted(one.name for one in top.iterdir()) == ["outside", "root"]
