@@ -33,7 +33,9 @@ class Foreign:
     `parent`, which is the id of another session of that system. `pad` are lists of a scratchpad by their names, in the
     form of `sessgit.model.pad`. `unified` are the parts of a state that only programs set, by their keys in
     session.json (`activation`, `context`, `budget`, `trajectory`). `kept` are files of the session as a whole, which
-    come back byte for byte, by their paths.
+    come back byte for byte, by their paths. `transcript` are lines in the client's own form where the system keeps
+    such: they are the conversation then, and `turns` tell nothing beside. `agent` is the id that the session had here
+    when it was exported, where that does not follow from `id`.
     """
 
     id: str
@@ -55,6 +57,8 @@ class Foreign:
     pad: Mapping[str, bytes] = field(default_factory=dict)
     unified: Mapping[str, Any] = field(default_factory=dict)
     kept: Mapping[str, bytes] = field(default_factory=dict)
+    transcript: bytes = b""
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessgit.agents.claude import cells, folder, home, transcript
 from sessgit.agents.claude.beside.folders import Place
-from sessgit.agents.claude.lines import Line
+from sessgit.agents.claude.lines import Line, blocks, tool_results
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model import canonical, unified
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
+from sessgit.model.secrets import needles
 from sessgit.model.session import Origin, Session
-from sessgit.model.turn import Turn
+from sessgit.model.turn import Cell, Turn
 from sessgit.ops import operations
 from sessgit.ops.code import worktree
 from sessgit.ops.code.worktree import Worktree
@@ -30,6 +31,7 @@ from sessgit.ops.finding.places import check_folder, place_of
 from sessgit.ops.pad import lists
 from sessgit.ops.recording.commits import counts
 from sessgit.store import layout, refs
+from sessgit.store.secrets import forbidden
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -88,7 +90,7 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     check_folder(plan.project)
     if plan.config is not None:
         head = replace(head, transcript=str(place_of(plan.config, head, store.beside) or head.transcript))
-    plan = replace(plan, name=without_secrets(plan.name, head)[0])
+    plan = replace(plan, name=without_secrets(store, plan.name, head)[0])
     cut = _up_to_cell(store, point) if point.cell else None
     shared = point.turn - 1 if cut else point.turn
     stored = [turn_lines(store, point.commit, head, n) for n in range(1, shared + 1)]
@@ -184,14 +186,27 @@ def _up_to_cell(store: Store, point: Point) -> _Cut:
             f"sessgit log {point.session} --cells shows them.",
         )
     chosen = found[ordinal - 1]
+    end = _program_end(body, chosen) if cells.is_program(body, chosen) else _message_end(found, chosen)
+    return _Cut(ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
+
+
+def _message_end(found: Sequence[Cell], chosen: Cell) -> int:
+    """The last line of all results of the message of the model that the cell belongs to."""
     message = chosen.id if chosen.type == "llm_call" else chosen.depends[0]
     together = [cell for cell in found if cell.id == message or (message in cell.depends[:1] and cell.type == "tool")]
-    return _Cut(
-        ordinal,
-        store.message(point.commit).get("Prompt"),
-        before,
-        body[: max(n for cell in together for n in cell.lines)],
-    )
+    return max(n for cell in together for n in cell.lines)
+
+
+def _program_end(body: Sequence[Line], chosen: Cell) -> int:
+    """The line at which a program's cell is over, and every call up to there has a result, if it ever gets one."""
+    end = max(chosen.lines)
+    open_calls = {block.get("id") for line in body[:end] for block in blocks(line) if block.get("type") == "tool_use"}
+    for number, line in enumerate(body, start=1):
+        for block in tool_results(line):
+            if block.get("tool_use_id") in open_calls:
+                open_calls.remove(block.get("tool_use_id"))
+                end = max(end, number)
+    return end
 
 
 def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Session:
@@ -251,7 +266,7 @@ def _write_side_files(
 ) -> list[WrittenFile]:
     """What lies beside the fork's turns, with the words that the agent's own files still hold, under the fork's id."""
     assert plan.config is not None
-    rules, version = sidefiles.rules_of(head), state.agent_version
+    rules, version = sidefiles.rules_of(store, head), state.agent_version
     files = sidefiles.as_of(store, commit, state.turns)
     theirs = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
     if theirs is not None:
@@ -293,4 +308,7 @@ def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]
         return None
     if store.hmac(line.written + b"\n" for line in found) != message.get("Original-HMAC"):
         return None
-    return [*lines[: len(lines) - len(found)], *(line.written for line in found)]
+    known = forbidden.values(store.beside)
+    purged = forbidden.finder(store.beside, known)
+    own = [needles.clean_line(line.written, purged)[0] if known else line.written for line in found]
+    return [*lines[: len(lines) - len(found)], *own]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,11 +15,12 @@ from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreErr
 from sessgit.model import ids
 from sessgit.ops import delete
 from sessgit.ops import privacy as private
+from sessgit.ops.bulk.families import Failure, File
+from sessgit.ops.bulk.work import Progress, Work
+from sessgit.ops.foreign import systems
 from sessgit.ops.privacy import Privacy
-from sessgit.ops.recording import catchup, family
-from sessgit.ops.recording.family import Outline
-from sessgit.ops.recording.record import Aside, record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.ops.recording import family
+from sessgit.ops.recording.source import Rules
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -28,17 +28,6 @@ from sessgit.store.store import Store
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _FIRST_LINES = 1 << 20
 _LOCK_WAIT = 30.0
-_LOOSE_REFS = 250
-"""So many sessions after which refs are packed: each is a file of its own before, and each recording reads them."""
-
-Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    path: Path
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +50,10 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    path: Path
-    agent_id: str
-    size: int
-    root: str
-    folder: Path | None = None
-    """The client's folder that it is a part of, where what lies beside it is imported too."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Seen:
     """The transcripts to record, and what cannot be."""
 
-    files: list[_File] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)
     errors: list[Failure] = field(default_factory=list)
 
 
@@ -153,11 +132,12 @@ SOURCES: dict[str, Importer] = {"claude": from_claude}
 def source_named(name: str) -> Importer:
     """What imports the files of a system; raises UsageError where it is none of `SOURCES`."""
     if name not in SOURCES:
-        raise UsageError(f"nothing can be imported from “{name}”", f"There is: {', '.join(sorted(SOURCES))}.")
+        there = sorted({*SOURCES, *systems.SYSTEMS})
+        raise UsageError(f"nothing can be imported from “{name}”", f"There is: {', '.join(there)}.")
     return SOURCES[name]
 
 
-def _is_sound(folder: Path, file: _File, errors: list[Failure]) -> bool:
+def _is_sound(folder: Path, file: File, errors: list[Failure]) -> bool:
     """Whether all that a recording of the file reads lies in the folder itself."""
     if not sidefiles.PLAIN.fullmatch(file.agent_id):
         errors.append(Failure(file.path, "the session's id in it cannot be the name of a file"))
@@ -169,55 +149,26 @@ def _is_sound(folder: Path, file: _File, errors: list[Failure]) -> bool:
 
 
 def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Privacy, progress: Progress) -> Imported:
-    files, errors = _recorded(index, found.files, privacy), found.errors
-    total, done = sum(file.size for file in files), 0
-    folders = {config, *(file.folder for file in files if file.folder)}
-    live = {client.agent_id for folder in folders for client in home.live_clients(folder)}
-    before, seen, turns = refs.read_all(store.path, layout.HEADS), set[str](), 0
-    grown: set[str] = set()
-    moved = 0
-    aside: dict[str, Aside] = {}
-    for file in _in_order(files):
-        progress(done, total)
-        try:
-            source = Source(
-                file.path,
-                file.agent_id,
-                file.folder or config,
-                final=file.agent_id not in live,
-                at_rest=file.folder is not None and file.agent_id not in live,
-                own=config,
-            )
-            with locks.session(store.beside, source.session, _LOCK_WAIT) as held:
-                if not held:
-                    errors.append(Failure(file.path, "a recorder has been at work on it for half a minute"))
-                    continue
-                result = record(store, index, source, Rules(privacy.rules.granularity, privacy.rules.redact))
-            seen.add(result.session)
-            turns += len(result.turns)
-            moved += result.changed
-            if result.changed and moved % _LOOSE_REFS == 0:
-                _pack_refs(store)
-            # A few lines more behind the last turn are nothing that a person would call brought in.
-            if result.turns or layout.head(result.session) not in before:
-                grown.add(result.session)
-            if result.aside == "deleted" or (
-                result.aside and not catchup.is_level(store.beside, source.session, file.path)
-            ):
-                aside[result.session] = result.aside
-        except StoreError:
-            raise  # it is not the file's fault, and the next one would fare no better
-        except SessgitError as error:
-            errors.append(Failure(file.path, str(error)))
-        done += file.size
-    progress(total, total)
-    changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & seen
-    unpacked = _pack(store) if changed else ""
-    excluded, left = len(found.files) - len(files), list(aside.values())
+    files = _recorded(index, found.files, privacy)
+    before = refs.read_all(store.path, layout.HEADS)
+    rules = Rules(privacy.rules.granularity, privacy.rules.redact)
+    work = Work(store, index, config, rules, progress, found.errors)
+    work.run(files)
+    changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & work.seen
+    unpacked = pack(store) if changed or maintenance.is_due(store.path) else ""
+    left = list(work.aside.values())
     archived, deleted = left.count("archived"), left.count("deleted")
-    brought = changed & grown
-    unchanged = len(seen - brought) - deleted
-    return Imported(len(brought), turns, unchanged, tuple(errors), unpacked, excluded, archived, deleted)
+    brought = changed & {session for session in work.seen if session in work.grown or layout.head(session) not in before}
+    return Imported(
+        len(brought),
+        work.turns,
+        len(work.seen - brought) - deleted,
+        tuple(found.errors),
+        unpacked,
+        len(found.files) - len(files),
+        archived,
+        deleted,
+    )
 
 
 def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
@@ -226,7 +177,8 @@ def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
     return {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in moved}
 
 
-def _pack(store: Store) -> str:
+def pack(store: Store) -> str:
+    """Packs the store, once much has come into it; why that could not be done, or ``""``."""
     try:
         with locks.maintenance(store.beside, _LOCK_WAIT) as held:
             if held:
@@ -234,12 +186,6 @@ def _pack(store: Store) -> str:
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""
-
-
-def _pack_refs(store: Store) -> None:
-    with suppress(StoreError), locks.maintenance(store.beside) as held:
-        if held:
-            maintenance.pack_refs(store.path, held)
 
 
 def _found(paths: Sequence[Path], config: Path) -> Iterator[Path]:
@@ -254,7 +200,7 @@ def _found(paths: Sequence[Path], config: Path) -> Iterator[Path]:
             yield path
 
 
-def _examined(paths: Iterable[Path], errors: list[Failure]) -> Iterator[_File]:
+def _examined(paths: Iterable[Path], errors: list[Failure]) -> Iterator[File]:
     for path in dict.fromkeys(path.absolute() for path in paths):
         try:
             with opened(path) as source:
@@ -263,12 +209,12 @@ def _examined(paths: Iterable[Path], errors: list[Failure]) -> Iterator[_File]:
             if not root and not _has_lines(path):
                 errors.append(Failure(path, "it holds no line of a transcript"))
                 continue
-            yield _File(path, _agent_id(path), size, root)
+            yield File(path, _agent_id(path), size, root)
         except SessgitError as error:
             errors.append(Failure(path, str(error)))
 
 
-def _recorded(index: Index, files: list[_File], privacy: Privacy) -> list[_File]:
+def _recorded(index: Index, files: list[File], privacy: Privacy) -> list[File]:
     """Those whose projects are recorded."""
     if privacy.is_everything:
         return files
@@ -291,30 +237,3 @@ def _agent_id(path: Path) -> str:
         first = source.file.read(_FIRST_LINES).split(b"\n")
     named = (data.get("sessionId") for data in map(parse, first) if data)
     return next((name for name in named if isinstance(name, str) and name), path.stem)
-
-
-def _in_order(files: Sequence[_File]) -> Iterator[_File]:
-    """Families together, the file that was born first before its copies."""
-    families: dict[str, list[_File]] = {}
-    for file in files:
-        families.setdefault(file.root or str(file.path), []).append(file)
-    for members in families.values():
-        yield from members if len(members) == 1 else _parents_first(members)
-
-
-def _parents_first(members: Sequence[_File]) -> Iterator[_File]:
-    """By birth, but what a copy's lines name as its origin comes before it in any case."""
-    seen = {file: family.outline(file.path) for file in members}
-    waiting = {file.agent_id: file for file in sorted(members, key=lambda file: _birth(seen[file]), reverse=True)}
-    alike = [file for file in members if waiting[file.agent_id] is not file]
-    while waiting:
-        chain = [waiting.popitem()[1]]
-        while (named := seen[chain[-1]].forked_from) in waiting:
-            chain.append(waiting.pop(named))
-        yield from reversed(chain)
-    yield from alike
-
-
-def _birth(seen: Outline) -> tuple[str, tuple[str, ...]]:
-    """A copy stamps its first lines anew; where it does not, the one whose own prompts come first is the parent."""
-    return seen.born, (*seen.times, "9999")

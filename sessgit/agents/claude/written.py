@@ -53,7 +53,7 @@ class Chain:
     leaf: str = ""
     latest: int = 0
     name: Name = random_name
-    open: tuple[str, ...] = ()
+    open: dict[str, None] = field(default_factory=dict)
     message: str = ""
 
     def prompt(self, text: str, at: float | None, key: str = "") -> list[bytes]:
@@ -67,7 +67,7 @@ class Chain:
         before = [] if message else self.stand_in(at)
         block = {"type": "tool_use", "id": call_id(task.id), "name": name, "input": dict(task.args)}
         line = self._assistant("call", [block], at, mark=marks.of_task(task, name), message=message)
-        self.open = (*self.open, task.id)
+        self.open[task.id] = None
         self.message = message or _message_id(self.leaf)
         return [*before, line]
 
@@ -79,7 +79,7 @@ class Chain:
             before, call = self.stand_in(at), f"{call}_result"
             block = {"type": "tool_use", "id": call, "name": _tool(operation or "result"), "input": {"cell": cell_id}}
             before.append(self._assistant("call", [block], at, mark={"result_of": cell_id}))
-        self.open = tuple(other for other in self.open if other != cell_id)
+        self.open.pop(cell_id, None)
         return [*before, self._result(call, text, at, is_error=not outcome.ok, mark=mark)]
 
     def words(
@@ -117,7 +117,7 @@ class Chain:
 
     def stand_in(self, at: float | None) -> list[bytes]:
         """Results for all calls that have none, which say so."""
-        waiting, self.open = self.open, ()
+        waiting, self.open = self.open, {}
         said = (self._result(call_id(cell), RUNNING, at, is_error=False, mark={"running": True}) for cell in waiting)
         return list(said)
 

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from sessgit.ops.export import Choice
     from sessgit.ops.finding.resolve import Target
     from sessgit.ops.reading.views import Report
-    from sessgit.store.index import Row
+    from sessgit.store.index import Branch, Row
     from sessgit.ui.context import Context
 
-Format = Literal["markdown", "html", "json", "jsonl", "claude"]
+Format = Literal["markdown", "html", "json", "jsonl", "claude", "rlm", "dialectic", "apex", "io-log"]
+
+_FOLDERS = ("claude", "rlm", "dialectic", "apex", "io-log")
+"""The formats that are folders, of several conversations if wanted."""
 
 _STDOUT = ("", "-")
 
@@ -27,7 +30,11 @@ _STDOUT = ("", "-")
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
     format_: Annotated[
         Format,
-        typer.Argument(metavar="FORMAT", help="markdown, html, json, jsonl or claude.", show_default=False),
+        typer.Argument(
+            metavar="FORMAT",
+            help="markdown, html, json, jsonl or claude; rlm, dialectic, apex or io-log.",
+            show_default=False,
+        ),
     ],
     addresses: Annotated[
         list[str] | None,
@@ -54,16 +61,17 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     markdown and html are for reading: html is one page that opens without a network and runs no script. json is the
     conversation as show --json gives it, with its turns. jsonl is the client's own form, which it resumes and trace
-    viewers read. claude writes a folder as the client keeps it, of several conversations if wanted. ADDRESS@N
-    exports turns up to N.
+    viewers read. claude writes a folder as the client keeps it, of several conversations if wanted, and rlm, dialectic,
+    apex and io-log one as these systems keep theirs. ADDRESS@N exports turns up to N.
     """
     from sessgit.errors import UsageError
 
     here = context.read()
-    if format_ == "claude":
+    if format_ in _FOLDERS:
         if turns or no_tools or full or force:
-            raise UsageError("claude exports whole conversations.", "--turns and --no-tools go with the other formats.")
-        _folder(here, addresses or [""], output, as_json=as_json)
+            hint = "--turns and --no-tools go with the other formats."
+            raise UsageError(f"{format_} exports whole conversations.", hint)
+        _folder(here, format_, addresses or [""], output, as_json=as_json)
         return
     if len(addresses or ()) > 1:
         raise UsageError(f"{format_} exports one conversation at a time.", "claude takes several, into one folder.")
@@ -160,25 +168,40 @@ def _data(here: Context, job: _Job, report: Report) -> Iterable[bytes]:
     return (part.encode("utf-8", "replace") for part in parts)
 
 
-def _folder(here: Context, addresses: list[str], output: str, *, as_json: bool) -> None:
-    """Whole conversations as a folder of the client."""
+def _folder(here: Context, format_: str, addresses: list[str], output: str, *, as_json: bool) -> None:
+    """Whole conversations as a folder of the client, or of another system."""
     from sessgit.errors import UsageError
 
     if output in _STDOUT:
-        raise UsageError("claude writes a folder.", "--output DIR names it.")
-    from sessgit.ops.files import clientfolder
-
+        raise UsageError(f"{format_} writes a folder.", "--output DIR names it.")
     found = [_target(here, address) for address in addresses]
     part = next((one for one in found if one.turn is not None), None)
     if part is not None:
         name = part.branch.name[:8]
-        raise UsageError("claude exports whole conversations.", f"sessgit export claude {name} exports all of it.")
+        raise UsageError(
+            f"{format_} exports whole conversations.", f"sessgit export {format_} {name} exports all of it."
+        )
     folder = Path(output).absolute()
-    done = clientfolder.export(here.store, here.index, [one.branch for one in found], folder)
+    sessions, files = _written(here, format_, [one.branch for one in found], folder)
     if as_json:
-        told = {"format": "claude", "path": str(folder), "conversations": done.sessions, "files": len(done.files)}
+        told = {"format": format_, "path": str(folder), "conversations": sessions, "files": files}
         render.document("exported/v1", told)
         return
-    counts = f"{text.counted(done.sessions, 'conversation')}, {text.counted(len(done.files), 'file')}"
+    counts = f"{text.counted(sessions, 'conversation')}, {text.counted(files, 'file')}"
     holds = "It holds what tools read and printed: look through it before you share it."
     render.lines(here, [f"written: {here.short(folder)}, {counts}", holds])
+
+
+def _written(here: Context, format_: str, branches: list[Branch], folder: Path) -> tuple[int, int]:
+    """Writes the conversations, and returns how many of them and how many files the folder has."""
+    if format_ == "claude":
+        from sessgit.ops.files import clientfolder
+
+        done = clientfolder.export(here.store, here.index, branches, folder)
+        return done.sessions, len(done.files)
+    from sessgit.ops.foreign import exporting
+
+    world = exporting.World(here.store, here.index, here.settings.prices)
+    with render.progress(here, "Exporting", unit="turns") as report:
+        told = exporting.export(world, format_, branches, folder, report)
+    return told.sessions, told.files

@@ -28,29 +28,44 @@ def run(
     ] = None,
     source: Annotated[
         str,
-        typer.Option("--from", metavar="SYSTEM", help="Whose files they are; claude: its whole folder, from anywhere."),
+        typer.Option(
+            "--from",
+            metavar="SYSTEM",
+            help="Whose files they are: claude (its whole folder, from anywhere), rlm, dialectic, apex or io-log.",
+            show_default=False,
+        ),
     ] = "",
     ident: Annotated[
         str,
         typer.Option("--id", metavar="ID", help="This one only, also if it was deleted here.", show_default=False),
     ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be brought in from another system, and write nothing.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Bring in older conversations.
 
     What is here already is left as it is: importing again changes nothing. --from claude DIR takes a folder like
     ~/.claude that lies anywhere, with plans, todos and tasks. What is archived stays so, and what was deleted here
-    stays away, but for --id.
+    stays away, but for --id. --from rlm, dialectic, apex or io-log DIR brings in the sessions of another system, says
+    of each of its files what became of it, and changes none; sessgit undo takes the whole import back.
     """
     from sessgit.agents.claude import home
     from sessgit.errors import NotFoundError, UsageError
     from sessgit.ops import importing, privacy, search
+    from sessgit.ops.foreign import systems
     from sessgit.store import store as stores
     from sessgit.store.store import Store
 
     if ident and (source or len(ident) < _SHORTEST):
         wrong = "--id and --from are two things." if source else f"“{ident}” is too short for an id."
         raise UsageError(wrong, "sessgit import --id ID [PATH] brings in one conversation.")
+    if source in systems.SYSTEMS:
+        _bring(context.read(), source, paths or [], dry_run=dry_run, as_json=as_json)
+        return
+    if dry_run:
+        raise UsageError("--dry-run goes with another system's files.", f"--from {', '.join(sorted(systems.SYSTEMS))}.")
     here = context.read()
     bring_in = importing.source_named(source) if source else importing.run
     if not here.has_store:
@@ -82,6 +97,41 @@ def run(
         render.document("import/v1", {**counts, **left, "errors": errors})
     else:
         render.lines(here, _told(here, done))
+    if done.errors:
+        raise typer.Exit(1)
+
+
+def _bring(here: context.Context, system: str, paths: list[Path], *, dry_run: bool, as_json: bool) -> None:
+    """Brings in the sessions of another system, or says what that would do."""
+    from sessgit.errors import UsageError
+    from sessgit.ops import importing, privacy, search
+    from sessgit.ops.foreign import bringing
+    from sessgit.store import store as stores
+    from sessgit.ui.pages import foreign as page
+
+    if len(paths) != 1:
+        raise UsageError(f"--from {system} needs one folder.", f"sessgit import --from {system} DIR")
+    privacy.check_on(off=here.off)
+    if not here.has_store and not dry_run:
+        stores.create(here.store_path)
+    store = here.store_path if here.has_store else None
+    with render.progress(here, "Importing", unit="conversations") as progress:
+        world = (here.config, here.privacy, here.now, progress)
+        done = bringing.run(store, system, paths[0], *world, dry_run=dry_run)
+    if done.operation:
+        unpacked = importing.pack(here.store)
+        if unpacked:
+            render.tell(f"The store could not be packed: {unpacked}")
+        with render.progress(here, "Indexing", unit="conversations") as progress:
+            behind = search.follow(here.index, progress)
+        if behind:
+            render.tell(f"({behind})")
+    for what, why in done.errors:
+        render.tell(f"{what}: {why}")
+    if as_json:
+        render.document("import/v1", page.as_json(done, dry_run=dry_run))
+    else:
+        render.lines(here, page.full(here, done, dry_run=dry_run))
     if done.errors:
         raise typer.Exit(1)
 

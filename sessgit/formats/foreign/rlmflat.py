@@ -1,0 +1,218 @@
+"""The flat files in which RLM kept sessions first, and what its states have in common.
+
+`<id>.json` is the state of a session, `<id>_context.json` what was said; `context.json` is the latter of the session
+that `session-metadata.json` names, once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sessgit.formats.foreign import files, rlmturns
+from sessgit.formats.foreign.files import Folder, UnreadableError
+from sessgit.model import unified
+from sessgit.model.foreign import Foreign
+
+KEPT = "rlm"
+STATE, EXTERNALIZED, TRAJECTORIES = "rlm-state", "rlm-externalized", "rlm-trajectories"
+CURRENT = "current-transcript.jsonl"
+_SHARED, _METADATA, _CONTEXT = "context", "session-metadata", "_context"
+_ACCESS = "file-access-"
+_MIGRATED = "rlm-sessions has the session"
+_SAME = "it says what another file says already"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Where the flat files are, which sessions a folder of their own has already, and whether the folders of what
+    was put outside lie beside that of the flat files."""
+
+    at: str
+    there: Collection[str]
+    is_nested: bool
+
+
+def read(source: Folder, names: Names) -> list[Foreign]:
+    """The sessions of the flat files, by their ids."""
+    at = names.at
+    stems = [path.removeprefix(at).removesuffix(".json") for path in source.names(f"{at}*.json")]
+    meta = _object(source, f"{at}{_METADATA}.json", "") if _METADATA in stems else {}
+    current = files.text(meta.get("session_id"))
+    own = [stem.removesuffix(_CONTEXT) for stem in stems if stem not in (_SHARED, _METADATA)]
+    if not names.is_nested:
+        own = [name for name in own if f"{name}{_CONTEXT}" in stems or _is_state(source, f"{name}.json")]
+    ids = sorted({name for name in own if name} | ({current} if current else set()))
+    out = []
+    for ident in ids:
+        if ident in names.there:
+            for path in _files(source, at, ident):
+                source.note(path, "left", _MIGRATED, ident)
+            continue
+        out.append(_session(source, at, ident, meta if ident == current else {}))
+    if current and f"{at}{_METADATA}.json" not in source.noted:
+        source.note(f"{at}{_METADATA}.json", "imported", session=current)
+    return [one for one in out if one is not None]
+
+
+def described(session: Foreign, document: Mapping[str, Any]) -> Foreign:
+    """The session with what its state in a folder of its own says of it as a whole."""
+    meta = files.mapping(document.get("metadata"))
+    ended = files.time(meta.get("ended_at"))
+    own = unified.document(unified.of(document))
+    return replace(
+        session,
+        project=files.text(meta.get("cwd")),
+        created=files.time(meta.get("created_at")),
+        updated=files.time(meta.get("updated_at")),
+        ended=ended,
+        state="ended" if ended or session.archived else "active",
+        unified=own,
+    )
+
+
+def rest(session: Foreign, document: Mapping[str, Any], outputs: Sequence[Any]) -> dict[str, Any]:
+    """What of a state has no place in a session here; `outputs` are those tool outputs that have none."""
+    known = described(replace(session, unified={}), document)
+    out: dict[str, Any] = {}
+    for key, value in document.items():
+        if not isinstance(value, dict):
+            out[key] = value
+            continue
+        inner = {k: v for k, v in value.items() if not _is_said(known, key, k, v)}
+        if key == "context":
+            inner.pop("conversation", None)
+            inner.pop("tool_outputs", None)
+            inner |= {"tool_outputs": list(outputs)} if outputs else {}
+        if inner and key != "cells":
+            out[key] = inner
+    return out
+
+
+def keep(source: Folder, path: str, name: str, session: str, kept: dict[str, bytes]) -> None:
+    """Keeps a file of a session as it is."""
+    try:
+        data = source.data(path)
+    except UnreadableError as error:
+        source.note(path, "damaged", str(error), session)
+        return
+    if sum(map(len, kept.values())) + len(data) > files.LARGEST_KEPT:
+        source.note(path, "left", f"the session has more than {files.LARGEST_KEPT >> 20} MB of files", session)
+        return
+    kept[files.keepable(name)] = data
+    source.note(path, "imported", "kept as it is", session)
+
+
+def _session(source: Folder, at: str, ident: str, meta: Mapping[str, Any]) -> Foreign | None:
+    state = _object(source, f"{at}{ident}.json", ident)
+    said = _object(source, f"{at}{ident}{_CONTEXT}.json", ident)
+    shared = _object(source, f"{at}{_SHARED}.json", ident) if meta else {}
+    path = f"{at}{_SHARED}.json"
+    if shared:
+        is_new = not said and bool(_messages(shared) or shared.get("tool_outputs"))
+        source.note(path, "imported" if is_new else "empty", "" if is_new else _SAME, ident)
+    context = said or shared
+    if not state and not context and not meta:
+        return None
+    turns = rlmturns.Turns()
+    odd = turns.messages(_messages(context))
+    outputs = [*turns.outputs(files.objects(context.get("tool_outputs"))), *odd]
+    document = _unified(state, meta)
+    session = described(Foreign(ident), document)
+    memory = files.mapping(context.get("working_memory"))
+    if memory and "context" not in session.unified:
+        session = replace(session, unified={**session.unified, "context": {"working_memory": dict(memory)}})
+    kept = dict[str, bytes]()
+    over = {key: value for key, value in state.items() if key not in _MAPPED}
+    over |= {"files": context["files"]} if files.mapping(context.get("files")) else {}
+    over |= {"tool_outputs": outputs} if outputs else {}
+    over |= {"total_tokens_used": state["total_tokens_used"]} if files.whole(state.get("total_tokens_used")) else {}
+    if over:
+        kept[f"{KEPT}/state.json"] = files.document(over)
+    for path, name in _files(source, at, ident).items():
+        if name:
+            keep(source, path, f"{KEPT}/{name}", ident, kept)
+    return replace(session, turns=turns.turns(), kept=kept)
+
+
+_MAPPED = (
+    "session_id", "created_at", "updated_at", "ended_at", "rlm_active", "current_depth", "max_depth", "working_memory",
+    "total_tokens_used", "total_recursive_calls", "trajectory_path", "trajectory_events_count",
+    "activation_mode", "activation_reason", "complexity_score",
+)  # fmt: skip
+
+
+def _unified(state: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
+    """A flat state as a folder of its own has it, as the system itself would bring it there."""
+    activation = {key: state[key] for key in ("rlm_active", "current_depth", "max_depth") if key in state}
+    activation |= {
+        key: state[key] for key in ("activation_mode", "activation_reason", "complexity_score") if key in state
+    }
+    if "rlm_active" in state:
+        activation.setdefault("activation_mode", "complexity")
+    return {
+        "metadata": {
+            "created_at": state.get("created_at") or meta.get("started_at"),
+            "updated_at": state.get("updated_at"),
+            "ended_at": state.get("ended_at"),
+            "cwd": files.text(meta.get("cwd")),
+        },
+        "activation": activation,
+        "context": {"working_memory": state.get("working_memory")},
+        "budget": {key: state[key] for key in ("total_recursive_calls",) if key in state},
+        "trajectory": {"export_path": state.get("trajectory_path")},
+    }
+
+
+def _files(source: Folder, at: str, ident: str) -> dict[str, str]:
+    """All files of a session, and by which name each is kept as it is; ``""`` where it is read."""
+    found = {
+        f"{at}{ident}.json": "",
+        f"{at}{ident}{_CONTEXT}.json": "",
+        f"{at}{_ACCESS}{ident}.jsonl": "file-access.jsonl",
+    }
+    for path in source.below(f"{EXTERNALIZED}/{ident}"):
+        found[path] = f"externalized/{path.removeprefix(f'{EXTERNALIZED}/{ident}/')}"
+    for path in source.below(TRAJECTORIES):
+        name = path.removeprefix(f"{TRAJECTORIES}/")
+        if name.startswith(ident) and name[len(ident) : len(ident) + 1] in ("_", ".", "-", "/"):
+            found[path] = f"trajectories/{name}"
+    return {path: name for path, name in found.items() if source.has(path)}
+
+
+def _object(source: Folder, path: str, session: str) -> dict[str, Any]:
+    if not source.has(path):
+        return {}
+    try:
+        found = source.object(path)
+    except UnreadableError as error:
+        source.note(path, "damaged", str(error), session)
+        return {}
+    source.note(path, "imported" if found else "empty", session=session)
+    return found
+
+
+def _messages(context: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return files.objects(context.get("messages")) or files.objects(context.get("conversation"))
+
+
+def _is_state(source: Folder, path: str) -> bool:
+    """Whether a file that lies in a folder of any name is a state."""
+    try:
+        return bool(source.object(path).keys() & {"rlm_active", "current_depth", "total_tokens_used", "working_memory"})
+    except UnreadableError:
+        return True
+
+
+def _is_said(session: Foreign, part: str, key: str, value: object) -> bool:
+    """Whether a value of a state is one that the session has, or none at all."""
+    if value in (None, {}, [], ""):
+        return True
+    if part == "metadata":
+        known = {"created_at": session.created, "updated_at": session.updated, "ended_at": session.ended}
+        if key in known:
+            return bool(known[key])
+        if (key, value) in (("session_id", session.id), ("cwd", session.project)):
+            return True
+    return files.mapping(unified.document(unified.of({part: {key: value}})).get(part)).get(key) == value

@@ -1,0 +1,1 @@
+"""Sessions of other systems brought in, and told in their layouts."""
