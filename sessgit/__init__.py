@@ -8,14 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sessgit.api.replaying import Replayed as Replayed
     from sessgit.api.session import Session as Session
     from sessgit.api.store import Store as Store
     from sessgit.api.values import Cell as Cell
     from sessgit.api.values import Merge as Merge
+    from sessgit.api.values import Summary as Summary
     from sessgit.api.values import Turn as Turn
     from sessgit.errors import SessgitError as SessgitError
+    from sessgit.model.program import Metadata as Metadata
     from sessgit.model.program import Outcome as Outcome
     from sessgit.model.program import Reason as Reason
+    from sessgit.model.program import Saying as Saying
+    from sessgit.model.program import Step as Step
     from sessgit.model.program import Task as Task
     from sessgit.model.program import ToolCall as ToolCall
 
@@ -24,11 +29,16 @@ __version__ = "0.1.0"
 __all__ = [
     "Cell",
     "Merge",
+    "Metadata",
     "Outcome",
     "Reason",
+    "Replayed",
+    "Saying",
     "SessgitError",
     "Session",
+    "Step",
     "Store",
+    "Summary",
     "Task",
     "ToolCall",
     "Turn",
@@ -38,9 +48,10 @@ __all__ = [
 _PLACES = {
     "sessgit.api.session": ("Session",),
     "sessgit.api.store": ("Store",),
-    "sessgit.api.values": ("Cell", "Merge", "Turn"),
+    "sessgit.api.replaying": ("Replayed",),
+    "sessgit.api.values": ("Cell", "Merge", "Summary", "Turn"),
     "sessgit.errors": ("SessgitError",),
-    "sessgit.model.program": ("Outcome", "Reason", "Task", "ToolCall"),
+    "sessgit.model.program": ("Metadata", "Outcome", "Reason", "Saying", "Step", "Task", "ToolCall"),
 }
 
 

@@ -151,7 +151,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 INPUTS = ("transcript-example", "subagent-example", "rewind-example", "fork-lines-example")
-OWN_TESTS = ("vectors", "redaction-example", "canonical-example")
+OWN_TESTS = ("vectors", "redaction-example", "canonical-example", "program-example", "program-cells-example")
 
 
 def test_every_block_is_checked(made: dict[str, str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.lines import Line, blocks, tool_results
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.model import canonical, unified
+from sessgit.model import canonical, unified, words
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.secrets import needles
@@ -150,9 +149,9 @@ def resume_command(state: Session, cwd: str) -> str:
     """The command that continues the session in the client, quoted for a shell, with `cd` where it needs one."""
     # By the name of its file, where the id is no uuid: then the client would not know it.
     named = state.agent_id if _UUID.fullmatch(state.agent_id) else state.transcript or state.agent_id
-    command = f"claude --resume {shlex.quote(named)}"
+    command = f"claude --resume {words.shell(named)}"
     if state.project and state.project != cwd:
-        return f"cd {shlex.quote(state.project)} && {command}"
+        return f"cd {words.shell(state.project)} && {command}"
     return command
 
 

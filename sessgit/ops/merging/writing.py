@@ -28,6 +28,7 @@ from sessgit.ops.finding import places
 from sessgit.ops.merging import grafting
 from sessgit.ops.merging.grafting import Seam, Turn
 from sessgit.ops.privacy import Privacy, of_transcript
+from sessgit.ops.programs import opening
 from sessgit.ops.recording import catchup
 from sessgit.ops.recording.history import stands_on
 from sessgit.ops.recording.record import record
@@ -124,11 +125,13 @@ def seam(store: Store, branch: Branch, at: End) -> Seam:
     return replace(found, latest=found.latest + _LATER)
 
 
-def write_beside(branch: Branch, at: End, config: Path, files: Sequence[SideFile]) -> list[WrittenFile]:
+def write_beside(
+    store: Store, branch: Branch, at: End, config: Path, files: Sequence[SideFile]
+) -> list[WrittenFile]:
     """Puts what lay beside the brought turns beside the session's file; never over a file."""
     place = Place(config, at.path.parent, branch.state.agent_id, branch.state.agent_version)
     own = sidefiles.taken_over(files, branch.state.agent_id, branch.state.agent_version)
-    return sidefiles.write(own, place, sidefiles.rules_of(branch.state))
+    return sidefiles.write(own, place, sidefiles.rules_of(store, branch.state))
 
 
 def append(  # noqa: PLR0913, PLR0917 - what is appended, where, and how it is recorded
@@ -141,6 +144,11 @@ def append(  # noqa: PLR0913, PLR0917 - what is appended, where, and how it is r
     file, `command` what it is done for. It is noted until `appending.forget`: `began` tells by it where it began.
     """
     check_closed(branch, config)  # telling may have taken a while
+    if opening.is_open(store.beside, branch.name):
+        raise ConflictError(
+            f"a program has a turn of {branch.name[:8]} open, which what is appended would end",
+            f"Wait for it. {_ELSEWHERE}",
+        )
     data = b"".join(line + b"\n" for turn in turns for line in turn.lines)
     files = {str(file.path): proof(file.path) for file in beside if file.outcome == sidefiles.WRITTEN and at.is_there}
     note = Appending(str(at.place), at.size, data, branch.tip, command, brought, files)

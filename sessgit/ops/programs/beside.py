@@ -12,6 +12,7 @@ from sessgit.agents.claude.beside import sidefiles
 from sessgit.errors import ROOM, SessgitError, UsageError
 from sessgit.model.program import GivenTurn, ToolCall
 from sessgit.ops.programs.held import Held
+from sessgit.store import private
 from sessgit.store.store import write_private
 
 STATUSES = ("pending", "in_progress", "completed")
@@ -56,7 +57,7 @@ def _noted(held: Held, call: ToolCall, what: str) -> None:
 
 def _put(folder: Path, name: str, text: str) -> None:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.folder(folder)
         write_private(folder / name, text.encode("utf-8", "replace"))
     except OSError as error:
         raise SessgitError(f"cannot write {folder / name}: {error.strerror or error}", ROOM) from error

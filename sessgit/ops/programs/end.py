@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.agents.claude import ending, marks
+from sessgit.agents.claude import ending, home, marks
 from sessgit.agents.claude.cells import message_key
 from sessgit.agents.claude.lines import Line, is_prompt, parse, prompt_uuid, split, tool_results
 from sessgit.agents.claude.marks import Mark
@@ -100,7 +100,7 @@ class End:
 
     def _create(self) -> None:
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            home.make_folder(self.path)
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
             self.inode = self.path.stat().st_ino
         except OSError as error:

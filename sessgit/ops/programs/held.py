@@ -74,13 +74,17 @@ class Held:
         has the session open.
         """
         checking.prompt(prompt)
-        with self._writing(timeout) as handle:
+        with self._writing(timeout) as turn:
             self.log.append(lambda chain: [*self._gone(chain), *chain.prompt(prompt, self.world.now())])
-            self._turn = HeldTurn(handle, self.log.end.key, loose=False)
-            return self.log.end.key
+            turn.key = self.log.end.key
+            self._turn = turn
+            return turn.key
 
     def end_turn(self, answer: str = "", model: str = "", tokens: Mapping[str, int] | None = None) -> int:
-        """Closes the open turn, with an answer where there is one, and records it; returns its number."""
+        """Closes the open turn, with an answer where there is one, and records it; returns its number.
+
+        Where cells in it run that other threads began, it stays open for these, and ends with the last of them.
+        """
         with self._lock:
             turn = self._opened()
             try:
@@ -90,7 +94,9 @@ class Held:
                 self.log.record()
                 return self.log.number(turn.key)
             finally:
-                self._let_go(turn)
+                turn.leave()
+                if not turn.cells:
+                    self._let_go(turn)
 
     def add(self, parts: Sequence[Part], model: str = "") -> None:
         """Adds what was said and done to the open turn; raises UsageError, with nothing added, as `begin` does."""
@@ -129,20 +135,21 @@ class Held:
         checked = [program.check(task) for task in tasks]
         if not checked:
             return []
-        with self._writing(WAIT, joining=True) as handle:
+        with self._writing(WAIT, joining=True) as turn:
             ready = self._named(checked)
             by_id = {task.id: task for task in ready}
             order = graph.order({task.id: task.dependencies for task in ready})
-            now, turn = self.world.now(), self._turn
+            now, prompt = self.world.now(), "" if turn.key else _title(ready)
 
             def lines(chain: Chain) -> list[bytes]:
-                opened = [] if turn else [*self._gone(chain), *chain.prompt(_title(ready), now)]
+                opened = [*self._gone(chain), *chain.prompt(prompt, now)] if prompt else []
                 return opened + [line for one in order for line in chain.call(by_id[one], now)]
 
-            self.log.append(lines, turn.key if turn else "")
-            if turn is None:
-                turn = self._turn = HeldTurn(handle, self.log.end.key, loose=True)
-            turn.cells.update(by_id)
+            self.log.append(lines, turn.key)
+            if prompt:
+                turn.key, turn.loose = self.log.end.key, True
+                self._turn = turn
+            turn.begin(by_id)
             return ready
 
     def complete(self, outcomes: Mapping[str, Outcome]) -> int:
@@ -155,18 +162,18 @@ class Held:
             checking.outcome(outcome)
         if not outcomes:
             return 0
-        with self._writing(_GRACE, joining=True):
-            turn = self._turn
+        with self._writing(_GRACE, joining=True, closing=True) as turn:
             try:
                 self.log.append(lambda chain: self._ended(chain, outcomes))
             except SessgitError:
-                if turn is not None and turn.loose and self.log.end.key not in ("", turn.key):
+                if turn.loose and self.log.end.key not in ("", turn.key):
                     self._let_go(turn)  # the session went on without it
                 raise
-            if turn is None:  # they are what a crash left
+            if not turn.key:  # they are what a crash left
                 self.log.record()
                 return self.log.number(self.log.end.key)
-            turn.cells -= set(outcomes)
+            for cell in outcomes:
+                turn.cells.pop(cell, None)
             if turn.loose and not turn.cells:
                 return self.end_turn()
             if self.world.rules.granularity == "cell":
@@ -205,26 +212,31 @@ class Held:
     # Who writes
 
     @contextmanager
-    def _writing(self, timeout: float, *, joining: bool = False) -> Iterator[int]:
-        """Holds the session's turn; yields the descriptor, which is let go of unless a turn was opened with it.
+    def _writing(self, timeout: float, *, joining: bool = False, closing: bool = False) -> Iterator[HeldTurn]:
+        """Holds the session's turn, for a new one that has no key yet, and lets go of it unless that is opened.
 
-        With `joining` a turn that this process has open will do: then it yields 0.
+        With `joining` the one that this process has open will do, with `closing` even if it is about to end.
         """
         deadline = time.monotonic() + timeout
         while True:
             with self._lock:
-                handle = 0 if joining and self._turn else opening.hold(self.world.store.beside, self.id)
-                if handle or (joining and self._turn):
-                    try:
-                        if handle:
-                            self._is_known = False
-                            self.log.check_open()
-                            self.log.bring_level()
-                        yield handle
-                    finally:
-                        if handle and (self._turn is None or self._turn.handle != handle):
-                            opening.let_go(self.world.store.beside, self.id, handle)
+                turn = self._turn
+                if turn is not None and joining and (closing or not turn.closing or turn.is_mine):
+                    yield turn
                     return
+                new = opening.hold(self.world.store.beside, self.id)
+                if new is not None:
+                    try:
+                        self._is_known = False
+                        self.log.check_open()
+                        self.log.bring_level()
+                        yield new
+                    finally:
+                        if self._turn is not new:
+                            opening.let_go(self.world.store.beside, self.id, new)
+                    return
+                if turn is not None and turn.loose:
+                    turn.closing = True  # or cells of others would keep it open for ever
             if time.monotonic() >= deadline:
                 raise ConflictError(
                     f"another program has a turn of {self.id[:8]} open", "Wait for it, or go on in a fork."
@@ -238,14 +250,14 @@ class Held:
 
     def _let_go(self, turn: HeldTurn) -> None:
         self._turn = None
-        opening.let_go(self.world.store.beside, self.id, turn.handle)
+        opening.let_go(self.world.store.beside, self.id, turn)
 
     # Cells
 
     def _add(self, turn: HeldTurn, parts: Sequence[Part], model: str) -> None:
         now, named = self.world.now(), self._identified(parts)
         self.log.append(lambda chain: [line for part in named for line in chain.part(part, model, now)], turn.key)
-        turn.cells.update(part.task.id for part in named if isinstance(part, Step) and part.outcome is None)
+        turn.begin(part.task.id for part in named if isinstance(part, Step) and part.outcome is None)
 
     def _identified(self, parts: Sequence[Part]) -> tuple[Part, ...]:
         """The parts, of which every cell has an id; for the rest as `_named`."""

@@ -4,49 +4,73 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sessgit.errors import UsageError
 from sessgit.store import locks
 from sessgit.store.layout import Beside
 
-_held: dict[tuple[str, str], tuple[int, int]] = {}
-"""By store and session the descriptor of the lock, and the thread that took it."""
-
 
 @dataclass
 class HeldTurn:
-    """A turn that this process has open, by its prompt's uuid; `loose` is one that cells outside of turns made for
-    themselves, and `cells` are those of it that have no result."""
+    """A turn that this process has open, by its prompt's uuid.
+
+    A `loose` one is there for its cells alone, and ends with the last of them; any other is of the thread that opened
+    it. `cells` are those that have no result, each with the thread that began it. No other thread begins cells in one
+    that is `closing`.
+    """
 
     handle: int
-    key: str
-    loose: bool
-    cells: set[str] = field(default_factory=set)
+    thread: int
+    key: str = ""
+    loose: bool = False
+    closing: bool = False
+    cells: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether it waits for this thread."""
+        own = threading.get_ident()
+        return own in self.cells.values() if self.loose else own == self.thread
+
+    def begin(self, cells: Iterable[str]) -> None:
+        """Takes cells that this thread begins."""
+        self.cells |= dict.fromkeys(cells, threading.get_ident())
+
+    def leave(self) -> None:
+        """From now on it is there for the cells that other threads began, and still run."""
+        others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
+        self.loose = self.closing = True
+        self.cells = {cell: thread for cell, thread in self.cells.items() if thread in others}
 
 
-def hold(beside: Beside, session: str) -> int:
-    """Holds what says that a turn of the session is open, until `let_go` of the descriptor; 0 where someone else does.
+_held: dict[tuple[str, str], HeldTurn] = {}
+"""By store and session."""
+
+
+def hold(beside: Beside, session: str) -> HeldTurn | None:
+    """Holds what says that a turn of the session is open, until `let_go`; None where someone else does.
 
     Raises UsageError where this thread does, which would wait for itself.
     """
     key = (str(beside.locks), session)
-    _, thread = _held.get(key, (0, 0))
-    if thread == threading.get_ident():
+    if key in _held and _held[key].is_mine:
         raise UsageError(
             f"this thread has a turn of {session[:8]} open already, or a cell outside of turns",
             "One turn is open at a time: end it first. What belongs to it goes through the Session that opened it.",
         )
     handle = locks.turn(beside, session)
-    if handle:
-        _held[key] = (handle, threading.get_ident())
-    return handle
+    if not handle:
+        return None
+    _held[key] = HeldTurn(handle, threading.get_ident())
+    return _held[key]
 
 
-def let_go(beside: Beside, session: str, handle: int) -> None:
+def let_go(beside: Beside, session: str, turn: HeldTurn) -> None:
     """Others may open a turn now."""
     _held.pop((str(beside.locks), session), None)
-    locks.release(handle)
+    locks.release(turn.handle)
 
 
 def is_open(beside: Beside, session: str) -> bool:
@@ -61,8 +85,8 @@ def is_open(beside: Beside, session: str) -> bool:
 
 def _after_fork() -> None:
     """A child has the parent's descriptors, and would keep its turns open when that is gone."""
-    for handle, _ in _held.values():
-        os.close(handle)  # not let go of: the lock is the parent's as well
+    for turn in _held.values():
+        os.close(turn.handle)  # not let go of: the lock is the parent's as well
     _held.clear()
 
 

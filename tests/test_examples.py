@@ -1,0 +1,95 @@
+"""The examples for programs run, and print what they shall."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+UUID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?\b")
+
+REPL_AGENT = """\
+The balance of the five days is 602 euros.
+
+It stands on:
+  1  repl        peek
+  2  repl        split   after 1
+  3  llm_call    ask     after 2
+  4  llm_call    ask     after 2
+
+The small model read 80 tokens and wrote 6.
+
+The same steps, run again:
+  1  peek    equal
+  2  split   equal
+  3  ask     equal
+  4  ask     equal
+  5  add     equal
+
+A step that waits for itself is refused:
+  the cells depend on each other in a circle: cell_aaaaaaaa → cell_bbbbbbbb → cell_aaaaaaaa
+"""
+
+NOTEBOOK = """\
+The first run stopped: name 'limit' is not defined
+
+numbers
+  1  run                     numbers ✓  mean ✓  far ✗
+     Ended by NameError: name 'limit' is not defined
+  2  run with {'limit': 3}   numbers ✓  mean ✓  far ✓
+     numbers = [3, 1, 4, 1, 5, 9, 2, 6], mean = 3.875, far = [9]
+
+by the median
+  1  run                     numbers ✓  mean ✓  far ✗
+     Ended by NameError: name 'limit' is not defined
+  2  run with {'limit': 3}   numbers ✓  mean ✓  far ✓
+     numbers = [3, 1, 4, 1, 5, 9, 2, 6], mean = 4, far = [9]
+
+They share 1 run; since then there is 1 here and 1 there.
+Brought back as run 3: numbers = [3, 1, 4, 1, 5, 9, 2, 6], mean = 4, far = [9]
+
+From any of them it goes on in the client:
+  cd FOLDER && claude --resume <id>
+"""
+
+DIALECTIC = """\
+by hand     A parser by hand is the better one to use. I am sure to 70%.
+            turn 2, evidence: 1 cell of 1
+generated   A generated parser is the better one to change. I am sure to 60%.
+            turn 2, evidence: 1 cell of 1
+
+Should the parser be written by hand?  (synthesized, 80% sure)
+  insight   Its errors say what a person did wrong.
+  insight   It needs no tool to build.
+  insight   The grammar is the documentation.
+  insight   A change of the grammar takes minutes.
+  claim     A parser by hand is the better one to use.
+  claim     A generated parser is the better one to change.
+  tension   Better to use or better to change?
+  counter   The grammar has not changed for two years.
+  thesis    Write it by hand, and keep the grammar beside it as its documentation.
+
+Next: Nothing is left to do
+
+The turns that led there:
+  1  Should the parser be written by hand?
+  2  Brought back from <id>, “by hand”: 1 turn since turn 1
+  3  Brought back from <id>, “generated”: 1 turn since turn 1
+  4  So?
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("repl_agent", REPL_AGENT), ("notebook", NOTEBOOK), ("dialectic", DIALECTIC)]
+)
+def test_it_prints_what_it_shall(seal: Path, name: str, shown: str) -> None:
+    command = [sys.executable, str(EXAMPLES / f"{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=seal)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert UUID.sub("<id>", done.stdout) == shown
+    assert not (seal / ".claude").exists()
+    assert len((EXAMPLES / f"{name}.py").read_text("utf-8").splitlines()) < 120

@@ -1,0 +1,66 @@
+"""The page for programs is true: its Python runs and prints what is shown, and its tables name everything there is."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sessgit
+from sessgit import errors
+from sessgit.api.pad import Pad
+from sessgit.api.turn import OpenCell, OpenTurn
+
+PAGE = (Path(__file__).parents[1] / "docs" / "programs.md").read_text("utf-8")
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def test_the_page_is_true(seal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (seal / "calc").mkdir()
+    monkeypatch.chdir(seal)
+    space: dict[str, Any] = {}
+    printed = io.StringIO()
+    blocks = BLOCK.findall(PAGE)
+    assert len(blocks) >= 18
+    for (kind, code), (following, shown) in zip(blocks[::2], blocks[1::2], strict=True):
+        assert (kind, following) == ("python", "text")
+        printed.truncate(0)
+        printed.seek(0)
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "docs/programs.md", "exec"), space)
+        assert printed.getvalue() == shown
+    space["store"].close()
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_every_name_is_told() -> None:
+    reference = PAGE.partition("# Reference")[2]
+    words = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]+`", reference))))
+    beneath = {"lock", "world", "target", "prices", "path", "config", "home", "store", "outcome", "fail"}
+    told = public(sessgit.Store) | public(sessgit.Session) | public(Pad) | public(OpenTurn) | public(OpenCell)
+    assert told - beneath - words == set()
+    values = [getattr(sessgit, name) for name in sessgit.__all__ if name != "__version__"]
+    for value in values:
+        assert value.__name__ in words
+        if dataclasses.is_dataclass(value):
+            row = re.search(rf"^\| `{value.__name__}` \| (.*)\|$", reference, re.MULTILINE)
+            assert row, value.__name__
+            assert [field.name for field in dataclasses.fields(value) if f"`{field.name}`" not in row[1]] == []
+    for name in re.findall(r"`(\w+Error)`", reference):
+        assert hasattr(errors, name)
+
+
+def test_every_public_name_says_what_it_does() -> None:
+    for kind in (sessgit.Store, sessgit.Session, Pad, OpenTurn):
+        for name in public(kind):
+            member = getattr(kind, name)
+            if callable(member) or isinstance(member, property):
+                assert member.__doc__ or name == "name", f"{kind.__name__}.{name}"
