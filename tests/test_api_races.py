@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import random
@@ -19,6 +20,9 @@ from programs import Place, raises
 
 from sessgit import Outcome, Session, Store, Task
 from sessgit.errors import ConflictError, UsageError
+
+
+OTHER, LAST = b"0e000000-0000-4000-8000-000000000001", b"0e000000-0000-4000-8000-000000000002"
 
 
 @pytest.fixture
@@ -155,6 +159,25 @@ def test_commands_that_record_at_the_same_moment(place: Place) -> None:
     assert [turn.number for turn in session] == list(range(1, 13))
     assert len(session.cells()) == 36
     assert place.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split() == [session.id]
+
+
+@pytest.mark.parametrize("grows", [-1, 0, 2000])
+def test_a_file_that_was_cut_and_grew_again(place: Place, grows: int) -> None:
+    session = place.begin()
+    for prompt in ("one", "two"):
+        session.record_turn(prompt, "x" * 1000)
+    path = place.transcript(session)
+    lines = path.read_bytes().splitlines(keepends=True)
+    with path.open("rb+") as file:  # as undo takes back what a merge appended, and another program goes on
+        file.truncate(sum(map(len, lines[:2])))
+        other = b"".join(lines[2:]).replace(b'"two"', b'"own"').replace(json.loads(lines[2])["uuid"].encode(), OTHER)
+        file.seek(0, os.SEEK_END)
+        file.write(
+            other.replace(b"x" * 1000, b"x" * (1000 + grows)).replace(json.loads(lines[3])["uuid"].encode(), LAST)
+        )
+    session.record_turn("three")
+    assert [turn.prompt for turn in session] == ["one", "own", "three"]
+    assert is_one_chain(place, session)
 
 
 # One after the other

@@ -327,3 +327,21 @@ def test_a_transcript_that_cannot_be_one(place: Place, tmp_path: Path) -> None:
         session.record_turn("two")
     path.rmdir()
     assert session.record_turn("two") == 2
+
+
+def test_words_that_a_pad_and_a_merge_do_not_know(place: Place) -> None:
+    session = place.begin()
+    session.record_turn("one", "1")
+    other = session.fork(name="other")
+    other.record_turn("two", "2")
+    kinds = "insight, evidence, risk, counter, pattern, question, claim, tension, file"
+    words: Any = "idea"
+    raises(UsageError, "“idea” is no kind of entry", lambda: session.pad.add(words, "x"),
+           f"One is {kinds}. Nothing was noted.")  # fmt: skip
+    raises(UsageError, "“idea” is no pass", lambda: session.pad.passed(words, "x"),
+           "One is expansion, compression, critique, synthesis. Nothing was noted.")  # fmt: skip
+    raises(UsageError, "“idea” is no mode of a merge", lambda: place.store.merge(other, session, mode=words),
+           "One is summary, graft, pick. Nothing was changed.")  # fmt: skip
+    raises(UsageError, "“idea” is no side of a merge", lambda: place.store.merge(other, session, favour=words),
+           "One is ours, theirs. Nothing was changed.")  # fmt: skip
+    assert (session.pad.entries(), len(session.turns())) == ([], 1)

@@ -355,3 +355,43 @@ def _seen(sessgit: Shell, session: str) -> dict[str, Any]:
 
 def _session(sessgit: Shell, address: str) -> Any:
     return json.loads(sessgit.out("show", "--json", address))["sessgit.session/v1"]
+
+
+@pytest.mark.parametrize("system", ["rlm", "io-log", "apex", "dialectic"])
+@pytest.mark.parametrize("agent", ["nightly-run-000000000007", "Nightly.Run_000000000007", "run-7.m-0000abcd0001"])
+def test_a_session_whose_id_is_no_uuid_is_the_same_again(
+    sessgit: Shell, tmp_path: Path, system: str, agent: str
+) -> None:
+    sessgit.recorded(sessgit.talk(agent).turns("one", "two"))
+    (own,) = [one["id"] for one in sessgit.json("ls")]
+    sessgit.out("pad", "claim", "it is fast", "--into", own)
+    out = tmp_path / "out"
+    sessgit.out("export", system, own, "--output", str(out))
+    done = sessgit.json("import", "--from", system, str(out))
+    assert ([one["id"] for one in done["conversations"]], done["refs"]) == ([own], {})
+    seen = _session(sessgit, own)["metadata"]
+    shutil.rmtree(sessgit.config)
+    done = sessgit.json("import", "--from", system, str(out))
+    assert [(one["id"], one["outcome"]) for one in done["conversations"]] == [(own, "new")]
+    again = _session(sessgit, own)["metadata"]
+    assert (again["session_id"], again["agent_id"]) == (seen["session_id"], agent)
+    assert [one["text"] for one in sessgit.json("pad", own)["entries"]] == ["it is fast"]
+    if system != "dialectic":  # it has no conversation
+        assert [turn["prompt"] for turn in sessgit.json("log", own)["turns"]] == ["one", "two"]
+    assert sessgit.json("import", "--from", system, str(out))["refs"] == {}
+
+
+@pytest.mark.parametrize("system", ["rlm", "io-log", "apex", "dialectic"])
+def test_the_export_of_a_named_session_that_is_here_changes_nothing(
+    sessgit: Shell, tmp_path: Path, system: str
+) -> None:
+    talk = sessgit.talk().turns("one", "two")
+    sessgit.recorded(talk)
+    sessgit.out("rename", "a name", talk.session)
+    sessgit.out("pad", "claim", "it is fast", "--into", talk.session)
+    sessgit.out("export", system, talk.session, "--output", str(tmp_path / "out"))
+    assert sessgit.json("import", "--from", system, str(tmp_path / "out"), "--dry-run")["refs"] == {}
+    shutil.rmtree(sessgit.config)
+    sessgit.out("import", "--from", system, str(tmp_path / "out"))
+    shown = _session(sessgit, talk.session)
+    assert (shown["authored"]["name"], shown["metadata"]["title"]) == ("a name", "")

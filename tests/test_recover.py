@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -236,3 +237,23 @@ def test_a_torn_last_line_is_kept(sessgit: Shell) -> None:
     shutil.rmtree(sessgit.config / "sessions", ignore_errors=True)
     sessgit.out("restore", SESSION)
     assert path.read_bytes() == data
+
+
+KILLED = """
+import os
+from sessgit import Store, ToolCall
+for name in ("answered", "pending"):
+    session = Store.open().create_session(name=name)
+    session.record_turn("try it", "Faster.", [ToolCall("Bash", {"command": "ls"}, "a")])
+session.begin_cell(type="repl", operation="train")
+os._exit(1)
+"""
+
+
+def test_what_a_killed_program_lacks(sessgit: Shell) -> None:
+    """What it said itself is an answer, though no model said it."""
+    subprocess.run([sys.executable, "-c", KILLED], check=False)
+    for path in sessgit.config.glob("projects/*/*.jsonl"):
+        os.utime(path, (time.time() - 3600,) * 2)
+    told = {one["title"]: one["cut"] for one in sessgit.json("recover")["sessions"]}
+    assert told == {"answered": None, "pending": "call"}

@@ -321,3 +321,20 @@ def test_what_rlm_said_is_here_as_it_was(sessgit: Shell, tmp_path: Path) -> None
     mine, theirs = (json.loads((at / "cells" / f"{B}.json").read_text()) for at in (there, folder))
     assert {**mine, "dependents": []} == theirs
     assert json.loads((there / "cells" / f"{A}.json").read_text())["dependents"] == [B]
+
+
+def test_a_folder_has_what_lies_outside_of_it(tmp_path: Path) -> None:
+    put(rlm(tmp_path) / "externalized" / "2.json", {"b": 1})
+    for number in (1, 2):
+        put(tmp_path / "rlm-externalized" / RLM / f"{number}.json", {"a": number})
+    put(tmp_path / "rlm-trajectories" / f"{RLM}_summary.json", {})
+    put(tmp_path / "rlm-state" / f"{RLM}.json", {"rlm_active": True})
+    put(tmp_path / "rlm-state" / "context.json", {"conversation": []})
+    assert json.loads(only(tmp_path).kept["rlm/externalized/1.json"]) == {"a": 1}
+    assert {path: said for path, said in outcomes(tmp_path).items() if not path.startswith("rlm-sessions")} == {
+        f"rlm-externalized/{RLM}/1.json": ("imported", "kept as it is"),
+        f"rlm-externalized/{RLM}/2.json": ("left", "the folder of the session has one of that name"),
+        f"rlm-trajectories/{RLM}_summary.json": ("imported", "kept as it is"),
+        f"rlm-state/{RLM}.json": ("left", "rlm-sessions has the session"),
+        "rlm-state/context.json": ("left", "no session-metadata.json says whose it is"),
+    }

@@ -108,7 +108,7 @@ def test_a_secret_and_a_deleted_transcript(sessgit: Shell) -> None:
     path.unlink()
     shown = sessgit.out("show", "5e55")
     assert (
-        "Kept        only here now  ·  the client has deleted its transcript\n            sessgit restore 5e551011\n"
+        "Kept        only here now  ·  the client has no transcript of it\n            sessgit restore 5e551011\n"
         in shown
     )
     assert "Tr0ub4dor" not in shown

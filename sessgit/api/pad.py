@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from sessgit.errors import UsageError
+from sessgit.model import pad as pads
 from sessgit.model import steps
 from sessgit.model.pad import Entry
 from sessgit.model.pad import Pad as Lists
@@ -40,6 +42,7 @@ class Pad:
     ) -> Entry:
         """Notes something; what is there already in the same words is left as it is. `between` are claims that a
         tension is between."""
+        _check("kind of entry", kind, pads.DOUBLED)
         return self._one(changing.add(kind, text, Place(turn, source), tuple(between)))
 
     def thesis(self, text: str) -> Entry:
@@ -48,6 +51,7 @@ class Pad:
 
     def passed(self, form: str, text: str) -> Entry:
         """A pass over the material: expansion, compression, critique or synthesis."""
+        _check("pass", form, pads.PASSES)
         return self._one(changing.passed(form, text, Place(None)))
 
     def resolve(self, entry: str, answer: str = "") -> Entry:
@@ -97,3 +101,8 @@ class Pad:
         with store.lock:
             world = store.world
             return changing.perform(world.store, world.index, self._session.id, change, world.now())
+
+
+def _check(what: str, word: str, known: Collection[str]) -> None:
+    if word not in known:
+        raise UsageError(f"“{word}” is no {what}", f"One is {', '.join(known)}. Nothing was noted.")

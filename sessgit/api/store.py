@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from sessgit import environment
 from sessgit.api.session import Session
 from sessgit.api.values import Merge, Summary
-from sessgit.errors import NotFoundError
+from sessgit.errors import NotFoundError, UsageError
 from sessgit.model.address import check_name, parse
 from sessgit.model.config import Config
 from sessgit.model.merge import Choice
@@ -164,6 +164,13 @@ class Store:
         `favour` decides conflicts; `new` names a new session for the result, ``""`` for one without a name. Raises
         ConflictError, with nothing changed, where both changed the same, or a client has the session open.
         """
+        for what, word, known in (
+            ("mode", mode or "", ("", *get_args(Mode))),
+            ("side", favour, ("", "ours", "theirs")),
+        ):
+            if word not in known:
+                hint = f"One is {', '.join(filter(None, known))}. Nothing was changed."
+                raise UsageError(f"“{word}” is no {what} of a merge", hint)
         ours, other = self.target(into), self.target(theirs)
         with self.lock:
             if new:

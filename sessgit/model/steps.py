@@ -73,11 +73,9 @@ def _critiquing(pad: Pad, session: str, confidence: float | None) -> Step:
     if not pad.of("thesis"):
         return Step("Write down what there is to question", "sessgit pad thesis TEXT")
     if tensions:
-        which = "it" if len(tensions) == 1 else "the first of them"
+        which = "" if len(tensions) == 1 else ", beginning with the first"
         name = pads.shown_ids(pad)[tensions[0].id]
-        return Step(
-            f"Settle {words.counted(len(tensions), 'open tension')}; {which}:", f"sessgit pad resolve {name} TEXT"
-        )
+        return Step(f"Settle {words.counted(len(tensions), 'open tension')}{which}", f"sessgit pad resolve {name} TEXT")
     if not any(entry.cycle == now and entry.session == session for entry in pad.of("counter", "risk")):
         return Step("Look for what speaks against the thesis", "sessgit pad add counter TEXT")
     if pads.is_little(pad, session) or (confidence or 0) >= SURE:
@@ -113,7 +111,7 @@ def brief(pad: Pad, session: str, title: str, stage: str, confidence: float | No
         *_listed("Open tensions", [one for one in pad.of("tension") if one.is_open], session),
         *_listed("Open questions", [one for one in pad.of("question") if one.is_open], session),
         *_listed("Files to look at", pad.of("file"), session),
-        f"Suggested next: {step.what.rstrip(':')}.",
+        f"Suggested next: {step.what}.",
     ]
     text = "\n\n".join(part for part in parts if part).replace("@", _NO_FILE)
     return text if len(text) <= LONGEST_BRIEF else f"{text[:LONGEST_BRIEF].rstrip()}…\n\nsessgit pad shows all of it."

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sessgit.agents.claude import home
+from sessgit.agents.claude import content, home
 from sessgit.errors import SessgitError
 from sessgit.model.session import Session
 from sessgit.ops import privacy as private
 from sessgit.ops.finding import places, resolve
 from sessgit.ops.privacy import Privacy
+from sessgit.ops.reading.views import body_of
 from sessgit.ops.recording import catchup
 from sessgit.store import layout
 from sessgit.store.index import Branch, Index
@@ -156,12 +157,15 @@ def _recorded(
     turns = sum(row.commit not in before for row in index.turns(branch.name))
     if not turns and now.state.state == branch.state.state:
         return None
-    return Recovered(now, turns, _cut(open_store(), now))
+    return Recovered(now, turns, _cut(open_store(), index, now))
 
 
-def _cut(store: Store, branch: Branch) -> Cut:
-    cells = store.cells(branch.tip, branch.state.turns)
-    if any(cell.type == "tool" and cell.ok is None for cell in cells):
+def _cut(store: Store, index: Index, branch: Branch) -> Cut:
+    cells, rows = store.cells(branch.tip, branch.state.turns), index.turns(branch.name)
+    if any(cell.ok is None for cell in cells):
         return "call"
     is_answered = bool(cells) and cells[-1].type != "tool"
-    return "" if is_answered or branch.state.state == "interrupted" else "answer"
+    if is_answered or branch.state.state == "interrupted" or not rows:
+        return "" if rows else "answer"
+    about, _ = content.told(body_of(store, branch.tip, rows[-1]))
+    return "" if about.answer and not about.calls else "answer"  # without a model the program itself said it

@@ -286,15 +286,23 @@ def _sequence(turn: GivenTurn) -> list[Part]:
 
 
 def _plain(turn: GivenTurn) -> list[_Shape]:
-    """How a turn is told in messages: words with the calls before them."""
-    out, calls = [_Shape("user", says=True)], 0
+    """How a turn is told in messages: words with the calls before them, where they are of one time."""
+    out, calls, at = [_Shape("user", says=True)], 0, None
     for part in _sequence(turn):
+        if calls and _at(part) != at:
+            out.append(_Shape("assistant", calls))
+            calls = 0
+        at = _at(part)
         if isinstance(part, ToolCall | Step):
             calls += 1
         else:
             out.append(_Shape("assistant", calls, says=True))
             calls = 0
     return [*out, _Shape("assistant", calls)] if calls else out
+
+
+def _at(part: Part) -> float | None:
+    return part.task.created if isinstance(part, Step) else part.time
 
 
 def _shaped(turn: GivenTurn, shapes: Sequence[_Shape]) -> list[Message] | None:
@@ -325,7 +333,7 @@ def _message(
     turn: GivenTurn, number: int, shape: _Shape, calls: Sequence[Part], words: Saying | Reason | None
 ) -> Message:
     is_prompt = shape.role == "user"
-    said = (one.task.created if isinstance(one, Step) else one.time for one in (words, *calls) if one is not None)
+    said = (_at(one) for one in (words, *calls) if one is not None)
     times = (turn.time,) if is_prompt else (*said, turn.ended, turn.time)
     at = next((time for time in times if time is not None), None)
     records = [_record(call) for call in calls]

@@ -31,6 +31,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _LONGEST_TITLE = 200
 _OWN = ("title", "created", "updated", "stage", "confidence", "pad", "project")
 """What a session says with keys of its own; its project is where it lies."""
+_UNSAID = "unsaid"
 _NEARLY = 1.0
 """Seconds by which the times of recorded turns may differ from those that were given."""
 
@@ -122,13 +123,33 @@ def _session(opened: Folder, one: _File, project: str, place: str) -> Foreign:
         why.append(f"{words.counted(left, 'entry', 'entries')} had no room on the pad")
     opened.note(one.at + STATE, "imported", "; ".join(why), one.id)
     session = said.read(facts, document.get(said.KEY), *_OWN)
-    return replace(
+    unsaid = files.mapping(files.mapping(document.get(said.KEY)).get(_UNSAID))
+    is_titled = session.name != session.title and unsaid.get("title") != session.title
+    whole = replace(
         session,
-        title="" if session.name == session.title else session.title,
+        title=session.title if is_titled else "",
+        stage=session.stage if unsaid.get("status") != session.stage else "",
         turns=tuple(_turns(facts, document, frame)),
         pad=lists,
-        kept={**kept, f"{KEPT}/{STATE}": files.document(rest)},
+        kept=kept,
     )
+    return _without_views(whole, document, f"{FOLDER}/{one.id}/") or replace(
+        whole, kept={**kept, f"{KEPT}/{STATE}": files.document(rest)}
+    )
+
+
+def _without_views(session: Foreign, document: Mapping[str, Any], at: str) -> Foreign | None:
+    """The session without the files that an export makes of it, where the document is one of a session that came from
+    elsewhere; else None."""
+    if said.KEY not in document:
+        return None
+    others = {path: data for path, data in session.kept.items() if not path.startswith(f"{KEPT}/")}
+    made = write(replace(session, kept=others))
+    if files.parsed(made.get(at + STATE, b"{}")) != document:
+        return None
+    own = {path: data for path, data in session.kept.items() if path not in others}
+    more = {path: data for path, data in own.items() if made.get(at + path.removeprefix(f"{KEPT}/")) != data}
+    return replace(session, kept={**others, **more})
 
 
 def _facts(document: Mapping[str, Any]) -> Foreign:
@@ -282,7 +303,9 @@ def write(session: Foreign) -> Mapping[str, bytes]:
     beside = dialecticfiles.written(session.kept, pairs, pad, noted, named)
     # A session that came from there has its end from the import.
     ended = ["ended"] if is_same and "ended" not in files.mapping(was.get(said.KEY)) else []
-    document[said.KEY] = _others(pad, own, document, beside) | said.written(session, *_OWN, *ended)
+    document[said.KEY] = (
+        _others(pad, own, document, beside) | said.written(session, *_OWN, *ended) | _unsaid(session, document, was)
+    )
     out = {STATE: files.document({k: v for k, v in document.items() if k != said.KEY or v}), **beside}
     others = {f"kept/{path}": data for path, data in session.kept.items() if not path.startswith(f"{KEPT}/")}
     return {f"{FOLDER}/{own}/{name}": data for name, data in sorted({**others, **out}.items())}
@@ -337,6 +360,13 @@ def _document(session: Foreign, own: str, was: Mapping[str, Any], cycle: object)
     }
     new = {key: value for key, value in document.items() if not same[key] or (not is_same and key not in was)}
     return {**was, **new}
+
+
+def _unsaid(session: Foreign, document: Mapping[str, Any], was: Mapping[str, Any]) -> dict[str, Any]:
+    """What the layout cannot be without, and nobody said of the session."""
+    said_here = {"title": session.title or session.name, "status": session.stage}
+    found = {key: document[key] for key, value in said_here.items() if not value and key in document.keys() - was}
+    return {_UNSAID: found} if found else {}
 
 
 def _first(session: Foreign) -> str:

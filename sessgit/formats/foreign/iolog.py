@@ -14,7 +14,7 @@ from typing import Any
 from sessgit.errors import NotFoundError
 from sessgit.formats.foreign import files, said
 from sessgit.formats.foreign.files import Folder, UnreadableError
-from sessgit.model import canonical, ids
+from sessgit.model import canonical, ids, words
 from sessgit.model import pad as pads
 from sessgit.model.foreign import Foreign, Found, agent_id
 from sessgit.model.pad import Entry
@@ -38,6 +38,7 @@ _OWN = ("created", "ended", "state", "parent")
 """What the metadata say with keys of their own."""
 _LONGEST_TITLE = 200
 _LONGEST_LABEL = 50
+_LONGEST_DESCRIPTION = 2_000
 
 
 def read(folder: Path) -> Found:
@@ -84,7 +85,8 @@ def _session(source: Folder, at: str, name: str, project: str) -> Foreign:
     meta = _read_metadata(source, f"{at}/metadata.json", name)
     own = files.text(meta.get("session_id")) or name
     if (known := source.noted.get(f"{at}/metadata.json")) is not None:
-        source.note(f"{at}/metadata.json", known.outcome, known.why, own)
+        why = "; ".join(filter(None, (known.why, *_over(meta))))
+        source.note(f"{at}/metadata.json", known.outcome, why, own)
     turns = _turns(source, at, own)
     session = _described(replace(Foreign(own), turns=turns, project=project), meta)
     kept = dict(session.kept)
@@ -143,7 +145,7 @@ def _described(session: Foreign, meta: Mapping[str, Any]) -> Foreign:
         unified={"metadata": {"role": label}} if label else {},
     )
     out = said.read(out, meta.get(said.KEY), *_OWN)
-    entries = _files(out, files.texts(meta.get("context_files")))
+    entries = _files(out, _on_pad(_paths(meta)))
     if entries:
         out = replace(out, pad={**out.pad, "files": entries})
     known = _metadata(out)
@@ -159,8 +161,25 @@ def _role(session: Foreign) -> str:
 
 def _label(role: object) -> str:
     """A role as a label can be it."""
-    words = canonical.printable(files.text(role)).replace(",", " ").split()
-    return " ".join(words).lower()[:_LONGEST_LABEL].strip(" +-")
+    said = canonical.printable(files.text(role)).replace(",", " ").split()
+    return " ".join(said).lower()[:_LONGEST_LABEL].strip(" +-")
+
+
+def _over(meta: Mapping[str, Any]) -> Iterator[str]:
+    """What of the metadata has no place here: it is kept."""
+    many = len(_paths(meta)) - len(_on_pad(_paths(meta)))
+    if many:
+        yield f"{words.counted(many, 'context file')} had no room on the pad: kept"
+    if len(files.text(meta.get("task")).strip()) > _LONGEST_DESCRIPTION:
+        yield f"its task has more than {_LONGEST_DESCRIPTION:,} characters: cut, and kept"
+
+
+def _paths(meta: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(path for path in files.texts(meta.get("context_files")) if path.strip()))
+
+
+def _on_pad(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(path for path in paths if len(path) <= pads.LONGEST)[: pads.MOST]
 
 
 def _files(session: Foreign, paths: tuple[str, ...]) -> bytes:
@@ -168,8 +187,8 @@ def _files(session: Foreign, paths: tuple[str, ...]) -> bytes:
     own, known = ids.session_id(agent_id(SYSTEM, session.id)), session.pad.get("files", b"")
     there = {entry.text for entry in pads.read({"files": known}).entries}
     time = session.created or canonical.rfc3339(0)
-    made = [pads.written(Entry("", "file", path, time, own)) for path in dict.fromkeys(paths)]
-    return known + pads.joined(one.line for one in made if one.text not in there and one.text.strip())
+    made = [pads.written(Entry("", "file", path, time, own)) for path in paths]
+    return known + pads.joined(one.line for one in made if one.text not in there)
 
 
 # Turns
@@ -274,7 +293,10 @@ def _metadata(session: Foreign) -> dict[str, Any]:
         "context_files": [entry.text for entry in entries],
         "artifacts_produced": list(dict.fromkeys(artifacts)),
     }
-    found |= {key: value for key, value in _rest(session).items() if _holds(session, key, value)}
+    rest = _rest(session)
+    found |= {key: value for key, value in rest.items() if _holds(session, key, value)}
+    if "context_files" in rest:  # those that had no room on the pad, and those that came since
+        found["context_files"] = [*dict.fromkeys((*_paths(rest), *(entry.text for entry in entries)))]
     more = {"updated": session.updated, **said.written(session, *_OWN, "title", "description")}
     if _told(session.description or session.title) != (session.title, session.description):
         more |= {"title": session.title, "description": session.description}
@@ -284,7 +306,8 @@ def _metadata(session: Foreign) -> dict[str, Any]:
 def _told(task: str) -> tuple[str, str]:
     """The title that a task is, and the description, where it says more than that."""
     title = canonical.one_line(task, _LONGEST_TITLE)
-    return title, task if task != title else ""
+    short = task if len(task) <= _LONGEST_DESCRIPTION else f"{task[: _LONGEST_DESCRIPTION - 1].rstrip()}…"
+    return title, short if task != title else ""
 
 
 def _holds(session: Foreign, key: str, value: object) -> bool:
@@ -301,7 +324,7 @@ def _holds(session: Foreign, key: str, value: object) -> bool:
         case "completed_at":
             return files.time(value) in ("", session.ended)
         case "task":
-            return files.text(value).strip() == (session.description or session.title)
+            return _told(files.text(value).strip()) == (session.title, session.description)
     return True
 
 

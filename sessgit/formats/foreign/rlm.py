@@ -163,6 +163,11 @@ def _session(source: Folder, at: str, *, archived: bool) -> Foreign | None:
     for path in source.below(at):
         if path not in source.noted or source.noted[path].outcome == "damaged":
             rlmflat.keep(source, path, _kept_name(path, at), own, kept)
+    for path, name in rlmflat.beside(source, own).items():
+        if f"{KEPT}/{files.keepable(name)}" in kept:
+            source.note(path, "left", "the folder of the session has one of that name", own)
+        else:
+            rlmflat.keep(source, path, f"{KEPT}/{name}", own, kept)
     return replace(session, kept=kept)
 
 

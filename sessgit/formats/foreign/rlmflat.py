@@ -47,10 +47,12 @@ def read(source: Folder, names: Names) -> list[Foreign]:
     out = []
     for ident in ids:
         if ident in names.there:
-            for path in _files(source, at, ident):
+            for path in _files(source, at, ident).keys() - beside(source, ident).keys():
                 source.note(path, "left", _MIGRATED, ident)
             continue
         out.append(_session(source, at, ident, meta if ident == current else {}))
+    if _SHARED in stems and not current:
+        source.note(f"{at}{_SHARED}.json", "left", f"no {_METADATA}.json says whose it is")
     if current and f"{at}{_METADATA}.json" not in source.noted:
         source.note(f"{at}{_METADATA}.json", "imported", session=current)
     return [one for one in out if one is not None]
@@ -172,13 +174,20 @@ def _files(source: Folder, at: str, ident: str) -> dict[str, str]:
         f"{at}{ident}{_CONTEXT}.json": "",
         f"{at}{_ACCESS}{ident}.jsonl": "file-access.jsonl",
     }
+    found |= beside(source, ident)
+    return {path: name for path, name in found.items() if source.has(path)}
+
+
+def beside(source: Folder, ident: str) -> dict[str, str]:
+    """The files of a session that lie in folders of all sessions, and by which name each is kept as it is."""
+    found = dict[str, str]()
     for path in source.below(f"{EXTERNALIZED}/{ident}"):
         found[path] = f"externalized/{path.removeprefix(f'{EXTERNALIZED}/{ident}/')}"
     for path in source.below(TRAJECTORIES):
         name = path.removeprefix(f"{TRAJECTORIES}/")
         if name.startswith(ident) and name[len(ident) : len(ident) + 1] in ("_", ".", "-", "/"):
             found[path] = f"trajectories/{name}"
-    return {path: name for path, name in found.items() if source.has(path)}
+    return found
 
 
 def _object(source: Folder, path: str, session: str) -> dict[str, Any]:

@@ -80,10 +80,14 @@ class Imported:
         return tuple(one for one in self.sessions if one.outcome in ("new", "grown", "changed"))
 
     @property
+    def refused(self) -> tuple[tuple[str, str], ...]:
+        """The sessions that could not be brought in, by their ids, and why."""
+        return tuple((one.own, one.why) for one in self.sessions if one.outcome in ("conflict", "failed"))
+
+    @property
     def errors(self) -> tuple[tuple[str, str], ...]:
         """What could not be brought in, and why: sessions by their ids, files by their paths."""
-        told = [(one.own, one.why) for one in self.sessions if one.outcome in ("conflict", "failed")]
-        return (*told, *((file.path, file.why) for file in self.files if file.outcome == "damaged"))
+        return (*self.refused, *((file.path, file.why) for file in self.files if file.outcome == "damaged"))
 
 
 @dataclass
@@ -240,8 +244,9 @@ def _to_record(work: _Work, session: Foreign, given: Given, known: Branch) -> by
     """The transcript that is to be recorded, ``b""`` where all of it is here; raises ConflictError where the session
     here is another one."""
     redact = cleaning.line(work.store.beside, known.state.rules)
-    new = [make(raw, Extent(0, 0), redact).raw for raw in given.data.split(b"\n")[:-1]]
     here = _recorded(work.store, known.tip, known.state)
+    given = lines.unfinished(given, growing.waiting(here), known.state.turns)
+    new = [make(raw, Extent(0, 0), redact).raw for raw in given.data.split(b"\n")[:-1]]
     if growing.goes_on(here, new):
         tail = work.store.tail(known.tip).split(b"\n")
         is_level = new[len(here) :] in ([], tail[:-1]) and (known.state.state != "active" or session.state == "active")

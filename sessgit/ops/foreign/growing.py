@@ -12,12 +12,14 @@ from typing import Any
 
 from sessgit.agents.claude import marks
 from sessgit.agents.claude.cells import message_of
-from sessgit.agents.claude.lines import Line, is_prompt, parse, said
+from sessgit.agents.claude.lines import Line, is_prompt, parse, said, tool_results
+from sessgit.agents.claude.written import call_id
 from sessgit.model import canonical
 from sessgit.model.message import Extent
 from sessgit.model.turn import count
 
 _WORDS = {"words": True}
+_STAND_IN, _LATER, _CALL = b'"running":true', b'"result_of"', call_id("")
 _KINDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -52,6 +54,14 @@ def same_prompts(here: Sequence[bytes], new: Sequence[bytes]) -> bool:
     return all(ours[key] == theirs[key] for key in ours.keys() & theirs.keys())
 
 
+def waiting(here: Sequence[bytes]) -> dict[str, bool]:
+    """The cells that had no result when other lines were written behind them, by their ids, and whether each has got
+    it since."""
+    lines = [line(raw) for raw in here if _STAND_IN in raw or _LATER in raw]
+    found = {_cell_of(one): False for one in lines if marks.is_stand_in(one)}
+    return found | {mark.result_of: True for mark in map(marks.of, lines) if mark.result_of in found}
+
+
 def line(raw: bytes) -> Line:
     """A line that stands nowhere."""
     return Line(raw, Extent(0, 0), parse(raw))
@@ -82,6 +92,10 @@ def _later(one: Line, at: int, excess: dict[str, int]) -> bytes:
         for kind, number in taken.items():
             excess[kind] -= number
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _cell_of(one: Line) -> str:
+    return str(tool_results(one)[0].get("tool_use_id")).removeprefix(_CALL)
 
 
 def _usage(one: Line, kind: str) -> int:

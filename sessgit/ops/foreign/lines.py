@@ -19,7 +19,7 @@ from sessgit.agents.claude.written import Chain, Name
 from sessgit.model import canonical
 from sessgit.model.foreign import Foreign, agent_id
 from sessgit.model.message import Extent
-from sessgit.model.program import GivenTurn
+from sessgit.model.program import GivenTurn, Step
 
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _ODD = "\u2060"
@@ -52,19 +52,38 @@ def of(system: str, session: Foreign, parent: Given | None) -> Given:
     if session.transcript:
         data = session.transcript if session.transcript.endswith(b"\n") else session.transcript + b"\n"
         return Given(own, data, common=common)
-    turns = tuple(_sayable(turn) for turn in session.turns)
+    start = canonical.seconds(session.created)
+    turns = tuple(_sayable(replace(turn, time=start) if turn.time is None else turn) for turn in session.turns)
     shared = _shared(turns, parent, session.branch)
     named = (*(parent.names[:shared] if parent else ()), *(_named(own) for _ in turns[shared:]))
     if parent is not None:
         pairs = zip(parent.turns[:shared], parent.keys, strict=False)
         turns = (*(replace(turn, key=key) for turn, key in pairs), *turns[shared:])
-    chain, out, keys = Chain(own, common), list[bytes](), list[str]()
-    for turn, name in zip(turns, named, strict=True):
+    return _chained(Given(own, b"", turns, named, shared=shared, common=common), {}, 0)
+
+
+def unfinished(given: Given, waiting: Mapping[str, bool], recorded: int) -> Given:
+    """The transcript where so many turns of it were recorded while cells in them had no result.
+
+    `waiting` are the ids of these cells, and whether one has got its result since. That comes at the end of the turn,
+    as long as it is the last one; in an earlier one such a cell stays as it is.
+    """
+    return _chained(given, waiting, recorded) if waiting and given.turns else given
+
+
+def _chained(given: Given, waiting: Mapping[str, bool], recorded: int) -> Given:
+    chain, out, keys = Chain(given.agent_id, given.common), list[bytes](), list[str]()
+    for number, (turn, name) in enumerate(zip(given.turns, given.names, strict=True), start=1):
         chain.name = name
-        found = written.turn_lines(chain, turn)
+        steps = [part for part in turn.parts if isinstance(part, Step) and part.task.id in waiting]
+        parts = tuple(Step(part.task) if part in steps else part for part in turn.parts)
+        found = written.turn_lines(chain, replace(turn, parts=parts))
+        for step in steps:
+            if step.outcome is not None and (number == recorded or waiting[step.task.id]):
+                found += chain.outcome(step.task.id, step.outcome, None, step.task.operation)
         keys.append(_uuid(found[0]))
         out += found
-    return Given(own, b"".join(line + b"\n" for line in out), turns, named, tuple(keys), shared, common)
+    return replace(given, data=b"".join(line + b"\n" for line in out), keys=tuple(keys))
 
 
 def agent_of(system: str, session: Foreign) -> str:

@@ -115,10 +115,11 @@ def _said(session: Foreign, clean: Clean) -> dict[str, Any]:
     """What is said of a session, as a session here can have it, with secrets replaced."""
     meta = session.unified.get("metadata")
     role = meta.get("role") if isinstance(meta, dict) else ""
+    # Some layouts cannot be without a name, and have the title for one.
+    name = "" if session.name == session.title else _name(session.name)
     found: dict[str, Any] = {
-        # Some layouts cannot be without a name, and have the title for one.
-        "name": "" if session.name == session.title else _name(session.name),
-        "title": canonical.one_line(session.title or session.name, _TITLE),
+        "name": name,
+        "title": canonical.one_line(session.title or ("" if name else session.name), _TITLE),
         "description": _description(session.description),
         "labels": [label for label in map(_label, session.labels) if label][: edit.MOST_LABELS],
         "stage": session.stage if session.stage in STAGES else "",
@@ -180,7 +181,9 @@ def _stated(
         try:
             edit.check_free(index, new["name"], before.id, index.here(before.project))
         except SessgitError:
-            rest.notes.append(f"another conversation is called “{new.pop('name')}” already: it has no name here")
+            name = new.pop("name")
+            rest.notes.append(f"another conversation is called “{name}” already: it has no name here")
+            new["title"] = said["title"] or before.title or name
     values = {key: new[key] for key in ("name", "title", "description", "stage", "confidence") if key in new}
     after = replace(before, **values)
     if "labels" in new:

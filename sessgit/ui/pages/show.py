@@ -244,7 +244,7 @@ class _Card:
         if self.shown.only_here:
             said = (
                 "only here now",
-                "the client has deleted its transcript",
+                "the client has no transcript of it",
                 f"sessgit restore {self.name.partition('.')[0]}",
             )
             yield from self._line("Kept", *said)
