@@ -11,10 +11,10 @@ from shell import Shell
 from sessgit.ui import cli
 from sessgit.ui.pages import first
 
-SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status")
+SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status", "doctor")
 """The commands that have something to say where there is no store; all others say what to do first."""
 
-SPEAKS_WITHOUT_A_SESSION = (*SPEAKS_WITHOUT_A_STORE, "on", "off", "config", "import", "gc", "remote")
+SPEAKS_WITHOUT_A_SESSION = (*SPEAKS_WITHOUT_A_STORE, "on", "off", "config", "import", "gc", "remote", "purge", "verify")
 """The commands that have work to do in an empty store."""
 
 NEEDED = {
@@ -25,6 +25,7 @@ NEEDED = {
     "deps": ("@1.1",),
     "merge": ("a41f",),
     "pick": ("a41f@1",),
+    "purge": ("a value", "--yes"),
     "pad": ("claim", "It holds."),
     "unarchive": ("a41f",),
     "edit": ("--name", "parser"),
@@ -108,7 +109,7 @@ def test_in_an_empty_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -
 @pytest.mark.parametrize("name", SPEAKS_WITHOUT_A_SESSION)
 def test_what_works_in_an_empty_store(sessgit: Shell, name: str) -> None:
     sessgit.out("install")
-    done = sessgit(name)
+    done = sessgit(name, *NEEDED.get(name, ()))
     assert (done.code, done.err) == (0, "")
     assert done.out
 

@@ -29,6 +29,7 @@ from plain import run_git
 from shell import NOW, Shell
 from shown import parser_rewrite
 from strategies import SECRET
+from test_verify import loose, unpack
 from transcripts import MODEL, OTHER, SESSION
 
 from sessgit.model.foreign import agent_id
@@ -48,7 +49,8 @@ PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
 DAMAGED = "5e551011-0000-4000-8000-000000000003"
 CODED = "c0de0000-0000-4000-8000-00000000c0de"
 REPLAYED = "5e551011-0000-4000-8000-000000000007"
-LEFT, WATCHED = (f"5e551011-0000-4000-8000-00000000000{n}" for n in (5, 6))
+LEFT, WATCHED, BROKEN = (f"5e551011-0000-4000-8000-00000000000{n}" for n in (5, 6, 8))
+PURGED = "5e551011-0000-4000-8000-000000000009"
 LEXED = "5e551011-0000-4000-8000-000000000004"
 PRICE = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
 WITHOUT_JSON = {"resume"}
@@ -207,6 +209,8 @@ def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                 away(world, tmp_path)
                 left(world)
                 watched(world, elsewhere)
+                purged(world)
+                checked(world)
                 world("uninstall", "uninstall")
         finally:
             time.tzset()
@@ -355,6 +359,17 @@ def put_away(world: Printer) -> None:
     world("import", "import")
 
 
+def purged(world: Printer) -> None:
+    """A value that a tag is named after and the client's files and a remote hold, and a likely secret."""
+    world.sessgit.out("config", "record.redact", "false")
+    world.sessgit.recorded(world.sessgit.talk(PURGED).turns(f"it is {SECRET}, says tiger-lily-47"))
+    world("likely", "purge", "--find")
+    world.sessgit.out("tag", "tiger-lily-47", f"{PURGED}@1")
+    world.sessgit.out("push", PURGED, "--unredacted")
+    world("purge", "purge", "tiger-lily-47", "--dry-run")
+    world("purge", "purge", "tiger-lily-47", "--yes")
+
+
 def bring(world: Printer) -> None:
     """What merges say of two conversations that people said something of; the result is a third one."""
     world("merge", "merge", OTHER, "--into", SESSION, "--dry-run")
@@ -469,6 +484,29 @@ def watched(world: Printer, patch: pytest.MonkeyPatch) -> None:
     done = world.sessgit("watch", "--all", "--json")
     assert done.code == 130
     world.printed += [Printed("watch", line, "sessgitwatchv1") for line in done.out.splitlines(keepends=True)]
+
+
+def checked(world: Printer) -> None:
+    """A conversation to mend, then one of which an object is gone, and a stub that is."""
+    sessgit = world.sessgit
+    talk = helped(sessgit.talk(BROKEN).turns("one")).prompt("two").call_only("Bash").turns("three")
+    lay_beside(sessgit.keep(talk).parent, talk)
+    path = sessgit.recorded(talk)
+    world("verify", "verify", "--deep")
+    world("repair", "repair", BROKEN, "--dry-run")
+    mended = world("repair", "repair", BROKEN)["id"]
+    world("repair", "repair", mended)
+    log.write(Beside(sessgit.store).log, sessgit.now, "something went wrong")
+    (sessgit.store / "hook").unlink(missing_ok=True)
+    world("doctor", "doctor", code=1)
+    world("doctor", "doctor", "--fix")
+    unpack(sessgit.store)
+    oid = run_git(sessgit.store, "rev-parse", f"{BROKEN}:turns/0000/000003/transcript.jsonl").strip()
+    loose(sessgit.store, oid).unlink()
+    world("verify", "verify", BROKEN, code=6)
+    world("repair", "repair", BROKEN, "--dry-run")
+    path.unlink()
+    world("repair", "repair", BROKEN)
 
 
 # The tests

@@ -6,7 +6,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secret_samples import CASES, JWT, PASSWORD, UPPER, WORD, body, pem
+from secret_samples import CASES, HEX, JWT, PASSWORD, UPPER, WORD, body, pem
 
 from sessgit.model.secrets.redact import PROTECTED_KEYS, redact_line, redact_text
 from sessgit.model.secrets.rules import RULES, VENDORS
@@ -103,6 +103,27 @@ HARMLESS = [
     "Cookie: theme=dark; lang=en  Set-Cookie: a=b; Path=/",
     "keyboard: qwertz1234, monkey=banana12345, tokenizer: cl100k_base_12345",
     "[redacted:password] PASSWORD=[redacted:password] x",
+    # Hashes, ids and what tools print of them.
+    "index 3f786850e3..89e6c98d92 100644  5d41402abc4b2a76b9719d911017c592  ./key.txt",
+    "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904 parent 3f786850e387550fdab836ed7e6dc881de23001b",
+    'ETag: W/"686897696a7c876b7e" x-request-id: 1b2c3d4e-5f60-4718-92a3-b4c5d6e7f809 digest: sha256:' + body(64, HEX),
+    '"resolved": "https://registry.npmjs.org/x/-/x-1.0.0.tgz", "integrity": "sha1-' + body(27, WORD + "+/") + '="',
+    'name = "x"\nchecksum = "' + body(64, HEX) + '"\n[[package]]',
+    "cryptography==42.0.5 --hash=sha256:" + body(64, HEX) + " h1:" + body(43, WORD + "+/") + "=",
+    "go.sum: golang.org/x/crypto v0.21.0/go.mod h1:" + body(43, WORD + "+/") + "=",
+    # Code that speaks of secrets and holds none.
+    "!function(e,t){var n=t.apiKey,r=e.secret||{};e.token=n?r[1234567890]:void 0}(window,{apiKey:null});",
+    "a.key===13&&b.preventDefault();var c={key:e.key,token:t.token2,secretKey:s.k1};d.password=f.value",
+    '.token-2{color:#a1b2c3d4}.key-enter::before{content:"\\f0c4"}@font-face{src:url(data:font/woff2;base64,d09GMgAB)}',
+    "SELECT password_hash, api_key_id FROM users WHERE secret_id = $1 AND token = :token2",
+    "kubectl get secret my-secret-1 -o jsonpath='{.data.password}' | base64 -d",
+    "def test_password_is_required(client1): assert 'password' in form1.errors",
+    "passwordless=True password_min_length=12 tokens_per_second=123456.789 max_tokens: 128000",
+    "AUTH_TOKEN_FILE=/run/secrets/auth1 API_KEY_HEADER=X-Api-Key-V2 SECRET_NAME=prod/app/db1",
+    "xoxp tokens begin with xoxp-, keys with sk-ant- or sk-proj-, AKIA... for AWS, and ghp_ for GitHub",
+    "pat-na1 sdk-28.0.1 llx-theme mlsn.org EZpass sl.wikipedia.org cu_dnn rdme_md e2b_example tr_prod_table",
+    '{"auth": "required"} "auth": "oauth2-client-cred" auth: {"user": "me"}',
+    'Proxy-Authorization: Basic realm1 WWW-Authenticate: Basic realm="api", Bearer realm="api2"',
 ]
 
 

@@ -142,3 +142,63 @@ def test_what_is_cut_comes_back(lines: list[bytes]) -> None:
     assert texts.fill(stored, files) == lines
     assert sorted(set(texts.names(stored)) & files.keys()) == sorted(files)
     assert texts.cut(lines, label) == (stored, files)
+
+
+def _numbered(first: int, count: int, form: str = "{:>6}→", rest: str = "") -> str:
+    return (
+        "\n".join(f"{form.format(n)}line {n} of a file, as long as lines are" for n in range(first, first + count))
+        + rest
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        param(_numbered(1, 200), ".wa1.200", id="an arrow"),
+        param(_numbered(1, 200, "{:>6}\t"), ".wt1.200", id="a tab"),
+        param(_numbered(940, 200, "{}\t"), ".nt940.200", id="no padding"),
+        param(_numbered(1, 200, "{}→"), ".na1.200", id="no padding, an arrow"),
+        param(_numbered(99_900, 200), ".wa99900.200", id="grown beyond the padding"),
+        param(
+            _numbered(1, 200, rest="\n\n<system-reminder>Well.</system-reminder>\n"), ".wa1.200", id="a reminder behind"
+        ),
+        param(_numbered(1, 150) + "\n" + _numbered(1, 50), ".wa1.150", id="begun again"),
+        param(_numbered(1, 200, "{:>4}→"), "", id="another width"),
+        param(_numbered(1, 2) + "\n" + "x" * 5000, "", id="two lines"),
+        param("1 " * 3000, "", id="just digits"),
+        param(_numbered(999_900, 200), "", id="too many"),
+        param("\n" + _numbered(1, 200), "", id="an empty line before"),
+        param(_numbered(7, 200, "0{}\t"), "", id="a leading zero"),
+    ],
+)
+def test_numbers_of_lines_are_in_the_name(text: str, told: str) -> None:
+    raw = json.dumps({"content": text}, ensure_ascii=False, separators=(",", ":")).encode()
+    stored, files = texts.cut([raw], lambda *_: ("Read", "/p/a.py"))
+    ((name, data),) = files.items()
+    assert name == f"{texts.digest(data)}{told}-Read-a.py"
+    assert (data.decode() == text) is not told
+    assert texts.fill(stored, files) == [raw]
+
+
+def test_a_file_and_what_is_shown_of_it_are_one_blob() -> None:
+    plain = "\n".join(f"line {n} of a file, as long as lines are" for n in range(1, 201))
+    data = {"content": _numbered(1, 200), "file": {"content": plain}}
+    _, files = texts.cut([line(data)], lambda *_: ("Read", "/p/a.py"))
+    assert len(files) == 2
+    assert set(files.values()) == {plain.encode()}
+
+
+@given(
+    st.integers(0, 1_200_000), st.integers(0, 12), st.sampled_from(["{:>6}→", "{:>6}\t", "{}→", "{}\t", "{:>5}\t"]),
+    st.lists(st.text(st.sampled_from("a1 \t→\r\x85\u2028")), max_size=12), st.text(max_size=9),
+)  # fmt: skip
+def test_numbered_texts_come_back(first: int, skipped: int, form: str, shown: list[str], rest: str) -> None:
+    numbered = "\n".join(f"{form.format(n + (n > first + skipped))}{text}" for n, text in enumerate(shown, start=first))
+    raw = json.dumps({"x": numbered + rest + "\n" + "y" * 5000}).encode()
+    stored, files = texts.cut([raw], lambda *_: ("Read", "a"))
+    assert texts.fill(stored, files) == [raw]
+
+
+@pytest.mark.parametrize("numbers", [".wa1.999999", ".wa0.0", ".nt5.3", ".xx1.1", ".wa1", ".wa1.2.3"])
+def test_whatever_a_name_says_of_numbers_is_no_error(numbers: str) -> None:
+    assert texts.whole(f"01234567{numbers}-Read-a", "a\nb").endswith("b")

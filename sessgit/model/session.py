@@ -11,6 +11,8 @@ from sessgit.model.turn import Tokens, Turn, add_by_model, count
 from sessgit.model.unified import Unified
 
 STATES = ("active", "ended", "interrupted", "archived")
+_MOST = 1 << 53
+"""No count that is read is as much."""
 STAGES = ("gathering", "shaping", "critiquing", "synthesized")
 
 
@@ -152,6 +154,13 @@ def _document(session: Session) -> dict[str, Any]:
     for key, part in unified.document(session.unified).items():
         document[key] = {**document.get(key, {}), **part}
     return document
+
+
+def is_kept_whole(session: Session) -> bool:
+    """Whether `loads` of what `dumps` makes of it is sure to be the same: then nobody needs to read it again."""
+    counts = (session.turns, session.messages, session.cells, session.redacted, *session.calls.values())
+    used = (t.total for t in session.tokens.values())
+    return not session.extra and session.unified is unified.NOTHING and max(*counts, *used) < _MOST
 
 
 def loads(document: object) -> Session:

@@ -2,7 +2,8 @@
 
 A JSON string token of `LIMIT` raw bytes or more becomes a file; `{"$text":"<name>"}` stands in its place. git
 sorts delta candidates by the end of the name, so versions of one file meet: that makes a packed store small, and
-`git show` shows what a tool said as readable text. The format is in `docs/format.md`, "Texts".
+`git show` shows what a tool said as readable text. A text whose lines are numbered, as the agent is shown a file, is
+stored without the numbers, as the file is: its name tells them. The format is in `docs/format.md`, "Texts".
 """
 
 from __future__ import annotations
@@ -16,12 +17,19 @@ from sessgit.model import jsonscan
 
 RULES_VERSION = 1
 LIMIT = 4096
+DIGITS = 8
+"""So long is what the name of a text begins with."""
 LONGEST_LINE = 64 << 20
 """A longer line is kept as it is: reading it as JSON would cost several times its size in memory."""
 
 _MARK = b'{"$text":"'
 _MARKER = re.compile(rb'\{"\$text":"([A-Za-z0-9._-]{1,96})"\}')
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_NUMBERED = re.compile(r" *([0-9]{1,6})(→|\t)")
+_NUMBERS = re.compile(r"[0-9a-f]{8}\.([wn])([at])([0-9]{1,6})\.([0-9]{1,6})-")
+_LEAST_LINES, _MOST_LINES = 3, 1_000_000
+_WIDTHS = {"w": 6, "n": 0}
+_ARROWS = {"a": "→", "t": "\t"}
 
 Label = Callable[[int, str], tuple[str, str]]
 """From a line's index and a JSON key to the tool (or line type) and the path of the file, or ``""``."""
@@ -45,10 +53,44 @@ def fill(lines: Sequence[bytes], texts: Mapping[str, bytes]) -> list[bytes]:
     """The lines with every marker whose text is there replaced by it."""
 
     def token(match: re.Match[bytes]) -> bytes:
-        text = texts.get(match[1].decode())
-        return match[0] if text is None else jsonscan.encode(text.decode())
+        name = match[1].decode()
+        text = texts.get(name)
+        return match[0] if text is None else jsonscan.encode(whole(name, text.decode()))
 
     return [_MARKER.sub(token, line) if _MARK in line else line for line in lines]
+
+
+def whole(name: str, stored: str) -> str:
+    """The text that a file of this name stands for: with the numbers of its lines, where the name tells them."""
+    found = _NUMBERS.match(name)
+    if found is None:
+        return stored
+    width, arrow, first, count = _WIDTHS[found[1]], _ARROWS[found[2]], int(found[3]), int(found[4])
+    lines = stored.split("\n")
+    numbered = (f"{number:>{width}}{arrow}{line}" for number, line in enumerate(lines[:count], start=first))
+    return "\n".join([*numbered, *lines[count:]])
+
+
+def _plain(text: str) -> tuple[str, str]:
+    """A text without the numbers of its lines, and what its name then tells of them; as it is, and nothing, where its
+    lines have none. Lines without numbers may follow."""
+    begins = _NUMBERED.match(text)
+    if begins is None:
+        return text, ""
+    lines, first, arrow = text.split("\n"), int(begins[1]), begins[2]
+    width = begins.end() - 1 if begins[0].startswith(" ") else 0
+    plain: list[str] = []
+    for number, line in enumerate(lines, start=first):
+        prefix = f"{number:>{width}}{arrow}"
+        if not line.startswith(prefix):
+            break
+        plain.append(line[len(prefix) :])
+    count, last = len(plain), first + len(plain)
+    if count < _LEAST_LINES or width not in _WIDTHS.values() or last > _MOST_LINES:
+        return text, ""
+    kind = "w" if width else "n"
+    told = f".{kind}{'a' if arrow == '→' else 't'}{first}.{count}"
+    return "\n".join([*plain, *lines[count:]]), told
 
 
 def names(lines: Sequence[bytes]) -> list[str]:
@@ -65,7 +107,8 @@ def _cut_line(line: bytes, index: int, label: Label, texts: dict[str, bytes]) ->
         cuttable = _cuttable(line[start:end])
         if cuttable is None:
             continue
-        name = _name(cuttable, *label(index, key), key)
+        cuttable, numbers = _stored(cuttable)
+        name = _name(cuttable, numbers, *label(index, key), key)
         if texts.setdefault(name, cuttable) != cuttable:
             continue
         parts += line[done:start], b'{"$text":"', name.encode(), b'"}'
@@ -93,7 +136,19 @@ def _cuttable(token: bytes) -> bytes | None:
         return None
 
 
-def _name(text: bytes, tool: str, path: str, key: str) -> str:
-    blob = hashlib.sha1(b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()
+def digest(text: bytes) -> str:
+    """What the name of a text begins with."""
+    return hashlib.sha1(b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()[:DIGITS]
+
+
+def _stored(text: bytes) -> tuple[bytes, str]:
+    """What of a text is stored, and what its name tells of the numbers of its lines."""
+    if not text.lstrip(b" ")[:1].isdigit():
+        return text, ""
+    plain, numbers = _plain(text.decode())
+    return plain.encode(), numbers
+
+
+def _name(text: bytes, numbers: str, tool: str, path: str, key: str) -> str:
     base = re.split(r"[/\\]", path)[-1][-40:] or key[-40:]
-    return "-".join((blob[:8], _UNSAFE.sub("_", tool[:24]), _UNSAFE.sub("_", base)))
+    return "-".join((digest(text) + numbers, _UNSAFE.sub("_", tool[:24]), _UNSAFE.sub("_", base)))

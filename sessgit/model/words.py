@@ -1,7 +1,10 @@
-"""Numbers as a person reads them."""
+"""Numbers as a person reads them, and words as a shell does."""
 
 from __future__ import annotations
 
+import shlex
+
+from sessgit.model import canonical
 from sessgit.model.turn import Tokens
 
 
@@ -42,3 +45,18 @@ def size(number: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" or value >= 99.5 else f"{value:.1f} {unit}"
         value /= 1000
     raise AssertionError
+
+
+def shell(word: str) -> str:
+    """The word quoted for a shell, so that it can be copied from one line.
+
+    What no terminal should see stands as escapes in `$'…'`, which bash, zsh and ksh read.
+    """
+    if canonical.is_printable(word):
+        return shlex.quote(word)
+    plain = "".join(chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}" for byte in _bytes(word))
+    return f"$'{plain}'"
+
+
+def _bytes(word: str) -> bytes:
+    return word.encode("utf-8", "surrogatepass")

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError, UsageError
-from sessgit.model import canonical
+from sessgit.model import canonical, words
 from sessgit.model.address import check_name
 from sessgit.model.message import Message
-from sessgit.model.secrets.redact import redact_text
 from sessgit.model.session import STAGES, Session
 from sessgit.ops import operations
 from sessgit.ops.finding import resolve
 from sessgit.ops.finding.resolve import Target
 from sessgit.store import layout, locks, refs
 from sessgit.store.index import Index
+from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -132,11 +132,9 @@ def session(found: Target) -> str:
     return found.session
 
 
-def without_secrets(text: str, state: Session) -> tuple[str, int]:
+def without_secrets(store: Store, text: str, state: Session) -> tuple[str, int]:
     """The words as they are stored for the session, and how many secrets stand replaced in them."""
-    if not state.rules.get("redact"):
-        return text, 0
-    data, found = redact_text(text.encode())
+    data, found = cleaning.text(store.beside, state.rules)(text.encode())
     return data.decode(), found
 
 
@@ -149,7 +147,7 @@ def edit(store: Store, index: Index, session_id: str, changes: Changes, now: flo
         for _ in range(_TRIES):
             index.sync()
             ref, tip = head(store, session_id)
-            done = changed(store.state(tip), changes)
+            done = changed(store, store.state(tip), changes)
             if done.after == done.before:
                 return done
             if changes.name:
@@ -181,7 +179,8 @@ def check_free(index: Index, name: str, session_id: str, project: str) -> None:
         if other.authored_name == name and other.name != session_id:
             raise ConflictError(f"{other.name[:8]} is called “{name}” already", "Names are unique in a project.")
     if name in refs.tags(index.path):
-        raise ConflictError(f"there is a tag “{name}”", f"Choose another name, or sessgit tag -d '{name}' first.")
+        gone = f"sessgit tag -d {words.shell(name)}"
+        raise ConflictError(f"there is a tag “{name}”", f"Choose another name, or {gone} first.")
 
 
 @contextmanager
@@ -206,13 +205,13 @@ def head(store: Store, session_id: str) -> tuple[str, str]:
     raise NotFoundError(f"{session_id} has no branch any more", "sessgit ls --all shows all conversations.")
 
 
-def changed(before: Session, changes: Changes) -> Edited:
+def changed(store: Store, before: Session, changes: Changes) -> Edited:
     """The state with the changes; words are redacted where the session is."""
     secrets = 0
 
     def clean(text: str) -> str:
         nonlocal secrets
-        clean, found = without_secrets(text, before)
+        clean, found = without_secrets(store, text, before)
         secrets += found
         return clean
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical
-from sessgit.ops import delete
+from sessgit.ops import delete, operations
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
 from sessgit.store.index import Index
 from sessgit.store.maintenance import Extent
+from sessgit.store.packing import workshop
+from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors
+from sessgit.store.remote import outgoing
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 from sessgit.store.words import forget
@@ -41,8 +44,12 @@ def collect(store: Store, index: Index, now: float, *, keep: float, prune: bool 
     with locks.maintenance(store.beside, _LOCK_WAIT) as lock:
         if not lock:
             raise ConflictError("another process is packing the store", "Nothing was done. Try again in a while.")
+        operations.finish(store)
         before = maintenance.extent(store.path)
         leftovers = maintenance.sweep(store.path, now)
+        leftovers += appending.forget_written(store.beside, now - maintenance.STALE)
+        outgoing.sweep(store.beside.state)
+        workshop.sweep(store.beside)
         expired = _expire(store, now - keep)
         maintenance.pack(store.path, lock, full=True)
         final = _prune(store, index, lock) if prune else ()

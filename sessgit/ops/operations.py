@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,8 @@ Standing = Literal["done", "undone", "not done"]
 
 BACKGROUND = "background"
 """The command of an operation that nobody gave: it is undone where its id is named."""
+PURGE = "purge"
+"""The command of an operation that nobody can take back: what it took away is nowhere."""
 _LOCK_WAIT = 10.0
 _PLACES = (layout.HEADS, layout.ARCHIVE)
 _MANY = 1000
@@ -79,9 +82,29 @@ def perform(  # noqa: PLR0913, PLR0917 - what an operation is
     planned = Operation(canonical.rfc3339(now), command, summary, tuple(moves), wrote, undoes, completes)
     store.repo.hold()
     try:
+        finish(store, but={move.ref for move in moves})
         return _performed(store, planned, held or {})
     finally:
         store.repo.release()
+
+
+def finish(store: Store, *, but: Collection[str] = ()) -> bool:
+    """Does the rest of the last operation where a kill left some of its refs moved and others not; whether it did.
+
+    Not where it is about one of the refs `but`: whoever moves those goes by what they hold.
+    """
+    last = journal.last(store.beside)
+    moves = [move for move in last.moves if move.old != move.new] if last else []
+    if len(moves) < 2 or any(move.ref in but for move in moves):
+        return False
+    held = refs.read_all(store.path)
+    left = [move for move in moves if held.get(move.ref) == move.old]
+    done = [move for move in moves if held.get(move.ref) == move.new]
+    if not left or not done or len(left) + len(done) < len(moves):
+        return False
+    with suppress(MovedError):  # it is just being done
+        transaction.move_all(store.path, left)
+    return True
 
 
 def _performed(store: Store, planned: Operation, held: Mapping[str, str]) -> Operation:
@@ -103,7 +126,7 @@ def _performed(store: Store, planned: Operation, held: Mapping[str, str]) -> Ope
     if len(steps) == 1 and not kept:
         store.repo.move(*steps[0])
     else:
-        transaction.move_all(store.path, [*steps, *kept])
+        transaction.move_all(store.path, [*kept, *steps])  # in this order: a kill leaves no tip that nothing keeps
     if len(moves) > _MANY:
         with locks.maintenance(store.beside) as lock:
             if lock:
@@ -212,13 +235,21 @@ def _wanted(store: Store, wanted: str) -> Operation:
     if not wanted:
         for one in every:
             if one.standing == "done" and not one.operation.undoes and one.operation.command != BACKGROUND:
-                return one.operation
+                return _undoable(one.operation)
         raise NotFoundError("there is nothing to undo", "sessgit ops lists what commands did.")
     found = named(every, wanted)
     if found.standing != "done":
         state = "was undone already" if found.standing == "undone" else "was never done"
         raise ConflictError(f"“{found.operation.summary}” {state}", "sessgit ops lists all.")
-    return found.operation
+    return _undoable(found.operation)
+
+
+def _undoable(found: Operation) -> Operation:
+    if found.command == PURGE:
+        raise ConflictError(
+            "a purge cannot be undone: what it took away is nowhere", "sessgit undo OP takes an earlier operation back."
+        )
+    return found
 
 
 def _was_done_later(operation: Operation, latest: Mapping[str, Operation]) -> bool:

@@ -97,7 +97,7 @@ def restore(
         with locks.session(store.beside, session, _LOCK_WAIT):
             state = _moved(store, session, project, target, now)
     place = Place(config, target.parent, state.agent_id, state.agent_version)
-    files = sidefiles.write(behind.beside(store, session), place, sidefiles.rules_of(state))
+    files = sidefiles.write(behind.beside(store, session), place, sidefiles.rules_of(store, state))
     if there is None:
         transcript.write(target, restored.data + name)
         return Outcome(target, restored, False, tuple(files), bool(name), state.project)

@@ -70,7 +70,7 @@ def tag(  # noqa: PLR0913 - what is tagged how, and where it was said
     means a conversation; UsageError where git takes no such name.
     """
     name = check_tag(name)
-    if without_secrets(name, found.state)[1]:
+    if without_secrets(store, name, found.state)[1]:
         raise UsageError("that looks like a secret: a tag is stored as it is", "Choose a word that can be read.")
     branch, turn = found.branch.name, found.state.turns if found.turn is None else found.turn
     commit = _commit(store, index, found, turn)

@@ -17,14 +17,14 @@ from typing import TypeVar
 import pygit2
 from pygit2.enums import FileMode, ObjectType, Option
 
-from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError
-from sessgit.store import locks, refs
+from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError, UnreadableError
+from sessgit.store import locks, private, refs
 from sessgit.store.layout import Beside
 
 AUTHOR = ("sessgit", "sessgit@localhost")
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _WRITE_TRIES = 5
-_LOCK_TRIES = 100
+_LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
@@ -48,15 +48,26 @@ def create(path: Path) -> None:
     """A new bare repository at `path`, or the one that is there made complete; who else is at it is waited for."""
     for tries_left in reversed(range(_LOCK_TRIES)):
         try:
-            repo = pygit2.init_repository(str(path), bare=True, initial_head=_UNBORN_HEAD)
-            for key, value in _CONFIG.items():
-                repo.config[key] = value
+            with private.files():
+                repo = pygit2.init_repository(str(path), bare=True, initial_head=_UNBORN_HEAD)
+                for key, value in _CONFIG.items():
+                    repo.config[key] = value
             return
         except (pygit2.GitError, OSError, KeyError, ValueError) as error:
             if "lock" not in str(error) or not tries_left:
-                raise StoreError(f"cannot create a store at {path}: {error}", ROOM) from error
-            refs.take_stale_locks(path, ["config"])
+                hint = refs.LOCKED if "lock" in str(error) else ROOM
+                raise StoreError(f"cannot create a store at {path}: {error}", hint) from error
+            refs.take_stale_locks(path, ["config", "HEAD"])
         time.sleep(_LOCK_WAIT)
+
+
+def is_trusted(path: Path) -> bool:
+    """Whether git would work in a repository of this owner, as the user's settings and sudo say."""
+    try:
+        pygit2.Repository(str(path))
+    except pygit2.GitError as error:
+        return "not owned by" not in str(error)
+    return True
 
 
 class Repository:
@@ -87,6 +98,23 @@ class Repository:
         if self._lock is not None:
             self._lock()
             self._lock = None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """For who holds the lock of whoever prunes: what is written inside needs no other one, and what was pruned is
+        known to be gone at the end."""
+        self.release()
+        self.reopen()
+        self._lock = weakref.finalize(self, lambda: None)
+        try:
+            yield
+        finally:
+            self.release()
+            self.reopen()
+
+    def reopen(self) -> None:
+        """Forgets which packs there were."""
+        self._repo, self._pruned = pygit2.Repository(str(self.path)), locks.last_pruning(Beside(self.path))
 
     def _write(self) -> None:
         """Goes before each object that is written."""
@@ -138,6 +166,12 @@ class Repository:
             raise StoreError(f"object {oid} is not a tree")
         return {str(e.name): (str(e.id), e.type == ObjectType.TREE) for e in found}
 
+    def strange(self, tree: str) -> list[str]:
+        """The names in a tree of what is neither a plain file nor a folder: a link, a program, a submodule."""
+        found = self._object(tree)
+        entries = found if isinstance(found, pygit2.Tree) else ()
+        return [str(e.name) for e in entries if e.filemode not in (FileMode.BLOB, FileMode.TREE)]
+
     def files(self, tree: str, prefix: str = "") -> dict[str, Entry]:
         """Every file below a tree by its path, in the form that `edit_tree` takes."""
         out: dict[str, Entry] = {}
@@ -151,10 +185,11 @@ class Repository:
         found = self._object(tree)
         if not isinstance(found, pygit2.Tree):
             return None
-        try:
-            entry = found[path]
-        except KeyError:
-            return None
+        with self._reading(tree):
+            try:
+                entry = found[path]
+            except KeyError:
+                return None
         return str(entry.id), isinstance(entry, pygit2.Tree)
 
     def blob(self, oid: str) -> bytes:
@@ -180,6 +215,21 @@ class Repository:
 
     def has(self, oid: str) -> bool:
         return oid in self._repo
+
+    def forget(self) -> None:
+        """Believes nothing of what was read before: of a pack made anew, which has the same name, neither."""
+        self._repo.free()
+        self.reopen()
+
+    def trouble(self, oid: str) -> str:
+        """``"missing"`` or ``"damaged"`` where an object cannot be read, else ``""``."""
+        try:
+            self._repo.read(oid)
+        except (KeyError, ValueError):
+            return "missing"
+        except pygit2.GitError:
+            return "damaged"
+        return ""
 
     def first_parents(self, tip: str) -> Iterator[Commit]:
         """The commit `tip` and its first parents, newest first, read one at a time as they are asked for.
@@ -235,11 +285,13 @@ class Repository:
         try:
             yield
         except (KeyError, ValueError) as error:
-            raise StoreError(
+            raise UnreadableError(
                 f"the store lacks the object {oid}", "git fsck in the store shows what is missing."
             ) from error
         except pygit2.GitError as error:
-            raise StoreError(f"the store cannot be read: {error}", "Is the disk whole? Try git fsck there.") from error
+            raise UnreadableError(
+                f"the store cannot be read: {error}", "Is the disk whole? Try git fsck there."
+            ) from error
 
     # Refs
 
@@ -253,16 +305,17 @@ class Repository:
         """Moves a ref from `old` to `new`, where None is no ref; raises MovedError if it no longer holds `old`.
 
         Who else is just moving the ref, or git packing it, holds its lock file for a moment: that is waited for. The
-        lock of a process that was killed is taken away after a minute.
+        lock of a process that was killed is taken away.
         """
         for tries_left in reversed(range(_LOCK_TRIES)):
             try:
-                return self._move(name, old, new)
+                with locks.moving(Beside(self.path)), private.files():
+                    return self._move(name, old, new)
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
                 if self.ref(name) != old:
                     raise MovedError(f"{name} was moved by someone else") from error
                 if "lock" not in str(error) or not tries_left:
-                    hint = refs.LOCKED if "lock" in str(error) else ROOM
+                    hint = refs.LOCKED if "lock" in str(error) else refs.hint(str(error), ROOM)
                     raise StoreError(f"cannot move {name}: {error}", hint) from error
                 refs.take_stale_locks(self.path, [name])
                 # Where a delete found `packed-refs` locked, libgit2 passes over the next one and calls it done.
@@ -284,13 +337,14 @@ class Repository:
 
 def _made(make: Callable[[], T]) -> T:
     """What `make` makes, done again where git took its folder away: packing deletes those that it has emptied."""
-    for _ in range(_WRITE_TRIES - 1):
-        try:
-            return make()
-        except pygit2.GitError as error:
-            if "failed to rename lockfile" not in str(error):
-                raise
-    return make()
+    with private.files():
+        for _ in range(_WRITE_TRIES - 1):
+            try:
+                return make()
+            except pygit2.GitError as error:
+                if "failed to rename lockfile" not in str(error):
+                    raise
+        return make()
 
 
 def _commit(found: pygit2.Commit) -> Commit:

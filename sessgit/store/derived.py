@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sessgit.store import private
+
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 DAMAGE = sqlite3.DatabaseError("a value that cannot be read")
 """What SQLite itself does not notice: a damaged page that is well formed, and holds nonsense."""
@@ -55,13 +57,18 @@ def text(value: str) -> str:
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the error says that the file is damaged, rather than locked or gone."""
-    undecodable = "Could not decode to UTF-8" in str(error)
-    return error is DAMAGE or undecodable or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+    said = str(error)
+    undecodable = "Could not decode to UTF-8" in said
+    lacking = said.startswith(("no such table", "no such column"))
+    return error is DAMAGE or undecodable or lacking or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
 def _opened(path: Path, schema: Schema) -> sqlite3.Connection:
     # Programs with several threads take turns with it, under a lock of theirs.
-    db = sqlite3.connect(path, timeout=10, check_same_thread=False)
+    if path.is_symlink():
+        path.unlink(missing_ok=True)
+    with private.files():
+        db = sqlite3.connect(path, timeout=10, check_same_thread=False)
     try:
         path.chmod(0o600)
         db.execute("PRAGMA journal_mode = WAL")

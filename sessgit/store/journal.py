@@ -19,6 +19,8 @@ from sessgit.store import layout
 from sessgit.store.layout import Beside
 from sessgit.store.transaction import Move
 
+_END = 1 << 20
+"""So much of the journal's end is read for its last line."""
 _WORDLESS = ("archive", "unarchive", "delete", "import", "pull", "background")
 """The commands whose summaries hold no words of a conversation."""
 
@@ -102,6 +104,20 @@ def read(beside: Beside, start: int = 0) -> list[Operation]:
     return [operation for operation in found if operation is not None]
 
 
+def last(beside: Beside) -> Operation | None:
+    """The newest operation, read without all the others."""
+    try:
+        size = beside.journal.stat().st_size
+        with beside.journal.open("rb") as file:
+            file.seek(max(0, size - _END))
+            lines = file.read().rstrip(b"\n").split(b"\n")
+    except OSError:
+        return None
+    if len(lines) > 1 or size <= _END:
+        return _operation(lines[-1])
+    return next(reversed(read(beside)), None)
+
+
 def forget(beside: Beside, sessions: Collection[str]) -> None:
     """Takes the words out of what was written down of sessions: a name, a description, a tag.
 
@@ -143,12 +159,13 @@ def _operation(line: bytes) -> Operation | None:
         moves = tuple(Move(ref, *values) for ref, values in document["refs"].items())
         files = document["files"]
         appended, cut = (_pieces(document.get(key, {})) for key in ("appended", "cut"))
+        texts += [value for move in moves for value in (move.old, move.new) if value is not None]
+        texts += [*files, *files.values()]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    values = [value for move in moves for value in (move.old, move.new) if value is not None]
-    if not all(isinstance(text, str) for text in [*texts, *values, *files, *files.values()]):
+    if not all(isinstance(text, str) for text in texts):
         return None
-    time, command, summary, undoes, name, completes = texts
+    time, command, summary, undoes, name, completes, *_ = texts
     return Operation(time, command, summary, moves, Wrote(files, appended, cut), undoes, completes, name)
 
 

@@ -6,6 +6,7 @@ until both are gone.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -13,11 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sessgit.errors import StoreError
+from sessgit.errors import ROOM, StoreError
+from sessgit.store import private
 from sessgit.store.layout import Beside
 
 _POLL = 0.02
 _MARK = 8
+_LONGEST_LOOK = 5.0
+"""Seconds that somebody may look for what a killed process left among the refs, which takes milliseconds."""
 LONGEST_PRUNE = 120.0
 """Seconds that a writer waits for a prune to end, which is longer than a recorder lives: its events stay."""
 
@@ -85,6 +89,40 @@ def turn(beside: Beside, name: str) -> int:
 
 
 @contextmanager
+def moving(beside: Beside) -> Iterator[None]:
+    """Tells that a process is just moving refs, as many others may; where that cannot be told, nothing is said."""
+    try:
+        handle = _acquire(beside.lock("refs"), _LONGEST_LOOK, shared=True)
+    except StoreError:
+        handle = 0
+    try:
+        yield
+    finally:
+        if handle:
+            release(handle)
+
+
+@contextmanager
+def nobody_moves(beside: Beside) -> Iterator[bool]:
+    """Whether no process of ours is moving refs, nor begins to before this ends."""
+    try:
+        handle = _acquire(beside.lock("refs"), 0)
+    except StoreError:
+        handle = 0
+    try:
+        yield bool(handle)
+    finally:
+        if handle:
+            release(handle)
+
+
+def folder(path: Path) -> int:
+    """Holds the lock of who works in a folder, until `release` of the descriptor or the end of the process; 0 where
+    someone else does."""
+    return _acquire(path, 0)
+
+
+@contextmanager
 def settings(beside: Beside, timeout: float = 5) -> Iterator[bool]:
     """Holds the lock of whoever changes the settings; yields False where someone else still does."""
     with _held(beside, "settings", timeout) as held:
@@ -98,15 +136,13 @@ def _held(beside: Beside, name: str, timeout: float) -> Iterator[bool]:
 
     lock = FileLock(beside.lock(name), mode=0o600)
     try:
-        beside.locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.folder(beside.locks)
         lock.acquire(timeout=timeout, poll_interval=0.01)
     except Timeout:
         yield False
         return
     except OSError as error:
-        raise StoreError(
-            f"the store cannot be written: {beside.lock(name)}: {error.strerror or error}", "Is the folder yours?"
-        ) from error
+        raise _unlockable(f"the store cannot be written: {beside.lock(name)}", error) from error
     try:
         yield True
     finally:
@@ -128,10 +164,10 @@ def _alone(path: Path, timeout: float) -> Iterator[int]:
 def _acquire(path: Path, timeout: float, *, shared: bool = False) -> int:
     """The descriptor that holds the lock until `release`, or 0. Raises StoreError where nothing can be locked."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        private.folder(path.parent)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StoreError(f"cannot lock {path.stem}: {error}") from error
+        raise _unlockable(f"cannot lock {path.stem}", error) from error
     deadline = time.monotonic() + timeout
     while True:
         try:
@@ -143,9 +179,14 @@ def _acquire(path: Path, timeout: float, *, shared: bool = False) -> int:
             time.sleep(_POLL)
         except OSError as error:
             os.close(handle)
-            raise StoreError(f"cannot lock {path.stem}: {error}") from error
+            raise _unlockable(f"cannot lock {path.stem}", error) from error
         else:
             return handle
+
+
+def _unlockable(what: str, error: OSError) -> StoreError:
+    mine = error.errno in (errno.EACCES, errno.EPERM, errno.ELOOP)
+    return StoreError(f"{what}: {error.strerror or error}", "Is the folder yours?" if mine else ROOM)
 
 
 def release(handle: int) -> None:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
-from sessgit.store import refs
+from sessgit.store import private, refs
 from sessgit.store.layout import Beside
+from sessgit.store.locks import moving
+from sessgit.store.packing import due
 
-LOOSE_LIMIT = 2_000
-"""So many loose objects are worth a packing; each takes a block of the disk, whatever its size."""
 DAMAGED = "git fsck in the store shows what is missing or damaged. Nothing was changed."
 """The hint where git finds something that it cannot read."""
 STALE = 600.0
@@ -43,31 +43,38 @@ def git_env() -> dict[str, str]:
     return {"PATH": os.defpath, "LC_ALL": "C", "HOME": "/", "GIT_CONFIG_NOSYSTEM": "1"}
 
 
-def loose_estimate(store: Path) -> int:
-    """About how many loose objects there are: one folder of 256 is counted, as git's own `gc --auto` does."""
-    try:
-        return 256 * sum(1 for _ in (store / "objects" / "17").iterdir())
-    except OSError:
-        return 0
-
-
 def pack(store: Path, lock: int = 0, *, full: bool = False, git: str | None = None) -> bool:
-    """Packs loose objects if there are many, or everything where `full`; returns whether it did.
+    """Packs loose objects if there are many or they take much room, or everything where `full`; returns whether it did.
 
     `lock` is the descriptor of the maintenance lock. Raises StoreError where git is missing or fails; the store is
     whole all the same.
     """
-    if not full and loose_estimate(store) < LOOSE_LIMIT:
+    if not full and not due.is_due(store):
         return False
-    scope = ["-a", "-d", "-f", "-F", "--keep-unreachable"] if full else ["-d"]
-    _repack(store, scope, [lock], git)
+    if full:
+        _repack(store, ["-a", "-d", "-f", "-F", "--keep-unreachable"], [lock], git)
+    elif due.packs(store) < due.MOST_PACKS:
+        _repack(store, ["-d"], [lock], git)
+    else:
+        _join(store, lock, git)
+    due.note(store)
     pack_refs(store, lock, git=git)
     return True
 
 
+def _join(store: Path, lock: int, git: str | None) -> None:
+    """Makes many packs few: the small ones one, or all of them where git is too old for that."""
+    try:
+        _repack(store, ["-d", "--geometric=2"], [lock], git)
+    except StoreError:
+        _repack(store, ["-a", "-d", "--keep-unreachable"], [lock], git)
+
+
 def pack_refs(store: Path, lock: int = 0, *, git: str | None = None) -> None:
     """Puts all refs into one file, which is read faster than many."""
-    _run(store, ["pack-refs", "--all"], [lock], git)
+    refs.take_stale_locks(store, [])
+    with moving(Beside(store)):
+        _run(store, ["pack-refs", "--all"], [lock], git)
 
 
 def prune(store: Path, locks: Sequence[int], *, git: str | None = None) -> None:
@@ -79,17 +86,29 @@ def prune(store: Path, locks: Sequence[int], *, git: str | None = None) -> None:
 
 def sweep(store: Path, now: float) -> int:
     """Deletes what interrupted work has left, and returns how many files: objects and packs that were never finished,
-    locks of refs, and what keeps a fetched pack until refs lead to it. The caller holds the maintenance lock.
+    locks of refs, files beside the repository that never took their places, and what keeps a fetched pack until refs
+    lead to it. The caller holds the maintenance lock.
 
     What a packing left that was killed goes at once, all else only once nobody writes it any more.
     """
-    count = _sweep_packing(store)
-    for path in [*_unfinished(store), *_ref_locks(store), *(store / "objects" / "pack").glob("*.keep")]:
-        changed = _changed(path)
-        if changed is not None and changed < now - STALE:
-            count += _deleted(path)
+    count = _sweep_packing(store) + sum(map(_deleted, leftovers(store, now)))
     Beside(store).packing.unlink(missing_ok=True)
     return count
+
+
+def leftovers(store: Path, now: float) -> list[Path]:
+    """The files of interrupted work that nobody writes any more."""
+    packs = (store / "objects" / "pack").glob("*.keep")
+    every = [*_unfinished(store), *_ref_locks(store), *_unplaced(store), *packs]
+    # What is of the future was written before the clock was put back.
+    return [path for path in every if (changed := _changed(path)) is not None and abs(now - changed) > STALE]
+
+
+def sweep_all(store: Path) -> None:
+    """Deletes all that is no whole object and no pack, and what would keep a pack. The caller holds the maintenance
+    lock, and the one under which nobody writes objects."""
+    for path in [*_unfinished(store), *(store / "objects" / "pack").glob("*.keep")]:
+        _deleted(path)
 
 
 def extent(store: Path, *, git: str | None = None) -> Extent:
@@ -137,11 +156,19 @@ def _unfinished(store: Path) -> Iterator[Path]:
         yield from (Path(folder) / name for name in names if name.startswith(_UNFINISHED))
 
 
+def _unplaced(store: Path) -> Iterator[Path]:
+    """Files beside the repository, as they are called until they are whole."""
+    beside = Beside(store)
+    for pattern in ("state/.*.tmp", "spool/*.tmp", ".*.tmp", f".{beside.hook.name}.*", "stale.*.lock", "_git2_*"):
+        yield from store.glob(pattern)
+    yield from (store / name for name in ("config.lock", "HEAD.lock"))
+
+
 def _ref_locks(store: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(store / "refs"):
         yield from (Path(folder) / name for name in names if name.endswith(".lock"))
     yield store / "packed-refs.lock"
-    yield store / "packed-refs.new"
+    yield store / refs.NEW_PACKED
 
 
 def _changed(path: Path) -> float | None:
@@ -167,7 +194,7 @@ def _run(store: Path, arguments: Sequence[str], locks: Sequence[int], git: str |
     try:
         done = subprocess.run(
             [git, "--git-dir", str(store), *arguments], env=git_env(), check=True, capture_output=True,
-            stdin=subprocess.DEVNULL, cwd="/", pass_fds=[lock for lock in locks if lock],
+            stdin=subprocess.DEVNULL, cwd="/", pass_fds=[lock for lock in locks if lock], umask=private.UMASK,
         )  # fmt: skip
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode("utf-8", "replace").strip() or f"it ended with {error.returncode}"
@@ -180,4 +207,4 @@ def _run(store: Path, arguments: Sequence[str], locks: Sequence[int], git: str |
 def _hint(said: str) -> str:
     if ".lock" in said:
         return refs.LOCKED
-    return DAMAGED if _LACKING.search(said) else ROOM
+    return DAMAGED if _LACKING.search(said) else refs.hint(said, ROOM)

@@ -25,7 +25,16 @@ _HEX = re.compile(r"[0-9a-f]{40}")
 _LOCK = ".lock"
 """The end of the file in which git writes a ref before it takes its place; no ref may be named so."""
 _STALE = 60.0
+_STALE_ALONE = 2.0
+_PACKED_FILE = "packed-refs"
+NEW_PACKED = f"{_PACKED_FILE}.new"
+"""What git writes before it takes the place of the packed refs."""
 _LONGEST = 1024
+_CUT = re.compile(r"corrupted packed references|un(terminated|expected) line in \S*packed-refs")
+_WHOLE_AGAIN = (
+    "packed-refs in the store is damaged: copy it, and delete the line that is no ref. sessgit import then brings back "
+    "what is lost of conversations whose files are there."
+)
 LOCKED = "If a process was killed just now, it left its lock: try again in a minute."
 """The hint where a ref stays locked."""
 
@@ -84,20 +93,40 @@ def tags(store: Path) -> dict[str, str]:
 
 
 def take_stale_locks(store: Path, names: Iterable[str]) -> None:
-    """Takes away the locks of refs that a killed process left: git holds one for a moment, and never a minute."""
-    for name in (*names, "packed-refs"):
-        lock, aside = store / f"{name}{_LOCK}", store / f"stale.{os.getpid()}{_LOCK}"
-        with suppress(OSError):
-            if _age(lock) < _STALE:
-                continue
-            lock.rename(aside)
-            if _age(aside) < _STALE:  # someone else was faster, and this is the lock of whoever came after them
-                lock.hardlink_to(aside)
-            aside.unlink()
+    """Takes away the locks of refs that a killed process left: git holds one for a moment, and never a minute.
+
+    Where no process of ours is moving refs, two seconds are enough: then it could only be somebody's own git.
+    """
+    from sessgit.store import locks
+
+    with locks.nobody_moves(layout.Beside(store)) as alone:
+        stale = _STALE_ALONE if alone else _STALE
+        for name in (*names, _PACKED_FILE):
+            is_ref = name == _PACKED_FILE or name.startswith("refs/")
+            _take(store, f"{name}{_LOCK}", stale if is_ref else _STALE)
+        if not (store / f"{_PACKED_FILE}{_LOCK}").exists():  # who writes the new file holds that
+            _take(store, NEW_PACKED, stale)
+
+
+def hint(said: str, otherwise: str) -> str:
+    """What to do where git says that refs cannot be moved."""
+    return _WHOLE_AGAIN if _CUT.search(said) else otherwise
+
+
+def _take(store: Path, name: str, stale: float) -> None:
+    lock, aside = store / name, store / f"stale.{os.getpid()}{_LOCK}"
+    with suppress(OSError):
+        if _age(lock) < stale:
+            return
+        lock.rename(aside)
+        if _age(aside) < stale:  # someone else was faster, and this is the lock of whoever came after them
+            lock.hardlink_to(aside)
+        aside.unlink()
 
 
 def _age(path: Path) -> float:
-    return time.time() - path.stat().st_mtime
+    """Seconds since the file was written; one of the future is as old, since the clock was put back after it."""
+    return abs(time.time() - path.stat().st_mtime)
 
 
 def _loose_below(store: Path, prefix: str) -> Iterator[tuple[str, str | None]]:

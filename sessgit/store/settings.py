@@ -32,7 +32,7 @@ def load(beside: Beside) -> Config:
 def read(beside: Beside) -> dict[str, Any]:
     """The document as it stands in the file."""
     try:
-        text = beside.config.read_text("utf-8")
+        text = beside.config.read_bytes()
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -40,8 +40,8 @@ def read(beside: Beside) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(text)
-    except ValueError as error:
+        return tomllib.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise SessgitError(
             f"{beside.config} is not TOML: {error}", "Correct the file, or delete it: all settings have defaults."
         ) from error
@@ -127,7 +127,7 @@ def _write(beside: Beside, changes: Mapping[str, object | None]) -> None:
         schema.config(document.unwrap(), str(beside.config))
     except SessgitError as error:
         raise UsageError(str(error), "Nothing was changed: sessgit config shows keys and values.") from error
-    write_private(beside.config, tomlkit.dumps(document).encode())
+    write_private(beside.config, tomlkit.dumps(document).encode(), lasting=True)
 
 
 def _put(table: Any, name: str, value: object) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +23,7 @@ from sessgit.model import texts
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Cell
-from sessgit.store import layout
+from sessgit.store import layout, private, refs
 
 if TYPE_CHECKING:
     from sessgit.store import backend
@@ -50,16 +52,17 @@ def create(path: Path) -> None:
     if (path / ".git").exists() or ((path / "HEAD").exists() and not _is_ours(path)):
         raise ConflictError(f"{path} is a repository that is no store", "Name another folder in SESSGIT_STORE.")
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.folder(path)
+        private.check(path)
         path.chmod(0o700)
         backend.create(path)
         beside = layout.Beside(path)
         for folder in (beside.spool, beside.state, beside.locks):
             folder.mkdir(mode=0o700, exist_ok=True)
         if not beside.ignore.exists():
-            beside.ignore.write_text("*\n")
+            write_private(beside.ignore, b"*\n")
         if not beside.key.exists():
-            write_private(beside.key, secrets.token_bytes(32))
+            write_private(beside.key, secrets.token_bytes(32), lasting=True)
     except OSError as error:
         raise StoreError(f"cannot create a store at {path}: {error}", ROOM) from error
 
@@ -75,37 +78,62 @@ def exists(path: Path) -> bool:
     return (path / "HEAD").is_file() and (path / "objects").is_dir()
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Puts the bytes in the place of a file in one step, readable by its owner alone."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def write_private(path: Path, data: bytes, *, lasting: bool = False) -> None:
+    """Puts the bytes in the place of a file in one step, readable by its owner alone; with `lasting` they are on the
+    disk then. Without, a loss of power may leave the file empty: that is for what can be made anew."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            if lasting:
+                file.flush()
+                os.fsync(handle)
         beside.replace(path)
+        if lasting:
+            _sync_folder(path.parent)
     except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise StoreError(f"cannot write {path}: {error}", ROOM) from error
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise StoreError(f"cannot write {path}: {error.strerror or error}", ROOM) from error
+
+
+def _sync_folder(path: Path) -> None:
+    with suppress(OSError):  # a folder cannot be synced everywhere
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 class Store:
     """An open store. `repo` moves its refs; everything else here reads or makes objects."""
 
-    def __init__(self, path: Path, *, fsync: bool = False) -> None:
+    def __init__(self, path: Path, repo: backend.Repository | None = None, *, fsync: bool = False) -> None:
         if not exists(path):
             raise NotFoundError(f"there is no store at {path}", "sessgit install makes one and turns recording on.")
         # Loaded where a repository is opened: what only asks the index goes without the library.
         from sessgit.store import backend
 
+        private.check(path)
         self.path = path
         self.beside = layout.Beside(path)
-        self.repo: backend.Repository = backend.Repository(path, fsync=fsync)
+        self.repo = repo or backend.Repository(path, fsync=fsync)
         self.commit = lru_cache(maxsize=4096)(self.repo.commit)
         self.tree = lru_cache(maxsize=4096)(self._tree)
         """The tree of a commit, once its format is known to be one that this program reads."""
         self.message = lru_cache(maxsize=4096)(lambda oid: messages.loads(self.commit(oid).message))
 
     # Reading
+
+    def branches(self, session: str) -> dict[str, str]:
+        """The branches of a session that are not archived, and their tips."""
+        return refs.of_session(self.path, session)
+
+    def ref(self, name: str) -> str | None:
+        """The object that a ref holds, or None."""
+        return refs.read(self.path, name)
 
     def state(self, commit: str) -> Session:
         """The state of the session as of a commit."""

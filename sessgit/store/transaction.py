@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sessgit.errors import ROOM, MovedError, StoreError
-from sessgit.store import refs
+from sessgit.store import locks, private, refs
+from sessgit.store.layout import Beside
 from sessgit.store.maintenance import git_env
 
-_TRIES = 50
+_TRIES = 150
 _WAIT = 0.02
 
 
@@ -46,7 +47,8 @@ def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None, last
     script = "".join(("start\n", *map(_line, moves), "prepare\n", "commit\n")).encode()
     for tries_left in reversed(range(_TRIES)):
         try:
-            done = subprocess.run(command, input=script, env=git_env(), capture_output=True, cwd="/", check=False)
+            with locks.moving(Beside(store)), private.files():
+                done = subprocess.run(command, input=script, env=git_env(), capture_output=True, cwd="/", check=False)
         except OSError as error:
             raise StoreError(f"git could not be run: {error}") from error
         if done.returncode == 0:
@@ -56,8 +58,9 @@ def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None, last
         if moved is not None:
             raise MovedError(f"{moved.ref} was moved by someone else")
         said = done.stderr.decode("utf-8", "replace").strip()
-        if ".lock" not in said or not tries_left:
-            raise StoreError(f"the refs could not be moved: {said}", ROOM)
+        locked = ".lock" in said or refs.NEW_PACKED in said
+        if not locked or not tries_left:
+            raise StoreError(f"the refs could not be moved: {said}", refs.LOCKED if locked else refs.hint(said, ROOM))
         refs.take_stale_locks(store, [move.ref for move in moves])
         time.sleep(_WAIT)
 

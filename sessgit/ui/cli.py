@@ -6,6 +6,7 @@ import difflib
 import errno
 import gc
 import importlib
+import io
 import os
 import signal
 import sys
@@ -16,7 +17,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sessgit import __version__
-from sessgit.errors import SessgitError, StoreError, UsageError
+from sessgit.errors import ROOM, SessgitError, StoreError, UsageError
+from sessgit.model import canonical
 from sessgit.ui import complete, options, render
 from sessgit.ui.light import Light
 
@@ -27,12 +29,14 @@ GROUPS = {
     "Branch, bring together, go on": ("fork", "merge", "pick", "resume", "restore"),
     "Say what it is": ("rename", "edit", "tag", "pad"),
     "Keep in order": ("archive", "unarchive", "delete", "purge", "ops", "undo", "gc", "export"),
-    "Check and mend": ("verify", "repair"),
+    "Check and mend": ("verify", "repair", "doctor"),
     "Other machines": ("remote", "push", "pull", "sync"),
     "Settings": ("config", "id"),
 }
 """The commands by what one wants to do."""
 COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
+_NotUnderstood: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""What typer raises for words that no command understands; it has no name of its own there."""
 _WHOLE = 1000
 """More characters than the first sentence of any help text has."""
 
@@ -67,6 +71,7 @@ be read or written, 70 a bug.
 """
 
 _BUG = 70
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
 class _Command(Light, TyperCommand):
@@ -161,7 +166,13 @@ def main() -> NoReturn:
     gc.set_threshold(50_000)
     try:
         _check_words(sys.argv)
-        typer.main.get_command(app)(prog_name="sessgit")
+        code = typer.main.get_command(app)(prog_name="sessgit", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except _NotUnderstood as error:
+        _not_understood(error)
+    except typer.Abort:
+        sys.stderr.write("Aborted!\n")
+        sys.exit(1)
     except SessgitError as error:
         render.error(error)
         sys.exit(error.exit_code)
@@ -169,7 +180,14 @@ def main() -> NoReturn:
         sys.exit(130)
     except Exception as error:
         _unexpected(error)
-    sys.exit(0)
+
+
+def _not_understood(error: Any) -> NoReturn:
+    """Says how a command goes; the words that were typed may hold what no terminal should see."""
+    said = io.StringIO()
+    error.show(said)
+    sys.stderr.write(canonical.printable(said.getvalue()))
+    sys.exit(error.exit_code)
 
 
 def _nowhere() -> TextIO:
@@ -190,7 +208,8 @@ def _unexpected(error: Exception) -> NoReturn:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
         render.forget_output()
     if isinstance(error, OSError) or type(error).__module__ == "sqlite3":
-        render.error(StoreError(f"{type(error).__name__}: {error}", "SESSGIT_DEBUG=1 shows where it happened."))
+        hint = ROOM if getattr(error, "errno", 0) in _OF_THE_DISK else "SESSGIT_DEBUG=1 shows where it happened."
+        render.error(StoreError(f"{type(error).__name__}: {error}", hint))
         sys.exit(StoreError.exit_code)
     problem = SessgitError(
         f"a bug in sessgit {__version__}: {type(error).__name__}: {error}",

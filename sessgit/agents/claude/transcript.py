@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sessgit.agents.claude import home
 from sessgit.agents.claude.cells import display_prompt
 from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse, said, tool_results
 from sessgit.errors import ROOM, ConflictError, SessgitError
@@ -29,9 +32,14 @@ _LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob"
 
 _WORDS = ("text", "image", "document")
 """The blocks in which something is said."""
+_OF_SESSION = ("sessionId", "session_id")
 _NAMING = ("custom-title", "ai-title", "summary")
 
 _NOWHERE = Extent(0, 0)
+
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_STALE = 600.0
+"""Seconds after which nobody writes a file any more that has yet to take its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,30 @@ def resumable(turns: Sequence[Sequence[bytes]], agent_id: str, title: str = "") 
     return Written(writer.finish(title, prompt), writer.leaf, dropped)
 
 
+def continued(
+    shared: Sequence[Sequence[bytes]], more: Sequence[Sequence[bytes]], agent_id: str, title: str = ""
+) -> tuple[Written, bytes]:
+    """The beginning that `resumable` makes of the shared turns, and the lines with which further ones go on from it:
+    together a transcript as well, if every call in the shared ones has its result."""
+    beginning = resumable(shared, agent_id, title) if shared else Written(b"", "")
+    writer = _Writer(agent_id)
+    for raw in shared:
+        writer.turn(parsed(raw))
+    known = len(writer._out)
+    prompt = ""
+    for raw in more:
+        lines = parsed(raw)
+        writer.turn(lines)
+        prompt = next((display_prompt(said(line)) for line in lines if is_prompt(line)), prompt)
+    whole = writer.finish("", prompt)
+    return beginning, b"".join(line + b"\n" for line in whole.split(b"\n")[known:-1])
+
+
+def session_ids(data: Mapping[str, Any]) -> set[str]:
+    """The sessions that a line names as its own."""
+    return {name for key in _OF_SESSION if isinstance(name := data.get(key), str) and name}
+
+
 def spoken(lines: Iterable[bytes]) -> list[bytes]:
     """The lines of a turn in which something was said, with their other blocks left out, each hanging on the one
     before it that is left; a line with nothing but words stays as it is.
@@ -76,7 +108,7 @@ def spoken(lines: Iterable[bytes]) -> list[bytes]:
             continue
         if parent != line.parent:
             kept = {**kept, "parentUuid": parent or None}
-        out.append(line.raw if kept is line.data else _compact(kept))
+        out.append(line.raw if kept is line.data else compact(kept))
     return out
 
 
@@ -113,7 +145,8 @@ def write(path: Path, data: bytes) -> None:
     """Puts a new file at `path`, whole or not at all, and never over one that is there; raises ConflictError."""
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.make_folder(path)
+        _sweep(path.parent)
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -128,6 +161,14 @@ def write(path: Path, data: bytes) -> None:
     finally:
         with suppress(OSError, ValueError):
             beside.unlink(missing_ok=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Deletes what others left here who were killed before their files were whole."""
+    for left in folder.glob(".*.????????.tmp"):
+        with suppress(OSError):
+            if _UNFINISHED.fullmatch(left.name) and abs(time.time() - left.lstat().st_mtime) > _STALE:
+                left.unlink()
 
 
 class _Writer:
@@ -158,7 +199,7 @@ class _Writer:
         if self.leaf:
             shown = canonical.one_line(prompt, 200)
             last = {"type": "last-prompt", "lastPrompt": shown, "leafUuid": self.leaf, "sessionId": self.agent_id}
-            self._out.append(_compact(last))
+            self._out.append(compact(last))
         return b"".join(raw + b"\n" for raw in self._out)
 
     def _chain(self, line: Line) -> None:
@@ -204,7 +245,7 @@ class _Writer:
     def _own(self, line: Line) -> bytes:
         """The line as this session's."""
         raw = line.raw
-        for key in ("sessionId", "session_id"):
+        for key in _OF_SESSION:
             old = line.text(key)
             if old and old != self.agent_id:
                 if (key, old) not in self._ids:
@@ -221,7 +262,7 @@ def as_session(raw: bytes, agent_id: str) -> bytes:
 
 def title_line(title: str, agent_id: str) -> bytes:
     """The line by which the client knows a session's title, without its newline."""
-    return _compact({"type": "custom-title", "customTitle": title, "sessionId": agent_id})
+    return compact({"type": "custom-title", "customTitle": title, "sessionId": agent_id})
 
 
 def is_titles(data: bytes, agent_id: str) -> bool:
@@ -242,7 +283,8 @@ def title_of(data: bytes) -> str:
     return ""
 
 
-def _compact(document: Mapping[str, object]) -> bytes:
+def compact(document: Mapping[str, object]) -> bytes:
+    """The document on one line, as the client writes it."""
     try:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
@@ -256,7 +298,7 @@ def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
         return raw.replace(token, _member(key, new), 1)
     document = json.loads(raw)
     document[key] = new or None
-    return _compact(document)
+    return compact(document)
 
 
 def _member(key: str, value: str) -> bytes:

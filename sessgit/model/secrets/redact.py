@@ -5,11 +5,14 @@ those are written anew as the client would write them. Nearly every line holds n
 bytes say so, and which rules are worth trying on the others.
 """
 
+from __future__ import annotations
+
 import base64
 import binascii
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sessgit.model.jsonscan import Token, decode, encode, string_tokens
 from sessgit.model.secrets.names import (
@@ -22,7 +25,7 @@ from sessgit.model.secrets.names import (
 )
 from sessgit.model.secrets.rules import NAME_CUES, RULES, RULES_VERSION, Rule, compiled, cues_of, has_cue
 
-__all__ = ["PROTECTED_KEYS", "RULES_VERSION", "redact_line", "redact_text"]
+__all__ = ["PROTECTED_KEYS", "RULES_VERSION", "Secret", "redact_line", "redact_text", "secrets_of_line"]
 
 PROTECTED_KEYS = frozenset(
     (
@@ -49,22 +52,46 @@ _PASSES = 8
 _BOUNDARY = re.compile(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=[0-9;\[]m)")
 
 
-def redact_line(raw: bytes) -> tuple[bytes, int]:
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What the rules take for a secret, and of which kind."""
+
+    kind: str
+    value: bytes
+
+
+def redact_line(raw: bytes, version: int = RULES_VERSION) -> tuple[bytes, int]:
     """A transcript's line without its secrets, and how many were replaced; the same object if there were none.
 
     A valid JSON line stays valid and keeps every byte outside the strings that changed. Values of
-    `PROTECTED_KEYS` and base64 images stay. Any other line is treated as text.
+    `PROTECTED_KEYS` and base64 images stay. Any other line is treated as text. The rules are those of a version.
     """
+    return _line(raw, _Rules(version))
+
+
+def redact_text(text: bytes, version: int = RULES_VERSION) -> tuple[bytes, int]:
+    """A text without its secrets, and how many were replaced; any bytes are accepted."""
+    return _Rules(version).redact(text) if has_cue(text) else (text, 0)
+
+
+def secrets_of_line(raw: bytes) -> list[Secret]:
+    """What the rules of now replace in a line, in the order in which they find it."""
+    rules = _Rules(RULES_VERSION)
+    _line(raw, rules)
+    return rules.found
+
+
+def _line(raw: bytes, rules: _Rules) -> tuple[bytes, int]:
     if not has_cue(raw):
         return raw, 0
     try:
         json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError):
-        return _redact(raw)
+        return rules.redact(raw)
     pieces: list[bytes] = []
     done = total = 0
     for token in string_tokens(raw, min_length=_SHORTEST):
-        replaced, count = _redact_token(raw[token.start : token.end], token)
+        replaced, count = _redact_token(raw[token.start : token.end], token, rules)
         if count:
             pieces += (raw[done : token.start], replaced)
             done = token.end
@@ -75,12 +102,7 @@ def redact_line(raw: bytes) -> tuple[bytes, int]:
     return b"".join(pieces), total
 
 
-def redact_text(text: bytes) -> tuple[bytes, int]:
-    """A text without its secrets, and how many were replaced; any bytes are accepted."""
-    return _redact(text) if has_cue(text) else (text, 0)
-
-
-def _redact_token(raw: bytes, token: Token) -> tuple[bytes, int]:
+def _redact_token(raw: bytes, token: Token, rules: _Rules) -> tuple[bytes, int]:
     """A string of a JSON line without its secrets."""
     named = not token.is_key and len(token.key) <= _LONGEST_NAME
     naming = naming_of(token.key.encode("utf-8", "replace")) if named else None
@@ -90,8 +112,9 @@ def _redact_token(raw: bytes, token: Token) -> tuple[bytes, int]:
     if text is None:
         return raw, 0
     data = text.encode("utf-8", "surrogatepass")
-    clean, count = _redact(data)
+    clean, count = rules.redact(data)
     if not count and naming is not None and is_secret_literal(data, naming):
+        rules.found.append(Secret(naming.kind, data))
         clean, count = _MARK % naming.kind.encode(), 1
     return (encode(clean.decode("utf-8", "surrogatepass")), count) if count else (raw, 0)
 
@@ -104,47 +127,53 @@ def _is_protected(raw: bytes, token: Token) -> bool:
     return token.key in _IMAGE_KEYS and len(raw) >= _IMAGE_LENGTH and not raw[1:-1].translate(None, _BASE64)
 
 
-def _redact(data: bytes) -> tuple[bytes, int]:
-    """A text without its secrets. A replacement can bare another secret, so rules run until none finds one."""
-    total = 0
-    for _ in range(_PASSES):
-        count = 0
-        cues = cues_of(data)
-        for rule in RULES:
-            if rule.cue in cues:
-                data, found = _apply(rule, data)
+class _Rules:
+    """The rules of a version, and what they found so far."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.found: list[Secret] = []
+
+    def redact(self, data: bytes) -> tuple[bytes, int]:
+        """A text without its secrets. A replacement can bare another secret, so rules run until none finds one."""
+        total = 0
+        for _ in range(_PASSES):
+            count = 0
+            cues = cues_of(data)
+            for rule in RULES:
+                if rule.cue in cues and rule.since <= self.version:
+                    data, found = self._apply(rule, data)
+                    count += found
+            if cues & NAME_CUES:
+                data, found = self._replace(data, [(at.start, at.end, at.kind) for at in find_assigned(data)])
                 count += found
-        if cues & NAME_CUES:
-            data, found = _replace(data, [(at.start, at.end, at.kind) for at in find_assigned(data)])
-            count += found
-        if not count:
-            break
-        total += count
-    return data, total
+            if not count:
+                break
+            total += count
+        return data, total
 
+    def _apply(self, rule: Rule, data: bytes) -> tuple[bytes, int]:
+        pattern = compiled(rule.pattern)
+        group = "secret" if "secret" in pattern.groupindex else 0
+        found: list[tuple[int, int, str]] = []
+        for match in pattern.finditer(data):
+            if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):
+                continue
+            if _CHECKS[rule.check](match[group]):
+                found.append((*match.span(group), rule.kind))
+        return self._replace(data, found)
 
-def _apply(rule: Rule, data: bytes) -> tuple[bytes, int]:
-    pattern = compiled(rule.pattern)
-    group = "secret" if "secret" in pattern.groupindex else 0
-    found: list[tuple[int, int, str]] = []
-    for match in pattern.finditer(data):
-        if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):
-            continue
-        if _CHECKS[rule.check](match[group]):
-            found.append((*match.span(group), rule.kind))
-    return _replace(data, found)
-
-
-def _replace(data: bytes, found: list[tuple[int, int, str]]) -> tuple[bytes, int]:
-    if not found:
-        return data, 0
-    pieces: list[bytes] = []
-    done = 0
-    for start, end, kind in found:
-        pieces += (data[done:start], _MARK % kind.encode("ascii"))
-        done = end
-    pieces.append(data[done:])
-    return b"".join(pieces), len(found)
+    def _replace(self, data: bytes, found: list[tuple[int, int, str]]) -> tuple[bytes, int]:
+        if not found:
+            return data, 0
+        pieces: list[bytes] = []
+        done = 0
+        for start, end, kind in found:
+            self.found.append(Secret(kind, data[start:end]))
+            pieces += (data[done:start], _MARK % kind.encode("ascii"))
+            done = end
+        pieces.append(data[done:])
+        return b"".join(pieces), len(found)
 
 
 def _is_issued(value: bytes) -> bool:

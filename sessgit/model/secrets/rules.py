@@ -8,7 +8,9 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-RULES_VERSION = 1
+from sessgit.model.secrets import later
+
+RULES_VERSION = 2
 """Stored with every session; it rises with any change that makes another text come out."""
 
 
@@ -50,16 +52,22 @@ CUES = (
         r"-(?:(?<=[abcekioprstxlyKTUXY0]-)(?=[A-Za-z0-9_-]{20})(?:(?<=sk-)|(?<=fc-)[0-9a-f]{32}"
         r"|(?<=xai-|key-|pul-|KEY-)|(?<=xox[a-z]-|xapp-|pplx-|pypi-|tvly-|NRAK-|HRKU-|PMAK-|gldt-|glrt-|glft-|v1\.0-)"
         r"|(?<=glpat-|glptt-|glcbt-|glimt-|glrtr-|nvapi-|tskey-|CFPAT-)|(?<=glsoat-|glffct-|sq0[a-z]{3}-|GOCSPX-)"
-        r"|(?<=glagent-))|us[0-9]|u(?:ser)?[ =]{1,2}[\\\"']{0,4}[^\s:\"'\\]{1,64}:"
+        r"|(?<=glagent-)|(?<=pat-)(?:na|eu)[0-9]-|(?<=llx-)|(?<=sdk-)[0-9a-f]{8}-|(?<=xa[ap]t-)[0-9a-f]{8}-"
+        r"|(?<=xkeysib-|signkey-|FLWSECK-)|(?<=FLWSECK_TEST-))|Lines: [0-9]|(?<=xoxd-)[A-Za-z0-9%]{20}|us[0-9]"
+        r"|u(?:ser)?[ =]{1,2}[\\\"']{0,4}[^\s:\"'\\]{1,64}:"
         r"|(?<=--)(?:[a-z0-9]+-){0,3}(?:password|passwd|token|secret|key)[ \\\"'])",
     ),
-    Cue("A", r"A(?:KIA|SIA|Iza|TATT3|TCTT3|ccountKey=|(?<=:A)A[A-Za-z0-9_-]{33})"),
+    Cue("A", r"A(?:KIA|SIA|Iza|TATT3|TCTT3|TBB|BSK|KCp|QVN|ZDO|(?<=EZA)K|ccountKey=|(?<=:A)A[A-Za-z0-9_-]{33})"),
     Cue(
         ".",
         r"\.(?:eyJ|slack\.com/|atlasv1\.|com/api/webhooks/|(?<=SG\.)|(?<=dp\.)|(?<=hv[sbr]\.)|(?<=ya29\.)"
-        r"|(?=[0-9a-f]{64})|(?=[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}))",
+        r"|(?<=sl\.)(?=[A-Za-z0-9_.-]{100})|(?<=mlsn\.)|(?=[0-9a-f]{64})|(?=[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}))",
     ),
-    Cue("B", r"B(?:(?:earer|EARER|asic)[ \t\\]t?[A-Za-z0-9_.~+/=-]{8}|(?<=-----B)EGIN )"),
+    Cue(
+        "B",
+        r"B(?:(?:earer|EARER|asic)[ \t\\]t?[A-Za-z0-9_.~+/=-]{8}|(?<=-----B)EGIN "
+        r"|(?<=LS0tLS1CRUdJTiB)(?:SU0E|FQyB|PUEV|QUkl))",
+    ),
     Cue("dapi", r"dapi[0-9a-f]{32}", b"dapi"),
     Cue("cio", r"cio[A-Za-z0-9]{32}", b"cio"),
     Cue("@", r"://[^\s/:@\"'<>\[\]{}\\]{0,64}:[^\s/@\"'\\]{3,128}@", b"@"),
@@ -73,6 +81,7 @@ CUES = (
         r"z(?<=authoriz)ation[\"'\\\]]{0,8} {0,2}[:=] {0,2}[\"'\\]{0,4}(?:bearer|basic) {1,2}[a-z0-9_.~+/=-]{8}",
         lower=True,
     ),
+    Cue("auth", r"auth\\{0,3}\" ?: ?\\{0,3}\"[A-Za-z0-9+/]{12}", b"auths"),
 )
 
 NAME_CUES = frozenset(("_", "-", "key", "password", "secret"))
@@ -118,6 +127,8 @@ class Rule:
     cue: str
     pattern: str
     check: str = "token"
+    since: int = 1
+    """The version of the rules that it came with: a session keeps to those that it began with."""
 
 
 _PRIVATE_KEY = (
@@ -241,6 +252,10 @@ RULES = (
     Rule("sourcegraph-token", "_", r"sgp_(?:[A-Za-z0-9]{16}_|local_)?[a-f0-9]{40}"),
     Rule("wakatime-api-key", "_", r"waka_[0-9a-f]{8}-[0-9a-f-]{27}"),
     Rule("contentful-token", "-", r"CFPAT-[A-Za-z0-9_-]{43}"),
+    *(
+        Rule(kind, cue, pattern, "basic" if kind == "docker-auth" else "token", since)
+        for since, kind, cue, pattern in later.KINDS
+    ),
     Rule("postgres-password", "@", r"postgres(?:ql)?(?:\+[a-z0-9]+)?" + _URL, "password"),
     Rule("mysql-password", "@", r"(?:mysql|mariadb)(?:\+[a-z0-9]+)?" + _URL, "password"),
     Rule("mongodb-password", "@", r"mongodb(?:\+srv)?" + _URL, "password"),

@@ -81,7 +81,7 @@ def bring_level(store: Store, session: str, config: Path, path: Path) -> int:
             return 0
         _check(found, config, state, path)
         place = Place(config, path.parent, state.agent_id, state.agent_version)
-        sidefiles.write(beside(store, session), place, sidefiles.rules_of(state))
+        sidefiles.write(beside(store, session), place, sidefiles.rules_of(store, state))
         data = b"".join(found.lacks)
         appending.save(store.beside, session, Appending(str(path), found.size, data))
         try:
@@ -104,7 +104,7 @@ def standing(store: Store, session: str, laid: Laid, path: Path) -> Standing:
     tips = laying.branches(store, session)
     state = store.state(tips[session])
     with opened(path) as source:
-        reader = Reader(source, 0, sidefiles.rules_of(state))
+        reader = Reader(source, 0, sidefiles.rules_of(store, state))
         lines, size = list(reader.lines()), source.size
     chain = _chain(store, tips[session])
     recorded = {key for tip in tips.values() for key in _chain(store, tip)}

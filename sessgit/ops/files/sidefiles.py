@@ -17,9 +17,9 @@ from sessgit.agents.claude.beside.folders import PLAN, RESULT, SUBAGENT, TASK, T
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import Redact, no_redaction, opened
 from sessgit.errors import ConflictError, SessgitError
-from sessgit.model.secrets import redact
 from sessgit.model.session import Session
 from sessgit.store import layout
+from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store
 
 WRITTEN, ALREADY, LEFT = "written", "already", "left"
@@ -114,9 +114,9 @@ def unredacted(files: Iterable[SideFile], place: Place, rules: Redact) -> list[S
     return [_original(file, place.of(file), rules) if secrets(file.data) else file for file in files]
 
 
-def rules_of(state: Session) -> Redact:
+def rules_of(store: Store, state: Session) -> Redact:
     """The redaction that the session is recorded with."""
-    return redact.redact_line if state.rules.get("redact") else no_redaction
+    return cleaning.line(store.beside, state.rules)
 
 
 def secrets(data: bytes) -> int:

@@ -276,7 +276,7 @@ def _brought(  # noqa: PLR0913, PLR0917 - the same
     with writing.end(store, branch, world.config) as at:
         turns = make(writing.seam(store, branch, at))
         files = [file for row in rows for file in sidefiles.of_turns(store, row.commit, [row.turn])]
-        beside = writing.write_beside(branch, at, world.config, files)
+        beside = writing.write_beside(store, branch, at, world.config, files)
         brought = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
         rules = writing.rules_of(world.privacy)
         writing.append(store, index, branch, at, turns, world.config, rules, brought, beside, command)

@@ -29,12 +29,13 @@ _TOLD = 50
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a change begins with: the session's state, its lists with the entries in them, and the time."""
+    """What a change begins with: the session's state, its lists with the entries in them, the time, and where."""
 
     state: Session
     lists: Lists
     pad: Pad
     time: str
+    store: Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def perform(store: Store, index: Index, session_id: str, change: Change, now: fl
         for _ in range(_TRIES):
             ref, tip = edits.head(store, session_id)
             state, held = store.state(tip), lists.read(store, tip)
-            wanted = change(Standing(state, held, pads.read(held), canonical.rfc3339(now)))
+            wanted = change(Standing(state, held, pads.read(held), canonical.rfc3339(now), store))
             if not wanted.told:
                 return Done(state, pads.read(held), wanted)
             _check_size(held, wanted.lists)
@@ -305,7 +306,7 @@ def _clean(now: Standing, text: str, longest: int, what: str) -> tuple[str, int]
         raise UsageError(f"the {what} has {len(text):,} characters", f"{longest:,} are the most that it can have.")
     if not canonical.is_printable(text.replace("\n", "")):
         raise UsageError(f"the {what} cannot hold control characters", "Lines are the only thing that parts it.")
-    return edits.without_secrets(text, now.state)
+    return edits.without_secrets(now.store, text, now.state)
 
 
 def _quoted(text: str) -> str:

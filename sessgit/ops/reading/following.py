@@ -10,6 +10,7 @@ from typing import Any
 from sessgit.agents.claude.lines import Line, parse
 from sessgit.agents.claude.said import Said, said
 from sessgit.errors import SessgitError
+from sessgit.model import texts
 from sessgit.model.message import Extent
 from sessgit.store import layout, refs
 from sessgit.store.index import Index, Row
@@ -155,7 +156,8 @@ class TurnTexts:
         if len(value) != 1 or not isinstance(name, str) or name not in self._stored:
             return value
         if name not in self._filled:
-            self._filled[name] = self._store.repo.blob(self._stored[name][0]).decode("utf-8", "replace")
+            stored = self._store.repo.blob(self._stored[name][0]).decode("utf-8", "replace")
+            self._filled[name] = texts.whole(name, stored)
         return self._filled[name]
 
 

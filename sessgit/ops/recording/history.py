@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from heapq import heappop, heappush
 
@@ -11,6 +11,7 @@ from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import make, no_redaction
 from sessgit.model.message import Extent, Message
 from sessgit.store import layout
+from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store
 
 _FAR = 1 << 200
@@ -26,6 +27,26 @@ def stands_on(store: Store, head: str, commit: str) -> bool:
         if store.message(found.id).get("Event") not in ("edit", "merge"):
             return False
     return False
+
+
+def goes_on(store: Store, session: str, tips: Mapping[str, str], known: Cursor) -> bool:
+    """Whether the branches are as the cursor left them: the head stands on its commit, and none holds lines from
+    behind its place. Else a pass was killed that had moved some of them, and not yet the head."""
+    return stands_on(store, tips.get(session, ""), known.commit) and not any(
+        message.get("Session") == session
+        and message.file == known.file
+        and any(extent.end > known.offset for extent in message.extents)
+        for message in (_last_turn(store, tip) for branch, tip in tips.items() if branch != session)
+    )
+
+
+def _last_turn(store: Store, tip: str) -> Message:
+    """What the commit of the last turn says, or the first commit where there is none."""
+    for found in store.repo.first_parents(tip):
+        message = store.message(found.id)
+        if message.number("Turn"):
+            break
+    return message
 
 
 class Recorded:

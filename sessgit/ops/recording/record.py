@@ -24,10 +24,10 @@ from sessgit.model.session import Session
 from sessgit.ops.recording import commits, family, files
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.elsewhere import read_to, set_apart
-from sessgit.ops.recording.history import Recorded, stands_on
+from sessgit.ops.recording.history import Recorded, goes_on
 from sessgit.ops.recording.noted import Noted
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import layout, refs
+from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors
@@ -75,7 +75,7 @@ class _Pass:
     def __init__(self, store: Store, index: Index, source: Source, rules: Rules, file: Opened) -> None:
         self.store, self.index, self.source, self.rules, self.file = store, index, source, rules, file
         self.session = source.session
-        branches = refs.of_session(store.path, self.session)
+        branches = store.branches(self.session)
         self.tips = {b: tip for b, tip in branches.items() if b == self.session or layout.is_rewound(b)}
         self.old_head = self.tips.get(self.session, "")
         self.state = store.state(self.old_head) if self.old_head else None
@@ -102,9 +102,9 @@ class _Pass:
         """Asked once the tips are read: who moves them away makes the other ref first."""
         if self.old_head:
             return ""
-        if refs.read(self.store.path, layout.tombstone(self.session)):
+        if self.store.ref(layout.tombstone(self.session)):
             return "deleted"
-        return "archived" if refs.read(self.store.path, layout.archived(self.session)) else ""
+        return "archived" if self.store.ref(layout.archived(self.session)) else ""
 
     def run(self) -> Result:
         cutter = self._resume() or self._from_the_start()
@@ -158,19 +158,20 @@ class _Pass:
     def _resume(self) -> Cutter | None:
         """A cutter that goes on from the cursor, or None where the cursor does not fit."""
         known = cursors.load(self.store.beside, self.session)
-        if known is None or known.current is None or not stands_on(self.store, self.old_head, known.commit):
+        if known is None or known.current is None or not goes_on(self.store, self.session, self.tips, known):
             return None
         branch = known.current or self.session
         if branch not in self.tips:
             return None
-        if not cursors.fits(known, self.source.path, self.file.file, self.file.inode, self.file.size):
+        learnt, file = Facts.loads(known.facts), self.file
+        if learnt is None or not cursors.fits(known, self.source.path, file.file, file.inode, file.size):
             return None
         self.resumed = True
         self.reader.offset = known.offset
         self.number = known.file
         self.prefix = min(self.prefix, known.offset)
         self.agents.resume(known.agents)
-        self.facts = Facts(**known.facts)
+        self.facts = learnt
         self.known_commit = known.commit
         cutter = self._cutter(self._find_turn)
         cutter.resume(self.recorded_head, self.recorded_rewound, self.recorded.node_at(self.tips[branch]), known.uuids)
@@ -198,8 +199,9 @@ class _Pass:
         return self._cutter(None)
 
     def _cutter(self, find_turn: Callable[[str], str | None] | None) -> Cutter:
-        self.recorded = Recorded(self.store, self.tips, find_turn)
-        nodes = {branch: self.recorded.node_at(tip) for branch, tip in self.tips.items()}
+        tips = {} if self.lineage else self.tips  # a fork's branches without a head are what a killed pass left
+        self.recorded = Recorded(self.store, tips, find_turn)
+        nodes = {branch: self.recorded.node_at(tip) for branch, tip in tips.items()}
         self.tops = {node.key if node else "": self.tips[branch] for branch, node in nodes.items()}
         self.recorded_head = nodes.pop(self.session, None)
         self.recorded_rewound = {branch: node for branch, node in nodes.items() if node is not None}
@@ -362,8 +364,7 @@ class _Pass:
         torn = self.reader.tail()
         lines = [*cutter.pending, *torn]
         state = self.store.state(top)
-        tail = commits.tail_bytes(lines, torn=bool(torn))
-        if state.state != "active" and tail == self.store.tail(top):
+        if state.state != "active" and commits.tail_bytes(lines, torn=bool(torn)) == self.store.tail(top):
             return top
         body = self.recorded.lines(cutter.head, top)[1] if cutter.head is not None else []
         state = commits.ended(self._identified(state), body, lines)
@@ -373,7 +374,7 @@ class _Pass:
         """Moves what has changed: rewound branches first, then the head, then what the head took over goes."""
         for branch in sorted({*tips, *self.tips}, key=lambda b: (b not in tips, b == self.session, b)):
             old, new = self.tips.get(branch), tips.get(branch)
-            if old != new:
+            if old != new and not (old and self.lineage):
                 self.store.repo.move(layout.head(branch), old, new)
 
     def _remember(self, cutter: Cutter, tips: dict[str, str]) -> None:

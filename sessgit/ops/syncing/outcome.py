@@ -8,7 +8,8 @@ from typing import Literal
 from sessgit.store.journal import Operation
 
 What = Literal[
-    "new", "forward", "parted", "merged", "joined", "rewound", "archived", "brought back", "deleted", "kept"
+    "new", "forward", "parted", "merged", "joined", "rewound", "archived", "brought back", "deleted", "kept",
+    "purged",
 ]  # fmt: skip
 
 
@@ -20,6 +21,7 @@ class Change:
     `merged`: it went forward to where all of it was merged, and `branch` holds what was its own.
     `joined`: what people said of it on both sides is one now. `rewound`: `branch` holds what a rewind left behind.
     `kept`: it was deleted elsewhere, but `turns` turns here were not in what was deleted.
+    `purged`: it held a value there that was purged here, and does no more.
     """
 
     session: str

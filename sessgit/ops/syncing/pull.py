@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.errors import DamageError, MovedError, SessgitError, StoreError
+from sessgit.model import words
 from sessgit.model.words import counted
 from sessgit.ops import delete, operations
 from sessgit.ops.syncing import agreed as agreements
@@ -16,6 +17,7 @@ from sessgit.ops.syncing.agreed import Agreed
 from sessgit.ops.syncing.branches import Held
 from sessgit.ops.syncing.delivery import deliver, lacking
 from sessgit.ops.syncing.outcome import Change, Left, Pulled
+from sessgit.ops.syncing.purged import Purged
 from sessgit.store import journal, layout, refs
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
@@ -42,6 +44,8 @@ class _There:
     deleted: tuple[str, ...]
     known: frozenset[str]
     settled: Mapping[str, str]
+    old: tuple[str, ...]
+    """Those that are there as they were here before a purge."""
 
 
 @dataclass
@@ -73,12 +77,13 @@ def pull(  # noqa: PLR0913 - what is brought, from where to where
     moved, where a later sessgit has written something of it.
     """
     store.repo.hold()
+    purged = Purged(store)
     try:
-        there = _fetched(store, link, sessions)
+        there = _fetched(store, link, sessions, purged)
         before = agreements.load(store.beside, link.remote.url)
         for _ in range(_TRIES):
             store.repo.hold()
-            plan = _planned(store, index, there, before, config, sessions, now)
+            plan = _planned(store, index, there, before, config, sessions, now, purged)
             told = Pulled(link.remote.name, tuple(plan.changes), tuple(plan.tags), tuple(plan.left))
             if dry_run:
                 return told
@@ -91,6 +96,7 @@ def pull(  # noqa: PLR0913 - what is brought, from where to where
             return Pulled(told.remote, told.changes, told.tags, told.left, operation)
     finally:
         store.repo.release()
+        purged.drop(link.remote.name)
     raise StoreError("the branches kept moving while they were pulled", "Try again.")
 
 
@@ -107,12 +113,17 @@ def _moved(store: Store, index: Index, link: Link, plan: _Plan, now: float) -> O
 # What is there
 
 
-def _fetched(store: Store, link: Link, sessions: Collection[str] | None) -> _There:
+def _fetched(store: Store, link: Link, sessions: Collection[str] | None, purged: Purged) -> _There:
     """What the remote holds, and brings here what of it was not here when it was last seen."""
     held = remotes.held(store.path, link)
     seen = remotes.tracked(store.path, link.remote.name)
     here = branches.by_session(refs.read_all(store.path))
-    wanted = {ref: oid for ref, oid in held.items() if _is_wanted(ref, here, sessions)}
+    old = {session for session, one in branches.by_session(held).items() if purged.is_old(one)}
+    wanted = {
+        ref: oid
+        for ref, oid in held.items()
+        if _is_wanted(ref, here, sessions) and layout.session_of(layout.parts(ref)[1]) not in old
+    }
     gone = [ref for ref in seen.keys() - held.keys() if _is_wanted(ref, here, sessions)]
     known = {session for session, one in branches.by_session(seen).items() if one.branches}
     news = [*(ref for ref, oid in wanted.items() if seen.get(ref) != oid), *gone]
@@ -125,7 +136,7 @@ def _fetched(store: Store, link: Link, sessions: Collection[str] | None) -> _The
     deleted = [one for one in sorted(sessions or ()) if one in there and one in here and here[one].stone]
     both = {one: own.stone for one, own in here.items() if own.stone and one in there and there[one].stone}
     settled = {one: stone for one, stone in both.items() if not there[one].branches}
-    return _There(branches.by_session(wanted), tags, tuple(deleted), frozenset(known), settled)
+    return _There(branches.by_session(wanted), tags, tuple(deleted), frozenset(known), settled, tuple(sorted(old)))
 
 
 def _is_wanted(ref: str, here: Mapping[str, Held], sessions: Collection[str] | None) -> bool:
@@ -151,10 +162,12 @@ def _planned(  # noqa: PLR0913, PLR0917 - both sides, and what was agreed betwee
     config: Path,
     sessions: Collection[str] | None,
     now: float,
+    purged: Purged,
 ) -> _Plan:
     plan = _Plan(
         left=[Left(session, "it was deleted here", _UNDO) for session in there.deleted], stones=dict(there.settled)
     )
+    plan.left += [purged.left(session) for session in there.old if sessions is None or session in sessions]
     own = refs.read_all(store.path)
     here = branches.by_session(own)
     agents = {client.agent_id for client in home.live_clients(config)}
@@ -164,6 +177,8 @@ def _planned(  # noqa: PLR0913, PLR0917 - both sides, and what was agreed betwee
         if theirs.stone and ours.head and index.branch(session) is not None:
             known = session in before.archived or session in there.known
             _deleted_there(store, plan, ours, theirs.stone, before, agents, known=known)
+        elif theirs.head and (out := purged.keeps_out(session, theirs.tips, _tips(here))):
+            plan.left.append(out)
         elif theirs.head:
             _brought(store, plan, ours, theirs, before, agents)
         elif theirs.branches:
@@ -174,6 +189,10 @@ def _planned(  # noqa: PLR0913, PLR0917 - both sides, and what was agreed betwee
     after = branches.by_session(branches.after(own, plan.moves))
     _tags(store, plan, there.tags, own, after, before, sessions)
     return plan
+
+
+def _tips(here: Mapping[str, Held]) -> set[str]:
+    return {tip for held in here.values() for tip in held.tips}
 
 
 def _brought(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, agents: Collection[str]) -> None:
@@ -268,7 +287,9 @@ def _tags(  # noqa: PLR0913, PLR0917 - both sides' tags, and what was agreed
         if here is not None and store.repo.peel(here) == commit:
             plan.agreed_tags[key] = commit
         elif here is not None:
-            plan.left.append(Left(name, "the tag stands elsewhere here", f"sessgit tag -d {name} makes room for it."))
+            plan.left.append(
+                Left(name, "the tag stands elsewhere here", f"sessgit tag -d {words.shell(name)} makes room for it.")
+            )
         elif (before.tags.get(key) != commit or _was_undone(store, ref)) and _leads(store, commit, after.get(session)):
             plan.moves.append(Move(ref, None, oid))
             plan.tags.append(name)

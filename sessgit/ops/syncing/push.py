@@ -14,6 +14,7 @@ from sessgit.ops.syncing.agreed import Agreed
 from sessgit.ops.syncing.branches import Held
 from sessgit.ops.syncing.delivery import deliver
 from sessgit.ops.syncing.outcome import Change, Left, Pushed
+from sessgit.ops.syncing.purged import Purged
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.remote import remotes
@@ -88,12 +89,13 @@ def push(  # noqa: PLR0913 - what is sent, from where to where
     sent, left, rewinds = list[Change](), list[Left](), True
     carried, tags = tuple[str, ...](), tuple[str, ...]()
     index.sync()
+    purged = Purged(store)
     try:
         for _ in range(_TRIES):
             store.repo.hold()
-            held = _fetched(store, link, wanted)
+            held = _fetched(store, link, wanted, purged)
             before = agreements.load(store.beside, link.remote.url)
-            plan = _planned(store, index, held, before, wanted, rewinds=rewinds)
+            plan = _planned(store, index, held, before, wanted, purged, rewinds=rewinds)
             carried = _carried(store, plan, held, wanted, unredacted=unredacted) or carried
             tags = tuple(sorted({*tags, *plan.tags}))
             if dry_run:
@@ -111,6 +113,7 @@ def push(  # noqa: PLR0913 - what is sent, from where to where
             return Pushed(link.remote.name, tuple(sent), tags, (*plan.left, *left), carried)
     finally:
         store.repo.release()
+        purged.drop(link.remote.name)
     raise StoreError(f"{link.remote.name} kept moving while it was pushed to", "Try again.")
 
 
@@ -139,7 +142,7 @@ def _refused(session: str) -> Left:
     )
 
 
-def _fetched(store: Store, link: Link, wanted: _Wanted) -> dict[str, str]:
+def _fetched(store: Store, link: Link, wanted: _Wanted, purged: Purged) -> dict[str, str]:
     """The refs of the remote; of the sessions that are sent what was not here was brought."""
     held = remotes.held(store.path, link)
     sessions = set(wanted.sessions)
@@ -149,6 +152,7 @@ def _fetched(store: Store, link: Link, wanted: _Wanted) -> dict[str, str]:
         if (parts := layout.parts(ref))[0] in (layout.HEADS, layout.ARCHIVE)
         and layout.session_of(parts[1]) in sessions
         and not store.repo.has(oid)
+        and oid not in purged.commits
     ]
     if unknown:
         remotes.fetch(store.path, link, unknown)
@@ -160,8 +164,15 @@ def _fetched(store: Store, link: Link, wanted: _Wanted) -> dict[str, str]:
 # What becomes of it
 
 
-def _planned(
-    store: Store, index: Index, held: Mapping[str, str], before: Agreed, wanted: _Wanted, *, rewinds: bool
+def _planned(  # noqa: PLR0913 - both sides, and what was agreed between them
+    store: Store,
+    index: Index,
+    held: Mapping[str, str],
+    before: Agreed,
+    wanted: _Wanted,
+    purged: Purged,
+    *,
+    rewinds: bool,
 ) -> _Plan:
     plan = _Plan()
     own = refs.read_all(store.path)
@@ -173,8 +184,11 @@ def _planned(
         if theirs.stone and session not in wanted.named:
             plan.left.append(Left(session, "it is deleted there", "Push it by its address to bring it back there."))
             continue
+        if out := purged.keeps_out(session, theirs.tips, {tip for one in here.values() for tip in one.tips}):
+            plan.left.append(out)
+            continue
         try:
-            _sent(store, plan, ours, theirs, before, rewinds=rewinds)
+            _sent(store, plan, ours, theirs, before, purged, rewinds=rewinds)
         except (DamageError, StoreError) as error:
             plan.left.append(Left(session, f"it cannot be read: {error}", "git fsck in the store says more."))
     if wanted.deletions:
@@ -186,16 +200,28 @@ def _planned(
                 _deleted(store, plan, ours, theirs, own, held)
             elif ours.stone and theirs.stone:
                 plan.onward.stones[session] = ours.stone
-    _tags(store, index, plan, own, held, {session: here[session] for session in wanted.sessions if session in here})
+    _tags(
+        store,
+        index,
+        plan,
+        own,
+        held,
+        purged,
+        {session: here[session] for session in wanted.sessions if session in here},
+    )
     return plan
 
 
-def _sent(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, *, rewinds: bool) -> None:
+def _sent(  # noqa: PLR0913 - both sides, and what was agreed between them
+    store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, purged: Purged, *, rewinds: bool
+) -> None:
     session, own = ours.session, ours.branches
     if own == theirs.branches and ours.archived == theirs.archived:
         plan.onward.archived[session] = ours.archived
         return
-    good, left = checking.readable(store, session, theirs.branches, set(own.values()))
+    # A branch that is there as it was here before a purge is looked at, and goes on, as it is here now.
+    now = {branch: purged.commits.get(tip, tip) for branch, tip in theirs.branches.items()}
+    good, left = checking.readable(store, session, now, set(own.values()))
     plan.left += left
     if theirs.head and session not in good:
         return
@@ -203,13 +229,15 @@ def _sent(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, *
     part = plan.back if done.back else plan.onward
     place = theirs.archived if theirs.head else ours.archived
     archived = spaces.archived(store, ours, theirs, before.archived.get(session)) if theirs.head else ours.archived
-    beside = theirs.shadowed.values()
+    beside = [purged.commits.get(tip, tip) for tip in theirs.shadowed.values()]
     if (archived or place) and not all(checking.covered(store, tip, done.branches.values()) for tip in beside):
         plan.left.append(Left(session, "it is there twice, live and archived", "Pull it first: then both are here."))
         return
     moved = branches.moves(theirs, done.branches, archived=place)
     part.moves += moved
     part.changes += done.changes
+    if now != theirs.branches and not done.changes:
+        part.changes.append(Change(session, "purged", 0, session))
     if archived != place:
         plan.away.moves += branches.moves(theirs.after(moved), {}, archived=archived)
         plan.away.changes.append(Change(session, "archived" if archived else "brought back", 0, session))
@@ -251,12 +279,13 @@ def _deleted(
     plan.away.stones[session] = ours.stone
 
 
-def _tags(
+def _tags(  # noqa: PLR0913, PLR0917 - both sides' tags, and of what is sent
     store: Store,
     index: Index,
     plan: _Plan,
     own: Mapping[str, str],
     held: Mapping[str, str],
+    purged: Purged,
     sent: Mapping[str, Held],
 ) -> None:
     """The tags at turns of what is sent; one that stands elsewhere there is left."""
@@ -271,6 +300,8 @@ def _tags(
             continue
         if there in (oid, commit):
             plan.onward.tags[agreements.tag_key(one.name)] = commit
+        elif there is not None and purged.commits.get(there) == commit:
+            plan.onward.moves.append(Move(ref, there, oid))
         elif there is not None:
             plan.left.append(Left(one.name, "the tag stands elsewhere there", "Tags stay where they are on a remote."))
         elif session not in passed_over:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sessgit.errors import StoreError
+from sessgit.store import derived
 from sessgit.store.index import Index
 from sessgit.store.layout import Beside
 from sessgit.store.words.index import TextIndex
@@ -28,6 +29,16 @@ def words(store: Path, sessions: Collection[str]) -> None:
             text.remove()
     except sqlite3.Error as error:
         raise StoreError(f"the text index cannot be used: {error}", "Try again in a while.") from error
+
+
+def all_words(store: Path) -> None:
+    """Removes the text index, whatever it holds: it is made anew."""
+    derived.remove(Beside(store).text)
+
+
+def everything(index: Index) -> None:
+    """Removes the index, whatever it holds, and begins a new one, in which nothing is yet."""
+    index._renew(derived.DAMAGE)
 
 
 def rows(index: Index) -> None:

@@ -19,7 +19,7 @@ _LISTED = 20
 _TITLE = 12
 _BETWEEN = "   ·   "
 _MOVING = ("new", "forward", "parted", "merged", "rewound", "joined")
-_STILL = ("archived", "brought back", "deleted", "kept")
+_STILL = ("archived", "brought back", "deleted", "kept", "purged")
 
 
 def pulled(here: Context, done: Pulled, *, dry_run: bool = False) -> Iterator[str]:

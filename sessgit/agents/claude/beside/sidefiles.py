@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from sessgit.agents.claude import home
 from sessgit.agents.claude.lines import Line, parse
 from sessgit.agents.claude.reader import Redact, opened
 from sessgit.errors import SessgitError
@@ -184,7 +185,9 @@ def _mentions(lines: Sequence[Line], name: str) -> bool:
 
 
 def _entries(folder: Path, start: str = "") -> list[Path]:
-    """What lies in a folder under names that begin so, by name."""
+    """What lies in a folder under names that begin so, by name; nothing where a link leads to it."""
+    if home.link_above(folder / "file") is not None:
+        return []
     try:
         with os.scandir(folder) as entries:
             return [folder / name for name in sorted(entry.name for entry in entries if entry.name.startswith(start))]

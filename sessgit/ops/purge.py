@@ -1,0 +1,317 @@
+"""A value out of all that the store holds, as if it had been redacted when it was recorded.
+
+Every history that holds it is written anew, what names commits names those of now, and what was is deleted at once.
+Afterwards the value is known by keyed hashes alone, and whatever is stored later is held against them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from sessgit.errors import ConflictError, DamageError, UsageError
+from sessgit.model import canonical
+from sessgit.model.secrets import needles
+from sessgit.model.secrets.needles import Finder, Known, Several
+from sessgit.model.words import counted
+from sessgit.ops import operations
+from sessgit.ops.foreign import scratch
+from sessgit.ops.purging import beside, folders, looking
+from sessgit.ops.purging.looking import Held
+from sessgit.ops.purging.rewriting import Rewriter
+from sessgit.store import layout, locks, maintenance, refs, transaction
+from sessgit.store.index import Index
+from sessgit.store.journal import Operation
+from sessgit.store.secrets import forbidden, rewritten
+from sessgit.store.secrets.forbidden import sync
+from sessgit.store.store import Store, write_private
+from sessgit.store.transaction import Move
+
+Step = Literal["reading", "writing", "proving"]
+Progress = Callable[[Step, int, int], None]
+
+_VERSION = 1
+_LOCK_WAIT = 10.0
+_ROUNDS = 4
+_LONGEST_REGEX = 1000
+_MOST_VALUES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The values that are to go; of a purge that was interrupted nobody knows them, and the store finds them itself."""
+
+    values: tuple[str, ...]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many characters each has."""
+        return tuple(map(len, self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge did, or would do.
+
+    `held` are the sessions that held a value, `commits` counts the commits that were written anew and `objects` those
+    that were looked through at the end. `tags` are tags that have another name now. `client` are files of the client's
+    that hold a value and stay, `remotes` those that hold it. `inexact` counts turns whose files no recording would make
+    so. `operation` is empty for a dry run and where nothing held a value; `completed` says that an earlier purge, which
+    was interrupted, was brought to its end.
+    """
+
+    values: int
+    held: tuple[Held, ...] = ()
+    commits: int = 0
+    objects: int = 0
+    tags: tuple[tuple[str, str], ...] = ()
+    client: tuple[Path, ...] = ()
+    remotes: tuple[str, ...] = ()
+    inexact: int = 0
+    operation: str = ""
+    completed: bool = False
+    loose: int = 0
+    """How many objects held a value to which no branch leads."""
+
+    @property
+    def found(self) -> bool:
+        """Whether the store held a value."""
+        return bool(self.commits or self.held or self.tags or self.loose)
+
+
+# What is to go
+
+
+def literal(text: str) -> Wanted:
+    """The one value; raises UsageError for one that is too short to be told from other text, or too long."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size < needles.SHORTEST or not text.strip():
+        raise UsageError(
+            f"a value of {counted(size, 'byte')} stands in too many places",
+            f"It has {needles.SHORTEST} bytes or more. Nothing was changed.",
+        )
+    if size > needles.LONGEST:
+        raise UsageError(f"the value has {size:,} bytes", f"{needles.LONGEST:,} are the most.")
+    return Wanted((text,))
+
+
+def matching(store: Path, pattern: str, progress: Progress) -> Wanted:
+    """All that a regular expression matches in the strings and texts of the store; raises UsageError where it is none,
+    or matches what is too short or too much."""
+    if len(pattern) > _LONGEST_REGEX:
+        raise UsageError("the regular expression is too long", f"{_LONGEST_REGEX:,} characters are the most.")
+    try:
+        wanted = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(
+            f"this is no regular expression: {error}", "Without --regex the words themselves are meant."
+        ) from None
+    found = looking.matches(store, wanted, lambda done, total: progress("reading", done, total))
+    if len(found) > _MOST_VALUES:
+        raise UsageError(f"it matches {len(found):,} different values", f"{_MOST_VALUES:,} are the most at once.")
+    return Wanted(tuple(value for one in sorted(found) for value in literal(one).values))
+
+
+# The purge
+
+
+def look(store: Store, wanted: Wanted, config: Path, progress: Progress) -> Purged:
+    """What a purge would do. Raises ConflictError where it could not be done."""
+    finder = Known(wanted.values)
+    looking.check_settings(store.path, finder)
+    with scratch.beside(store.path) as made:
+        work = _Work(made, wanted.values, finder, progress)
+        work.read()
+        return _told(work, store, config)
+
+
+def purge(store: Store, index: Index, wanted: Wanted, config: Path, now: float, progress: Progress) -> Purged:
+    """Takes the values out of the store, and brings to its end what an interrupted purge has begun.
+
+    Raises ConflictError, with nothing changed, where somebody else is at work in the store or the values cannot be
+    taken out, and DamageError where they are found in it at the end.
+    """
+    store.repo.release()
+    with (
+        locks.maintenance(store.beside, _LOCK_WAIT) as lock,
+        locks.pruning(store.beside, _LOCK_WAIT if lock else 0) as alone,
+    ):
+        if not lock or not alone:
+            raise ConflictError("a recorder or a command is just writing", "Nothing was changed. Try again in a while.")
+        with store.repo.alone():
+            return _purged(store, index, wanted, config, now, progress, (lock, alone))
+
+
+def pending(store: Path) -> bool:
+    """Whether a purge was interrupted, and has to be brought to its end."""
+    return layout.Beside(store).purging.exists()
+
+
+@dataclass
+class _Work:
+    """A purge as far as it has come."""
+
+    store: Store
+    values: tuple[str, ...]
+    finder: Finder
+    progress: Progress
+    rewriter: Rewriter = field(init=False)
+    held: list[Held] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    tags: list[tuple[str, str]] = field(default_factory=list)
+    remotes: set[str] = field(default_factory=set)
+    loose: int = 0
+
+    def read(self) -> None:
+        """Finds what holds a value, and writes the history anew; no ref is moved."""
+        seen = looking.Seen()
+        for _ in range(_ROUNDS):
+            seen = looking.through(self.store.path, self.finder, self.values, self._reading)
+            more = seen.beginnings - set(self.values)
+            if not more:
+                break
+            # What a title was cut off from is a value by itself.
+            self.values = (*self.values, *sorted(more))
+            self.finder = Several((self.finder, Known(more)))
+        self.rewriter = Rewriter(self.store, self.finder, self.values, frozenset(seen.hits))
+        if seen.hits:
+            self.held = looking.where(self.store, self.rewriter.holds, seen.hits)
+        self._write(bool(seen.hits))
+        self.loose = len(seen.hits) if not (self.rewriter.commits or self.moves) else 0
+
+    def _reading(self, done: int, total: int) -> None:
+        self.progress("reading", done, total)
+
+    def _write(self, needed: bool) -> None:
+        held = refs.read_all(self.store.path)
+        tips = {ref: self.store.repo.peel(oid) for ref, oid in held.items()} if needed else {}
+        total = len(tips)
+        self.rewriter.rewrite(
+            [tip for tip in dict.fromkeys(tips.values()) if tip],
+            lambda done: self.progress("writing", done, max(done, total)),
+        )
+        for ref, oid in held.items():
+            tip = tips.get(ref)
+            new = self.rewriter.now(tip) if tip else oid
+            new = oid if new == tip and oid not in self.rewriter.hits else new
+            called = folders.file_name(ref, self.finder)
+            if called == ref and new != oid:
+                self.moves.append(Move(ref, oid, new))
+            elif called != ref:
+                self._renamed(ref, called, oid, new, held)
+            if new != oid and ref.startswith(layout.REMOTES):
+                self.remotes.add(ref.removeprefix(layout.REMOTES).partition("/")[0])
+
+    def _renamed(self, ref: str, called: str, oid: str, new: str, held: Mapping[str, str]) -> None:
+        self.moves.append(Move(ref, oid, None))
+        if not ref.startswith(layout.TAGS):
+            return  # what a remote calls so is known there
+        taken = held.keys() | {move.ref for move in self.moves if move.new}
+        free = next(name for n in range(1, 1 << 20) if (name := called if n == 1 else f"{called}-{n}") not in taken)
+        self.moves.append(Move(free, None, new))
+        self.tags.append((ref.removeprefix(layout.TAGS), free.removeprefix(layout.TAGS)))
+
+
+def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which locks
+    store: Store, index: Index, wanted: Wanted, config: Path, now: float, progress: Progress, held: Sequence[int]
+) -> Purged:
+    left = _begun(store)
+    every = forbidden.values(store.beside)
+    before = [one for one in every if one.id in left.values]
+    finder: Finder = Known(wanted.values)
+    if before:
+        finder = Several((finder, forbidden.finder(store.beside, before)))
+    looking.check_settings(store.path, finder)
+    work = _Work(store, wanted.values, finder, progress)
+    work.read()
+    told = _told(work, store, config)
+    since = left.since or canonical.rfc3339(now)
+    outside = any(looking.files(store.path, work.finder, [store.path / "objects"]))
+    begun = _Begun(since, frozenset((*left.values, *(forbidden.ident(store.beside, value) for value in work.values))))
+    if not told.found and not left.since and not outside:
+        forbidden.add(store.beside, work.values, now)
+        return told
+    _note(store, begun)
+    rewritten.add(store.beside, work.rewriter.commits)
+    # Right before the refs: what is recorded in between would not be what the other one is compared with.
+    forbidden.add(store.beside, work.values, now)
+    transaction.move_all(store.path, work.moves)
+    # Of a purge that never came so far the commits are still there.
+    commits = rewritten.without(store.beside, _reached(store) if left.since else ())
+    beside.mend(store.path, work.finder, commits, work.rewriter.keys)
+    summary = f"{counted(len(wanted.values), 'value')} purged"
+    done = Operation(canonical.rfc3339(now), operations.PURGE, summary, ())
+    operation = beside.operations(store.path, work.finder, commits, done, since)
+    beside.indexes(store.path, index)
+    maintenance.sweep_all(store.path)
+    maintenance.prune(store.path, held)
+    store.repo.reopen()
+    index.sync()
+    objects = _prove(store, work, progress)
+    store.beside.purging.unlink(missing_ok=True)
+    return replace(told, objects=objects, operation=operation, completed=bool(before))
+
+
+def _reached(store: Store) -> set[str]:
+    """All commits that refs lead to."""
+    tips = {store.repo.peel(oid) for oid in refs.read_all(store.path).values()}
+    return {commit.id for commit in store.repo.since([tip for tip in tips if tip], ())}
+
+
+def _prove(store: Store, work: _Work, progress: Progress) -> int:
+    """How many objects were looked through; raises DamageError where one, or a file, still holds a value."""
+    for _ in range(_ROUNDS):
+        beside.events(store.path, work.finder)  # one that came meanwhile may hold it
+        objects, found = looking.unproved(store.path, work.finder, lambda n, of: progress("proving", n, of))
+        if not all(path.startswith("spool/") for path in found):
+            break
+        if not found:
+            return objects
+    named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    raise DamageError(
+        f"the value is still in the store: {named}", "Run the same command again: it goes on where this one ended."
+    )
+
+
+def _told(work: _Work, store: Store, config: Path) -> Purged:
+    own = [config.with_name(f"{config.name}.json")] if config.name.startswith(".") else []
+    client = [
+        *looking.files(config, work.finder, [store.path]),
+        *(one for one in own if looking.file_holds(one, work.finder)),
+    ]
+    return Purged(
+        len(work.values), tuple(work.held), len(work.rewriter.commits), 0, tuple(work.tags), tuple(client),
+        tuple(sorted(work.remotes)), len(work.rewriter.folders.inexact), loose=work.loose,
+    )  # fmt: skip
+
+
+# What was begun
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A purge that has not come to its end: since when, and of which values, by their ids."""
+
+    since: str = ""
+    values: frozenset[str] = frozenset()
+
+
+def _begun(store: Store) -> _Begun:
+    try:
+        document = json.loads(store.beside.purging.read_bytes())
+        return _Begun(str(document["since"]), frozenset(map(str, document["values"])))
+    except FileNotFoundError:
+        return _Begun()
+    except (OSError, ValueError, TypeError, KeyError):
+        # That it was begun is known, and of which values the list says.
+        return _Begun(canonical.rfc3339(0), frozenset(one.id for one in forbidden.values(store.beside)))
+
+
+def _note(store: Store, begun: _Begun) -> None:
+    document = {"version": _VERSION, "since": begun.since, "values": sorted(begun.values)}
+    write_private(store.beside.purging, json.dumps(document).encode())
+    sync(store.beside.purging)

@@ -1,0 +1,111 @@
+"""What lies beside the repository without the values: cursors, operations, what was agreed on, events and logs.
+
+Each file is put in its place in one step, and a file that is right already stays: so it can be done again at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sessgit.model.secrets import needles
+from sessgit.model.secrets.needles import Finder
+from sessgit.ops.purging import folders
+from sessgit.store import journal
+from sessgit.store.index import Index
+from sessgit.store.journal import Operation
+from sessgit.store.layout import Beside
+from sessgit.store.packing import workshop
+from sessgit.store.secrets.forbidden import sync
+from sessgit.store.store import write_private
+from sessgit.store.words import forget
+
+_OID = re.compile(rb'"([0-9a-f]{40})"')
+_TRIES = 5
+
+
+def mend(store: Path, finder: Finder, commits: Mapping[str, str], keys: Mapping[str, str]) -> None:
+    """Cursors, notes and agreements name the commits and turns of now, and nothing holds a value."""
+    beside = Beside(store)
+    for path in (*beside.state.glob("*.json"), *beside.state.glob("*.append")):
+        _changed(path, lambda data: _mapped(needles.clean_line(data, finder)[0], commits, keys))
+    _changed(beside.latest, lambda data: needles.clean_line(data, finder)[0])
+    for path in (beside.log, beside.log.with_name(f"{beside.log.name}.1")):
+        _changed(path, lambda data: needles.clean_text(data, finder)[0])
+    workshop.sweep(beside)
+    for path in beside.state.glob("push-*"):
+        shutil.rmtree(path, ignore_errors=True)
+    events(store, finder)
+
+
+def events(store: Path, finder: Finder) -> None:
+    """No event that waits holds a value; what is no event of a client and holds one goes."""
+    for path in Beside(store).spool.glob("*"):
+        with suppress(OSError):
+            state, data = path.lstat(), path.read_bytes()
+            if not finder.holds(data) and not needles.may_hide(data):
+                continue
+            clean, count = needles.clean_line(data, finder)
+            if not count and not finder.holds(data):
+                continue
+            if path.suffix != ".json" or finder.holds(clean):
+                path.unlink()
+                continue
+            write_private(path, clean)
+            os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # events are read in the order of their times
+
+
+def operations(store: Path, finder: Finder, commits: Mapping[str, str], done: Operation, since: str) -> str:
+    """The operations name the commits of now, without a value in their words; the purge itself comes last, once.
+
+    Returns its id.
+    """
+    beside = Beside(store)
+    _changed(beside.journal, lambda data: b"".join(_operation(line, finder, commits) for line in data.splitlines(True)))
+    written = [one.id for one in journal.read(beside) if one.command == done.command and one.time >= since]
+    return written[-1] if written else journal.append(beside, done).id
+
+
+def indexes(store: Path, index: Index) -> None:
+    """Both indexes begin anew: SQLite leaves what was deleted where it stood."""
+    forget.everything(index)
+    forget.all_words(store)
+
+
+def _operation(line: bytes, finder: Finder, commits: Mapping[str, str]) -> bytes:
+    try:
+        document: dict[str, Any] = json.loads(line)
+        refs = document["refs"]
+        document["refs"] = {
+            folders.file_name(ref, finder): [commits.get(one, one) if one else one for one in moved]
+            for ref, moved in refs.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return needles.clean_text(line, finder)[0]
+    made = json.dumps(document).encode()
+    clean = needles.clean_line(made, finder)[0]
+    return line if clean == line.rstrip(b"\n") else clean + (b"\n" if line.endswith(b"\n") else b"")
+
+
+def _mapped(data: bytes, commits: Mapping[str, str], keys: Mapping[str, str]) -> bytes:
+    data = _OID.sub(lambda one: b'"%s"' % commits.get(one[1].decode(), one[1].decode()).encode(), data)
+    for old, new in keys.items():
+        data = data.replace(b'"%s"' % old.encode(), b'"%s"' % new.encode())
+    return data
+
+
+def _changed(path: Path, change: Callable[[bytes], bytes]) -> None:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return
+    new = change(data)
+    if new != data:
+        write_private(path, new)
+        sync(path)

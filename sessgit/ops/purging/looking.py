@@ -1,0 +1,206 @@
+"""What of a store holds values: objects, the files beside them, and where in conversations that is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessgit.agents.claude.reader import opened
+from sessgit.errors import ConflictError, SessgitError
+from sessgit.model.jsonscan import decode, string_tokens
+from sessgit.model.secrets import needles
+from sessgit.model.secrets.needles import Finder
+from sessgit.store import layout, refs
+from sessgit.store.layout import Beside
+from sessgit.store.secrets import objects
+from sessgit.store.store import Store
+
+Progress = Callable[[str, int, int], None]
+_CHUNK = 16 << 20
+_PLACES = {
+    layout.BEFORE: "messages", layout.BODY: "messages", layout.TEXTS: "messages", layout.CELLS: "messages",
+    layout.SUBAGENTS: "subagents", layout.FILES: "large tool results",
+}  # fmt: skip
+_PARTS = {
+    layout.TAIL: "messages", layout.LIVE: "plans and todos", layout.PAD: "the pad", layout.KEPT: "kept files",
+    layout.STATE: "what is said of it",
+}  # fmt: skip
+_OURS = ("config", "config.toml", "hook", "key", "HEAD")
+"""What nobody but a person changes: a value in there is theirs to take out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A session that holds a value: in which turns, and in which places, in words."""
+
+    session: str
+    turns: tuple[int, ...]
+    places: tuple[str, ...]
+
+
+@dataclass
+class Seen:
+    """All objects that hold a value, and beginnings of values that stand at the ends of strings."""
+
+    hits: set[str] = field(default_factory=set)
+    beginnings: set[str] = field(default_factory=set)
+    objects: int = 0
+
+
+def through(store: Path, finder: Finder, values: Collection[str], progress: Callable[[int, int], None]) -> Seen:
+    """Looks through all objects of the store, those too that no ref leads to."""
+    seen = Seen()
+    for one in objects.every(store, progress):
+        seen.objects += 1
+        if is_hit(one.data, one.kind, finder):
+            seen.hits.add(one.id)
+        if values and one.kind == "blob":
+            seen.beginnings |= needles.beginnings(one.data, values)
+    return seen
+
+
+def matches(store: Path, wanted: re.Pattern[str], progress: Callable[[int, int], None]) -> set[str]:
+    """All that the expression matches in the strings and texts of a store; what it matches is never empty."""
+    found = set[str]()
+    for one in objects.every(store, progress):
+        if one.kind == "tree":
+            continue
+        for text in _texts(one.data):
+            found.update(match[0] for match in wanted.finditer(text) if match[0])
+    return found
+
+
+def _texts(data: bytes) -> Iterator[str]:
+    """The strings of the lines of a file that are JSON, and its other lines; the whole of a file without such lines."""
+    lines = data.split(b"\n")
+    documents = [line for line in lines if line[:1] in (b"{", b"[", b'"') and needles.is_json(line)]
+    if not documents:
+        yield data.decode("utf-8", "replace")
+    for line in documents:
+        for token in string_tokens(line, min_length=needles.SHORTEST):
+            text = decode(line[token.start : token.end])
+            if text is not None:
+                yield text
+
+
+def is_hit(data: bytes, kind: str, finder: Finder) -> bool:
+    """Whether an object holds a value, in whatever way its strings are written."""
+    if finder.holds(data):
+        return True
+    if kind != "blob" or not needles.may_hide(data):
+        return False
+    lines = (line for line in data.split(b"\n") if needles.may_hide(line))
+    return any(needles.clean_line(line, finder)[1] for line in lines)
+
+
+def where(store: Store, holds: Callable[[str], bool], hits: Collection[str]) -> list[Held]:
+    """The sessions whose branches hold a value now, and where; `holds` says of trees whether anything in them does."""
+    found: dict[str, tuple[set[int], set[str]]] = {}
+    for ref, tip in refs.read_all(store.path).items():
+        space, name = layout.parts(ref)
+        if space not in (layout.HEADS, layout.ARCHIVE) or ref != space + name:
+            continue
+        try:
+            turns, places = _of_commit(store, tip, holds, hits)
+            for commit in store.repo.first_parents(tip):
+                if commit.id in hits and store.message(commit.id).get("Session") == layout.session_of(name):
+                    places.add("titles of commits")
+        except SessgitError:
+            continue  # what cannot be read is none of a session's
+        if turns or places:
+            known = found.setdefault(layout.session_of(name), (set(), set()))
+            known[0].update(turns)
+            known[1].update(places)
+    return [Held(name, tuple(sorted(t)), tuple(sorted(p))) for name, (t, p) in sorted(found.items())]
+
+
+def _of_commit(
+    store: Store, commit: str, holds: Callable[[str], bool], hits: Collection[str]
+) -> tuple[set[int], set[str]]:
+    def held(entry: tuple[str, bool]) -> bool:
+        return holds(entry[0]) if entry[1] else entry[0] in hits
+
+    turns, places = set[int](), set[str]()
+    for name, entry in store.repo.tree(store.commit(commit).tree).items():
+        if not held(entry):
+            continue
+        if name != layout.TURNS:
+            places.add(_PARTS.get(name, "other files"))
+            continue
+        for group in filter(held, store.repo.tree(entry[0]).values()):
+            for number, folder in store.repo.tree(group[0]).items():
+                if held(folder) and number.isdigit():
+                    turns.add(int(number))
+                    parts = store.repo.tree(folder[0]).items()
+                    places |= {_PLACES.get(part, "other files") for part, inner in parts if held(inner)}
+    return turns, places
+
+
+def check_settings(store: Path, finder: Finder) -> None:
+    """Raises ConflictError where a file holds a value that only a person can say otherwise, or a session's id does."""
+    for name in _OURS:
+        path = store / name
+        if path.is_file() and finder.holds(path.read_bytes()):
+            what = "the address of a remote" if name == "config" else f"the file {name} of the store"
+            hint = "sessgit remote remove and add, with another address." if name == "config" else "Take it out first."
+            raise ConflictError(f"{what} holds the value", f"Nothing was changed. {hint}")
+    for path in Beside(store).state.glob("*.append"):
+        if finder.holds(path.read_bytes()) or finder.holds(_appended(path)):
+            raise ConflictError(
+                f"a merge into {path.stem[:8]} was interrupted, and its lines hold the value",
+                "Nothing was changed. Run that command again first.",
+            )
+    for ref in refs.read_all(store):
+        space, name = layout.parts(ref)
+        if space in (layout.HEADS, layout.ARCHIVE, layout.DELETED) and finder.holds(name.encode()):
+            raise ConflictError(
+                "the value is part of the id of a conversation",
+                "Nothing was changed. sessgit delete and sessgit gc --prune take the conversation away.",
+            )
+
+
+def _appended(path: Path) -> bytes:
+    try:
+        return base64.b64decode(json.loads(path.read_bytes())["data"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return b""
+
+
+def files(folder: Path, finder: Finder, leave: Iterable[Path] = ()) -> Iterator[Path]:
+    """The regular files below a folder that hold a value, or whose names do; those below `leave` are passed over."""
+    left = {str(path) for path in leave}
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if f"{top}/{name}" not in left)
+        for name in sorted(names):
+            path = Path(top) / name
+            if finder.holds(os.fsencode(name)) or file_holds(path, finder):
+                yield path
+
+
+def file_holds(path: Path, finder: Finder) -> bool:
+    """Whether a regular file holds a value. It is looked through in pieces, which overlap by more than a form has."""
+    try:
+        with opened(path) as source:
+            rest = b""
+            while piece := source.file.read(_CHUNK):
+                data = rest + piece
+                if finder.holds(data):
+                    return True
+                rest = data[-4 * needles.LONGEST :]
+    except SessgitError:  # a link, a socket, or not ours to read
+        return False
+    return False
+
+
+def unproved(store: Path, finder: Finder, progress: Callable[[int, int], None]) -> tuple[int, list[str]]:
+    """How many objects there are, and all objects and files of the store that still hold a value."""
+    seen = through(store, finder, (), progress)
+    found = [*(f"object {oid}" for oid in sorted(seen.hits))]
+    # Of what lies there every object was read, and nothing else is left.
+    found += [str(path.relative_to(store)) for path in files(store, finder, [store / "objects"])]
+    return seen.objects, found

@@ -1,0 +1,42 @@
+"""What must not be stored, out of lines and texts: secrets by the rules of their session, and what was purged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sessgit.model.secrets import needles, redact
+from sessgit.model.secrets.needles import Finder
+from sessgit.store.layout import Beside
+from sessgit.store.secrets import forbidden
+
+Clean = Callable[[bytes], tuple[bytes, int]]
+"""From bytes to those that are stored, and how much was replaced in them; the same object where nothing was."""
+
+
+def line(beside: Beside, rules: Mapping[str, int]) -> Clean:
+    """What cleans a line, or a file that may be a JSON document, of a session with these rules."""
+    return _both(beside, rules.get("redact", 0), redact.redact_line, needles.clean_line)
+
+
+def text(beside: Beside, rules: Mapping[str, int]) -> Clean:
+    """What cleans a plain text of such a session."""
+    return _both(beside, rules.get("redact", 0), redact.redact_text, needles.clean_text)
+
+
+def _both(
+    beside: Beside,
+    version: int,
+    by_rules: Callable[[bytes, int], tuple[bytes, int]],
+    purged: Callable[[bytes, Finder], tuple[bytes, int]],
+) -> Clean:
+    known = forbidden.values(beside)
+    finder = forbidden.finder(beside, known) if known else None
+
+    def clean(data: bytes) -> tuple[bytes, int]:
+        data, found = by_rules(data, version) if version else (data, 0)
+        if finder is None:
+            return data, found
+        data, more = purged(data, finder)
+        return data, found + more
+
+    return clean

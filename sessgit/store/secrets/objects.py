@@ -1,0 +1,86 @@
+"""All objects of a store, whether refs lead to them or not, as git itself reads them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from sessgit.errors import StoreError
+from sessgit.store.maintenance import DAMAGED, git_env
+
+Progress = Callable[[int, int], None]
+
+
+class Object(NamedTuple):
+    """An object: `kind` is blob, tree, commit or tag, `data` what git hashes behind its header."""
+
+    id: str
+    kind: str
+    data: bytes
+
+
+def every(store: Path, progress: Progress, *, git: str | None = None) -> Iterator[Object]:
+    """Every object, loose or packed, each once, in the order that is read fastest; raises StoreError for one that
+    cannot be read. `progress` is called with how many were read, of how many."""
+    names = _output(store, ["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"], git)
+    yield from _read(store, names.split(), progress, git)
+
+
+def brought(store: Path, tips: Sequence[str], known: Sequence[str], *, git: str | None = None) -> Iterator[Object]:
+    """The objects that the histories of the tips hold and those of the known commits lack."""
+    given = "".join(f"{tip}\n" for tip in tips) + "--not\n" + "".join(f"{one}\n" for one in known)
+    names = _output(store, ["rev-list", "--objects", "--no-object-names", "--stdin"], git, given.encode())
+    yield from _read(store, names.split(), lambda done, total: None, git)
+
+
+def _read(store: Path, names: Sequence[str], progress: Progress, git: str | None) -> Iterator[Object]:
+    with tempfile.TemporaryFile() as asked:  # a pipe would fill up while git waits for somebody to read
+        asked.write("".join(f"{name}\n" for name in names).encode())
+        asked.seek(0)
+        command = [_git(git), "--git-dir", str(store), "cat-file", "--batch", "--buffer"]
+        child = subprocess.Popen(
+            command, env=git_env(), stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
+        )
+        assert child.stdout is not None
+        try:
+            for number, name in enumerate(names, start=1):
+                yield _object(child.stdout, name)
+                progress(number, len(names))
+        finally:
+            child.stdout.close()
+            child.kill()
+            child.wait()
+
+
+def _object(answers: IO[bytes], name: str) -> Object:
+    words = answers.readline().split()
+    if len(words) != 3 or not words[2].isdigit():
+        raise StoreError(f"git cannot read the object {name}", DAMAGED)
+    length = int(words[2])
+    data = answers.read(length)
+    if len(data) != length or answers.read(1) != b"\n":
+        raise StoreError(f"git cannot read the object {name}", DAMAGED)
+    return Object(name, words[1].decode(), data)
+
+
+def _output(store: Path, arguments: Sequence[str], git: str | None, given: bytes = b"") -> str:
+    try:
+        done = subprocess.run(
+            [_git(git), "--git-dir", str(store), *arguments], env=git_env(), input=given, capture_output=True,
+            check=True, cwd="/",
+        )  # fmt: skip
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode("utf-8", "replace").strip()
+        raise StoreError(f"git cannot read the store: {said}", DAMAGED) from error
+    return done.stdout.decode("ascii", "replace")
+
+
+def _git(git: str | None) -> str:
+    found = git or shutil.which("git")
+    if found is None:
+        raise StoreError("git is missing", "Install git 2.30 or later.")
+    return found

@@ -1,0 +1,136 @@
+"""`sessgit purge`: a value out of all that the store holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.ui import context, options, render
+
+if TYPE_CHECKING:
+    from sessgit.ops.purge import Progress, Wanted
+
+_STEPS = {"reading": "Looking through the store", "writing": "Writing anew", "proving": "Proving that it is gone"}
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    pattern: Annotated[
+        str,
+        typer.Argument(metavar="PATTERN", help="The value itself; - reads it from standard input.", show_default=False),
+    ] = "",
+    regex: Annotated[bool, typer.Option("--regex", help="PATTERN is a regular expression of Python's.")] = False,
+    secret: Annotated[
+        str, typer.Option("--secret", metavar="ID", help="The likely secret that --find lists.", show_default=False)
+    ] = "",
+    find: Annotated[
+        bool, typer.Option("--find", help="List likely secrets that were recorded, and change nothing.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Say what holds it, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Take a value out of all that is recorded, for good.
+
+    Every conversation, fork, archive, tag and rewind that holds it is written anew with [redacted:purged] in its place,
+    and the rest stays as it is. The value is never shown, cannot come back through recording, import or pull, and
+    nothing undoes it. The client's own files stay: those that hold it are named, and so are remotes.
+
+    Words in a command stand in the history of your shell: sessgit purge - reads the value from standard input instead,
+    up to its end, without a newline there. A purge that was interrupted goes on where the same command is given again.
+    """
+    from sessgit.errors import UsageError
+    from sessgit.ops import purge as purges
+    from sessgit.ui.pages import purge as page
+
+    _check(pattern, secret, find=find, regex=regex)
+    here = context.read()
+    here.check_store()
+    asked = sys.stdin is not None and sys.stdin.isatty() and not as_json and pattern != "-"
+    if not (yes or dry_run or find or asked):
+        raise UsageError("nobody can be asked here.", "--dry-run says what holds it, --yes purges without asking.")
+    with _progress(here) as progress:
+        if find:
+            from sessgit.ops.purging import finding
+
+            every = finding.likely(here.store_path, lambda done, total: progress("reading", done, total))
+        else:
+            wanted = _wanted(here, pattern, secret, progress, regex=regex)
+            told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, progress)
+    if find:
+        if as_json:
+            render.document("likely/v1", page.found_json(every))
+        else:
+            render.lines(here, page.found(here, every))
+        return
+    if told is not None and not dry_run and (told.found or purges.pending(here.store_path)):
+        for line in page.question(here, told):
+            render.tell(line)
+        if not render.ask("Purge it, for good?"):
+            render.tell("Nothing was changed.")
+            raise typer.Exit(1)
+    if not dry_run:
+        with _progress(here) as progress:
+            told = purges.purge(here.store, here.index, wanted, here.config, here.now, progress)
+    assert told is not None
+    if as_json:
+        render.document("purge/v1", page.as_json(told, dry_run=dry_run))
+    else:
+        render.lines(here, page.lines(here, told, dry_run=dry_run))
+
+
+def _check(pattern: str, secret: str, *, find: bool, regex: bool) -> None:
+    from sessgit.errors import UsageError
+
+    if sum((bool(pattern), bool(secret), find)) != 1:
+        raise UsageError(
+            "name one of PATTERN, --secret and --find.",
+            "sessgit purge - reads the value from standard input, --find lists likely secrets.",
+        )
+    if regex and not pattern:
+        raise UsageError("--regex needs a PATTERN.", "sessgit purge --regex 'acct-[0-9]{8}'")
+
+
+def _wanted(here: context.Context, pattern: str, secret: str, progress: Progress, *, regex: bool) -> Wanted:
+    from sessgit.ops import purge as purges
+
+    if secret:
+        from sessgit.ops.purging import finding
+
+        every = finding.likely(here.store_path, lambda done, total: progress("reading", done, total))
+        return purges.literal(finding.named(every, secret).value)
+    value = _typed() if pattern == "-" else pattern
+    return purges.matching(here.store_path, value, progress) if regex else purges.literal(value)
+
+
+def _typed() -> str:
+    """All of standard input, without the newline at its end."""
+    from sessgit.errors import UsageError
+
+    data = sys.stdin.buffer.read() if sys.stdin is not None else b""
+    try:
+        return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise UsageError("the value is no UTF-8.", "A value is text.") from None
+
+
+@contextmanager
+def _progress(here: context.Context) -> Iterator[Progress]:
+    """A bar for each step, one after another."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        now: list[str] = []
+        bars = list[object]()
+
+        def report(step: str, done: int, total: int) -> None:
+            if now != [step]:
+                stack.close()
+                now[:] = [step]
+                bars[:] = [stack.enter_context(render.progress(here, _STEPS[step], unit="objects"))]
+            bars[0](done, total)  # type: ignore[operator]
+
+        yield report

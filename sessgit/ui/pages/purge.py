@@ -1,0 +1,141 @@
+"""What a purge found and did: never the value itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sessgit.model import canonical
+from sessgit.ui import text
+from sessgit.ui.render import Paint
+
+if TYPE_CHECKING:
+    from sessgit.ops.purge import Purged
+    from sessgit.ops.purging.finding import Likely
+    from sessgit.ops.purging.looking import Held
+    from sessgit.ui.context import Context
+
+_MOST_FILES = 20
+_MOST_TURNS = 12
+
+
+def question(here: Context, told: Purged) -> Iterator[str]:
+    """What is asked before: all that holds a value."""
+    yield from _held(here, told)
+    yield "History is written anew, and nothing undoes it."
+
+
+def lines(here: Context, told: Purged, *, dry_run: bool) -> Iterator[str]:
+    """The page of a purge that was done, or would be."""
+    if told.completed:
+        yield "A purge that was interrupted came to its end"
+    if not told.found:
+        yield "Nothing in the store holds it" + ("" if dry_run else "; from now on nothing can")
+    elif dry_run:
+        yield from _held(here, told)
+    else:
+        commits = text.counted(told.commits, "commit")
+        yield f"{_sessions(told)} purged: {commits} written anew"
+        for one in told.held:
+            yield from _line(here, one)
+    if not dry_run and told.objects:
+        yield from _wrapped(
+            here,
+            f"Proved: none of {text.counted(told.objects, 'object')} and no file of the store holds it, as it is, in "
+            "JSON, in a URL or in base64",
+        )
+    for old, new in told.tags:
+        del old  # it holds the value
+        yield f"a tag that held it is now “{text.clean(new)}”"
+    if told.inexact:
+        turns = text.counted(told.inexact, "turn")
+        yield from _wrapped(here, f"{turns} could not be made as a recording of today would; the words are right")
+    yield from _outside(here, told, dry_run=dry_run)
+
+
+def found(here: Context, every: Sequence[Likely]) -> Iterator[str]:
+    """The list of likely secrets."""
+    if not every:
+        yield "No likely secret stands in the store"
+        return
+    paint = Paint(here.colour)
+    kind = max(text.width(one.kind) for one in every)
+    size = max(len(f"{one.length}") for one in every)
+    for one in every:
+        count = text.counted(one.count, "line")
+        yield f"{paint('yellow', one.id)}  {one.kind.ljust(kind)}  {one.length:>{size}} characters  in {count}"
+    yield "Out: sessgit purge --secret ID"
+
+
+def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "dry_run": dry_run,
+        "values": told.values,
+        "found": told.found,
+        "sessions": [{"id": one.session, "turns": list(one.turns), "places": list(one.places)} for one in told.held],
+        "commits": told.commits,
+        "objects": told.objects,
+        "tags": [new for _, new in told.tags],
+        "client_files": list(map(str, told.client)),
+        "remotes": list(told.remotes),
+        "inexact": told.inexact,
+        "completed": told.completed,
+        "operation": told.operation or None,
+    }
+
+
+def found_json(every: Sequence[Likely]) -> list[dict[str, object]]:
+    return [{"id": one.id, "kind": one.kind, "length": one.length, "lines": one.count} for one in every]
+
+
+def _held(here: Context, told: Purged) -> Iterator[str]:
+    if not told.held:
+        yield "It stands where no branch leads any more"
+    else:
+        yield f"{_sessions(told)} held it:" if told.operation else f"{_sessions(told)} {_hold(told)} it:"
+    for one in told.held:
+        yield from _line(here, one)
+    if told.tags:
+        yield f"  and the names of {text.counted(len(told.tags), 'tag')}"
+
+
+def _hold(told: Purged) -> str:
+    return "holds" if len(told.held) == 1 else "hold"
+
+
+def _sessions(told: Purged) -> str:
+    return text.counted(len(told.held), "conversation")
+
+
+def _line(here: Context, one: Held) -> Iterator[str]:
+    shown = ", ".join(map(str, one.turns[:_MOST_TURNS]))
+    more = f" and {len(one.turns) - _MOST_TURNS} more" if len(one.turns) > _MOST_TURNS else ""
+    turns = f"{'turn' if len(one.turns) == 1 else 'turns'} {shown}{more}: " if one.turns else ""
+    first, *rest = text.wrapped(f"{turns}{', '.join(one.places)}", here.width - 12)
+    yield f"  {Paint(here.colour)('yellow', one.session[:8])}  {first}"
+    yield from (f"{'':12}{line}" for line in rest)
+
+
+def _outside(here: Context, told: Purged, *, dry_run: bool) -> Iterator[str]:
+    """What holds it and is not the store's."""
+    if told.client:
+        yield f"{'The' if dry_run else 'Still, the'} client's own files hold it, and stay:"
+        for path in told.client[:_MOST_FILES]:
+            yield f"  {_path(here, path)}"
+        if len(told.client) > _MOST_FILES:
+            yield f"  and {len(told.client) - _MOST_FILES} more: --json names all"
+    if told.remotes:
+        names = ", ".join(map(canonical.printable, told.remotes))
+        yield from _wrapped(
+            here, f"{'Remotes hold' if len(told.remotes) > 1 else 'A remote holds'} it as well: {names}. sessgit push"
+            " puts there what is here now; what was stays in that repository until it is pruned."
+        )  # fmt: skip
+
+
+def _path(here: Context, path: Path) -> str:
+    return here.shown(str(path))
+
+
+def _wrapped(here: Context, words: str) -> Iterator[str]:
+    yield from text.wrapped(words, here.width)

@@ -1,0 +1,91 @@
+"""A store that holds a value wherever one can be, and whether it still does."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from pathlib import Path
+
+from shell import Shell
+from transcripts import OTHER, SESSION, Talk, subagent
+
+from sessgit.agents.claude import home
+
+VALUE = "tiger" + "-Lily/" + "4711+" + "Zebra"
+THIRD = "5e551011-0000-4000-8000-000000000003"
+CLIENTS = "5e551011-0000-4000-8000-000000000004"
+PLAIN = "5e551011-0000-4000-8000-00000000000f"
+
+
+def talk(sessgit: Shell, value: str = VALUE) -> Talk:
+    """A conversation with the value in a prompt, in a call, twice in a result, in long results, and in a title."""
+    long = "".join(f"line {n} of the file\n" for n in range(400))
+    found = sessgit.talk().prompt(f"log in with {value} please").answer(f"I take {value}.")
+    found.tool(
+        "Bash", {"command": f"login --with '{value}'", "env": {"X": value}}, f"welcome {value}\nbye"
+    ).stop_lines()
+    found.prompt("read it").tool("Read", {"file_path": f"/home/ada/{value[:5]}.txt"}, f"{long}{value}\n{long}")
+    found.tool("Bash", {"command": "cat x"}, json.dumps({"inner": json.dumps({"v": f'"{value}"\n'})})).stop_lines()
+    found.prompt("nothing here").tool("Write", {"file_path": "a.py", "content": long}).answer("Done.").stop_lines()
+    return found.title(f"about {value}")
+
+
+def told(sessgit: Shell, value: str = VALUE) -> list[Path]:
+    """Conversations with the value in every place, recorded, and the files of the client's that hold it."""
+    one = talk(sessgit, value)
+    folder = home.project_folder(sessgit.config, str(sessgit.project))
+    sub = subagent(folder, one, "ab12", f"the value is {value}", "and goes on")
+    todo = sessgit.config / "todos" / f"{SESSION}-agent-{SESSION}.json"
+    todo.parent.mkdir(parents=True)
+    todo.write_text(json.dumps([{"content": f"try {value}", "status": "pending"}]))
+    path = sessgit.recorded(one)
+    one.rewind(1).prompt("another way").answer(f"with {value}").stop_lines()
+    one.prompt("and on").answer("yes").stop_lines()
+    sessgit.recorded(one)
+    other = one.branch(CLIENTS)
+    other.prompt("in the copy").answer("fine").stop_lines()
+    plain = sessgit.talk(PLAIN).turns("first", "second")
+    sessgit.recorded(other, plain)
+    return [path, sub, todo, sessgit.keep(other)]
+
+
+def holders(store: Path, value: str = VALUE) -> list[str]:
+    """The objects and files of a store that hold the value, in any form that a person would look for."""
+    forms = {value}
+    for _ in range(2):
+        forms |= {json.dumps(form, ensure_ascii=only)[1:-1] for form in forms for only in (False, True)}
+    needles = [form.encode() for form in forms] + [base64.b64encode(value.encode())[: 4 * (len(value) // 3)]]
+    names = git(store, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)").split("\n")
+    found = []
+    for line in filter(None, names):
+        oid, kind = line.split()
+        data = subprocess.run(["git", "-C", store, "cat-file", kind, oid], capture_output=True, check=True).stdout
+        found += [f"{kind} {oid}"] if any(needle in data for needle in needles) else []
+    for path in store.rglob("*"):
+        if path.is_file() and any(needle in path.read_bytes() for needle in needles):
+            found.append(str(path.relative_to(store)))
+    return found
+
+
+def git(store: Path, *arguments: str) -> str:
+    return subprocess.run(["git", "-C", store, *arguments], capture_output=True, check=True, text=True).stdout
+
+
+def refs(store: Path) -> dict[str, str]:
+    """All refs of a store."""
+    rows = (line.split(" ") for line in git(store, "for-each-ref", "--format=%(refname) %(objectname)").splitlines())
+    return dict(rows)
+
+
+def whole(sessgit: Shell) -> None:
+    """Every conversation is as it should be: git finds nothing, and each file is laid out again with its hashes."""
+    assert git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
+    for ref in refs(sessgit.store):
+        _, space, name = ref.split("/")[:3]
+        if space in ("heads", "archive") and "." not in name:
+            done = sessgit("restore", name, "--verify")
+            assert done.code == 0, done
+
+
+__all__ = ["CLIENTS", "OTHER", "PLAIN", "SESSION", "THIRD", "VALUE", "git", "holders", "refs", "talk", "told", "whole"]

@@ -1,0 +1,129 @@
+"""A value is found in every form, by who knows it and by who knows only its hashes; nothing else is touched."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessgit.model.secrets import needles
+from sessgit.model.secrets.needles import Hashed, Known
+
+KEY = b"k" * 32
+MARK = "[redacted:purged]"
+VALUES = [
+    "plainSecret17",
+    'with "quotes" in',
+    "back\\slash",
+    "two\nlines here",
+    "Grüße an 東京",
+    "a b/c+d&e=f@g",
+    "4111111111111111",
+]
+QUIET = st.text(alphabet='abc \\"\n\té{}[]:,0149/', max_size=12)
+VALUE = st.sampled_from(VALUES) | st.text(alphabet='ab"\\\né1/', min_size=6, max_size=9)
+
+
+def hashed(*values: str) -> Hashed:
+    maker = Hashed(KEY, ())
+    return Hashed(KEY, [one for value in values for one in maker.prints(value)])
+
+
+def dump(value: object, **how: bool) -> bytes:
+    return json.dumps(value, separators=(",", ":"), **how).encode("utf-8", "surrogatepass")
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_value_goes_out_of_json_however_deep_it_is_nested(value: str, ascii_only: bool, depth: int) -> None:
+    inside, clean = f"see {value}!", f"see {MARK}!"
+    for _ in range(depth - 1):
+        inside, clean = (json.dumps({"v": one}, ensure_ascii=ascii_only) for one in (inside, clean))
+    line = dump({"a": inside, "b": [1, inside], inside: 2}, ensure_ascii=ascii_only)
+    for finder in (Known([value]), hashed(value)):
+        found, count = needles.clean_line(line, finder)
+        assert (json.loads(found), count) == ({"a": clean, "b": [1, clean], clean: 2}, 3)
+        assert not finder.holds(found)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_goes_out_of_texts_urls_and_base64(value: str) -> None:
+    data = value.encode()
+    for finder in (Known([value]), hashed(value)):
+        assert needles.clean_text(b"<" + data + b">\n", finder) == (b"<[redacted:purged]>\n", 1)
+        for coded in (quote(value), quote(value, safe=""), quote_plus(value)):
+            assert needles.clean_text(coded.encode(), finder) == (MARK.encode(), 1)
+        for before in (b"", b"x", b"me:"):
+            for coder in (base64.b64encode, base64.urlsafe_b64encode):
+                coded = coder(before + data + b" and more")
+                clean, count = needles.clean_text(coded, finder)
+                assert count == 1
+                assert len(clean) == len(coded)
+                assert data not in base64.b64decode(clean.translate(bytes.maketrans(b"-_", b"+/")))
+
+
+def test_a_value_is_seen_through_escapes_that_nobody_needs() -> None:
+    line = b'{"a":"x \\u0070lainSecret17 y","b":"path\\/to"}'
+    assert needles.clean_line(line, Known(["plainSecret17"])) == (b'{"a":"x [redacted:purged] y","b":"path\\/to"}', 1)
+    assert needles.clean_line(line, hashed("plainSecret17"))[1] == 1
+    assert needles.clean_line(b'{"b":"path\\/to"}', Known(["path/to"])) == (b'{"b":"[redacted:purged]"}', 1)
+
+
+def test_a_number_that_is_the_value_becomes_nothing() -> None:
+    line = b'{"card": 4111111111111111, "n": 17, "s": "a", "t": [-4111111111111111.5e3]}'
+    assert needles.clean_line(line, Known(["4111111111111111"])) == (b'{"card": 0, "n": 17, "s": "a", "t": [0]}', 2)
+
+
+def test_what_does_not_hold_it_is_the_same_object() -> None:
+    line = dump({"a": "nothing", "b": 4711})
+    for finder in (Known(["something else"]), hashed("something else")):
+        assert needles.clean_line(line, finder)[0] is line
+        assert needles.clean_text(line, finder)[0] is line
+        assert needles.clean_lines(line, finder)[0] is line
+
+
+def test_hashes_tell_nothing_but_lengths_and_a_few_bits() -> None:
+    prints = Hashed(KEY, ()).prints("plainSecret17")
+    assert all(len(one.tail) == 4 and len(set(one.tail)) <= 32 and len(one.hash) == 32 for one in prints)
+    assert Hashed(b"another key", prints).spans(b"plainSecret17") == []
+
+
+def test_what_was_cut_off_from_a_title() -> None:
+    value = "plainSecret17"
+    assert needles.cut_short("see plainSec…", [value]) == f"see {MARK}…"
+    assert needles.cut_short("see pla…", [value]) == "see pla…"
+    line = dump({"lastPrompt": "x" * 180 + "plainSecre"}, ensure_ascii=False)
+    assert needles.beginnings(line, [value]) == {"plainSecre"}
+    assert needles.beginnings(dump({"a": "plainSecret17", "b": "plainSecrets of others"}), [value]) == set()
+
+
+@given(st.lists(VALUE, min_size=1, max_size=2), st.lists(QUIET | VALUE, max_size=4), st.booleans())
+def test_who_knows_it_and_who_does_not_find_the_same(values: list[str], parts: list[str], ascii_only: bool) -> None:
+    known, unknown = Known(values), hashed(*values)
+    text = "".join(parts)
+    for data in (text.encode(), dump({"a": text, "b": [text], text: 1}, ensure_ascii=ascii_only)):
+        assert known.spans(data) == unknown.spans(data)
+        assert needles.clean_line(data, known) == needles.clean_line(data, unknown)
+
+
+@given(VALUE, st.lists(QUIET, max_size=3))
+def test_a_line_stays_json_and_loses_the_value(value: str, parts: list[str]) -> None:
+    text = value.join(["", *parts, ""])
+    finder = Known([value])
+    clean, count = needles.clean_line(dump({"a": text, "n": 1.50}, ensure_ascii=False), finder)
+    assert count
+    assert value not in json.loads(clean)["a"]
+    assert needles.clean_line(clean, finder)[1] == 0 or MARK in value
+
+
+def test_hostile_texts_take_linear_time() -> None:
+    finder = hashed("plainSecret17", "a" * 40)
+    begun = time.perf_counter()
+    needles.clean_line(b'{"a":"%s"}' % (b"xplainSecret1" * 80_000), finder)
+    assert time.perf_counter() - begun < 3
