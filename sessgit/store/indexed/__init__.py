@@ -1,0 +1,1 @@
+"""More questions to the index: of families, and of what the refs held once."""
