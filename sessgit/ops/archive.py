@@ -16,8 +16,9 @@ from sessgit.model.words import counted
 from sessgit.ops import ls, operations
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording import catchup
-from sessgit.store import kin, layout, refs
+from sessgit.store import layout, refs
 from sessgit.store.index import Index
+from sessgit.store.indexed import kin
 from sessgit.store.journal import Operation
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from sessgit.errors import SessgitError
 from sessgit.ops.reading import views
 from sessgit.ops.reading.merged import merges
-from sessgit.store import kin, layout
+from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Row
+from sessgit.store.indexed import kin
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store

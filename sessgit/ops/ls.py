@@ -13,8 +13,9 @@ from sessgit.ops.finding.resolve import in_project, title
 from sessgit.ops.log import asides
 from sessgit.ops.reading import views
 from sessgit.ops.reading.views import Prices
-from sessgit.store import kin, layout
+from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Outline
+from sessgit.store.indexed import kin
 
 Order = Literal["updated", "created", "turns", "tokens", "cost", "name"]
 State = Literal["live", "active", "ended", "interrupted"]

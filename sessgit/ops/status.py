@@ -14,8 +14,9 @@ from sessgit.ops import privacy as private
 from sessgit.ops.finding import project
 from sessgit.ops.privacy import Privacy, Verdict
 from sessgit.ops.recording import catchup
-from sessgit.store import kin, layout, log, refs
+from sessgit.store import layout, log, refs
 from sessgit.store.index import Index, Outline
+from sessgit.store.indexed import kin
 from sessgit.store.layout import Beside
 from sessgit.store.log import Entry
 from sessgit.store.recorder import latest, stub
@@ -159,21 +160,40 @@ def _deleted(index: Index, sessions: Sequence[str]) -> int:
     return sum(bool(place) and not home.is_there(place) for place in places)
 
 
+def unrecorded_soon(store: Path, config: Path, index: Index, privacy: Privacy, now: float) -> list[Path]:
+    """The transcripts that the client deletes within a week, that may be recorded, and are not to their end."""
+    projects = {outline.name: outline.project for outline in index.outlines()}
+    _, soon = _expiring(config, list(_files(config, projects)), now)
+    is_recorded = private.filtered(privacy, projects)
+    missing = (file for file in soon if _is_missing(Beside(store), file))
+    return [file.path for file in missing if is_recorded(file.path, file.session)]
+
+
 def _deleting(
     beside: Beside, config: Path, files: Sequence[_File], is_recorded: Callable[[Path, str], bool], now: float
 ) -> Deleting | None:
     """What goes within a week, or None where nothing does or the client's settings cannot be read."""
-    try:
-        days = settings.cleanup_days(settings.read(config / "settings.json").document)
-    except SessgitError:
-        return None
-    soon = [file for file in files if file.modified + days * _DAY < now + WEEK]
+    days, soon = _expiring(config, files, now)
     if not soon:
         return None
-    missing = [file for file in soon if not (file.known and catchup.is_level(beside, file.session, file.path))]
+    missing = [file for file in soon if _is_missing(beside, file)]
     off = sum(not is_recorded(file.path, file.session) for file in missing)
     first = min(file.modified for file in soon) + days * _DAY
     return Deleting(len(soon), days, first, len(missing), off)
+
+
+def _expiring(config: Path, files: Sequence[_File], now: float) -> tuple[float, list[_File]]:
+    """After how many days the client deletes a transcript, and those that it deletes within a week."""
+    try:
+        days = settings.cleanup_days(settings.read(config / "settings.json").document)
+    except SessgitError:
+        return 0.0, []
+    return days, [file for file in files if file.modified + days * _DAY < now + WEEK]
+
+
+def _is_missing(beside: Beside, file: _File) -> bool:
+    """Whether anything of a transcript is not recorded."""
+    return not (file.known and catchup.is_level(beside, file.session, file.path))
 
 
 def _sizes(folder: Path) -> Iterator[int]:

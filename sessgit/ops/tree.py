@@ -14,9 +14,10 @@ from sessgit.ops.finding.resolve import in_project
 from sessgit.ops.reading import views
 from sessgit.ops.reading.merged import merges
 from sessgit.ops.reading.views import Prices, Report
-from sessgit.store import kin, layout
+from sessgit.store import layout
 from sessgit.store.index import Branch, Index, Outline, Row
-from sessgit.store.kin import Departure
+from sessgit.store.indexed import kin
+from sessgit.store.indexed.kin import Departure
 
 if TYPE_CHECKING:
     pass

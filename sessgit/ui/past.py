@@ -34,7 +34,7 @@ def read(at_op: str) -> tuple[Context, AsOf | None]:
     if not at_op:
         return here, None
     from sessgit.ops.finding import past
-    from sessgit.store.past import PastIndex
+    from sessgit.store.indexed.past import PastIndex
 
     now = here.index
     found = past.as_of(here.store, now, at_op)

@@ -16,10 +16,11 @@ from sessgit.errors import ConflictError, DamageError, NewerStoreError, SessgitE
 from sessgit.model import canonical, ids
 from sessgit.ops import operations
 from sessgit.ops.operations import Listed
-from sessgit.store import layout, past, refs
+from sessgit.store import layout, refs
 from sessgit.store.index import Index
+from sessgit.store.indexed import past
+from sessgit.store.indexed.past import Held, Tips
 from sessgit.store.journal import Operation
-from sessgit.store.past import Held, Tips
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 

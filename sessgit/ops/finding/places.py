@@ -114,7 +114,7 @@ def move_along(config: Path, state: Session, target: Path) -> bool:
             if not target.samefile(others[0]):
                 return False
         else:
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            home.make_folder(target)
             target.hardlink_to(others[0])
         others[0].unlink()
     except OSError as error:

@@ -24,8 +24,9 @@ from sessgit.model.message import Extent, Message
 from sessgit.model.session import Origin, Session
 from sessgit.ops.files import keeping
 from sessgit.ops.pad import lists
-from sessgit.store import kin, layout
+from sessgit.store import layout
 from sessgit.store.index import Index, Row
+from sessgit.store.indexed import kin
 from sessgit.store.store import Store, join_lines
 
 

@@ -7,11 +7,14 @@ from it where these turns come from.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from sessgit.store import journal
 from sessgit.store.layout import Beside
 from sessgit.store.store import write_private
 
@@ -71,11 +74,33 @@ def save(beside: Beside, session: str, note: Appending) -> None:
         "brought": {key: list(value) for key, value in note.brought.items()},
         "files": dict(note.files),
     }
-    write_private(beside.appending(session), json.dumps(document).encode())
+    write_private(beside.appending(session), json.dumps(document).encode(), lasting=True)
 
 
 def forget(beside: Beside, session: str) -> None:
     beside.appending(session).unlink(missing_ok=True)
+
+
+def forget_written(beside: Beside, before: float) -> int:
+    """Forgets the notes of operations that are written down, and returns how many: a kill in between left them.
+
+    Only those that were noted before a moment: the same bytes may be appended again.
+    """
+    written = {
+        (path, *piece)
+        for operation in journal.read(beside)
+        for path, piece in operation.wrote.appended.items()
+    }  # fmt: skip
+    count = 0
+    for place in beside.state.glob("*.append"):
+        note = load(beside, place.stem)
+        with suppress(OSError):
+            if note is None or place.stat().st_mtime > before:
+                continue
+            if (note.path, note.offset, len(note.data), hashlib.sha256(note.data).hexdigest()) in written:
+                place.unlink()
+                count += 1
+    return count
 
 
 def _is_place(value: object) -> bool:

@@ -18,6 +18,8 @@ from sessgit.store.store import write_private
 
 _VERSION = 1
 _WINDOW = 64 << 10
+_MOST = 1 << 64
+_PAIR = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,27 @@ def load(beside: Beside, session: str) -> Cursor | None:
             return None
         document["pending"] = [Extent(*pair) for pair in document["pending"]]
         document["agents"] = {name: tuple(value) for name, value in document["agents"].items()}
-        return Cursor(**document)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        found = Cursor(**document)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+    return found if _is_sound(found) else None
+
+
+def _is_sound(found: Cursor) -> bool:
+    """Whether the values are of their kinds: the file may hold anything."""
+    if not isinstance(found.uuids, list) or not isinstance(found.facts, dict):
+        return False
+    if any(len(pair) != _PAIR for pair in found.agents.values()):
+        return False
+    places = [place for extent in found.pending for place in (extent.offset, extent.length, extent.lines)]
+    places += [place for pair in found.agents.values() for place in pair[1:]]
+    texts = [found.path, found.proof, found.commit, *found.agents, *found.uuids]
+    texts += [pair[0] for pair in found.agents.values()]
+    texts += [found.current] if found.current is not None else []
+    numbers = (found.inode, found.offset, found.stuck, found.file, *places)
+    return all(isinstance(text, str) for text in texts) and all(
+        type(number) is int and 0 <= number < _MOST for number in numbers
+    )
 
 
 def save(beside: Beside, session: str, cursor: Cursor) -> None:

@@ -8,7 +8,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from sessgit.errors import StoreError, UsageError
+from sessgit.errors import ROOM, StoreError, UsageError
 from sessgit.store.layout import Beside
 
 PLACEHOLDER = "@PYTHON@"
@@ -18,18 +18,19 @@ def write_stub(store: Path, python: str) -> Path:
     """The path of the store's stub, which starts `python`; in one step, since clients run it meanwhile."""
     if not Path(python).is_absolute() or "\0" in python:
         raise UsageError(f"the interpreter needs an absolute path, not {python!r}")
-    line = f"python={PLACEHOLDER}\n"
-    source = template().read_text(encoding="utf-8")
-    if source.count(line) != 1:
-        raise StoreError(f"{template()} is not the stub of this version", "install sessgit again")
-    content = os.fsencode(source.replace(line, f"python={shlex.quote(python)}\n"))
+    content = _content(python)
     target = Beside(store).hook
     try:
         if not _is(target, content):
             _replace(target, content)
     except OSError as error:
-        raise StoreError(f"the hook cannot be written: {error}") from error
+        raise StoreError(f"the hook cannot be written: {error.strerror or error}", ROOM) from error
     return target
+
+
+def is_current(store: Path, python: str) -> bool:
+    """Whether the store's stub is the one that this version writes for the interpreter."""
+    return _is(Beside(store).hook, _content(python))
 
 
 def remove_stub(store: Path) -> bool:
@@ -39,7 +40,7 @@ def remove_stub(store: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StoreError(f"the hook cannot be removed: {error}") from error
+        raise StoreError(f"the hook cannot be removed: {error.strerror or error}", "Is the folder yours?") from error
     return True
 
 
@@ -60,6 +61,14 @@ def template() -> Path:
         if (found := folder / "hooks" / "hook").is_file():
             return found
     raise StoreError("this installation of sessgit lacks hooks/hook", "install sessgit again")
+
+
+def _content(python: str) -> bytes:
+    line = f"python={PLACEHOLDER}\n"
+    source = template().read_text(encoding="utf-8")
+    if source.count(line) != 1:
+        raise StoreError(f"{template()} is not the stub of this version", "install sessgit again")
+    return os.fsencode(source.replace(line, f"python={shlex.quote(python)}\n"))
 
 
 def _is(target: Path, content: bytes) -> bool:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
-from sessgit.store import layout
+from sessgit.store import layout, private
 from sessgit.store.layout import Beside
 from sessgit.store.remote import incoming
 from sessgit.store.remote.transport import run
@@ -43,14 +43,15 @@ def repository(
     """
     try:
         state = Beside(store).state
-        _sweep(state)
+        sweep(state)
         folder = Path(tempfile.mkdtemp(dir=state, prefix=_PREFIX))
     except OSError as error:
         raise _unwritten(error) from error
     try:
         try:
-            _fill(folder, moves, held)
-            _configure(store, folder, remote, url, env, moves)
+            with private.files():
+                _fill(folder, moves, held)
+                _configure(store, folder, remote, url, env, moves)
         except OSError as error:
             raise _unwritten(error) from error
         yield folder
@@ -117,7 +118,8 @@ def _escaped(text: bytes) -> bytes:
     return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
 
-def _sweep(state: Path) -> None:
+def sweep(state: Path) -> None:
+    """Deletes what pushes left that were killed."""
     for path in state.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if path.lstat().st_mtime < time.time() - _STALE:

@@ -15,7 +15,8 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from sessgit.errors import StoreError
-from sessgit.model import canonical
+from sessgit.model import canonical, words
+from sessgit.store import private
 from sessgit.store.maintenance import git_env
 
 _SETTINGS = {
@@ -36,6 +37,7 @@ _SETTINGS = {
     "fetch.pruneTags": "false",
     # No program runs because of a URL or a ref, but those that carry.
     "protocol.ext.allow": "never",
+    "protocol.fd.allow": "never",  # it would wait for us
     "core.hooksPath": "/dev/null",
 }
 _LAST = 6
@@ -105,7 +107,7 @@ def run(
     try:
         child = subprocess.Popen(
             [git, *chosen, "--git-dir", str(store), *arguments], env=surroundings, cwd="/",
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, umask=private.UMASK,
         )  # fmt: skip
     except OSError as error:
         raise StoreError(f"git could not be run: {error}") from error
@@ -137,7 +139,7 @@ def unreachable(name: str, shown: str, ended: Ended) -> StoreError:
     if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):
         hint = f"Is {shown} right, and is a repository there? git init --bare makes one."
     elif any(word in said for word in ("ermission denied", "could not read", "uthentication", "askpass", "403", "401")):
-        hint = f"git must be let in without sessgit too: try git ls-remote {shown}"
+        hint = f"git must be let in without sessgit too: try git ls-remote {words.shell(shown)}"
     else:
         hint = "Try again: what has arrived does not go twice, and nothing here has changed."
     return StoreError(f"{name} cannot be reached: {said}", hint)

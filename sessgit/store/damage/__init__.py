@@ -1,0 +1,1 @@
+"""Objects that are missing or damaged: found with git, and put back."""

@@ -1,0 +1,295 @@
+"""A store whose new objects are gathered in a pack, and whose refs stay as they are until they are moved together.
+
+Whoever records into it sees what it wrote; nobody else does before the pack is in its place and the refs have moved.
+It begins with no branch at all, and holds only new sessions that leave none which are there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from sessgit.errors import MovedError, StoreError
+from sessgit.model import session as sessions
+from sessgit.model.message import Message
+from sessgit.model.session import Session
+from sessgit.store import backend, derived, layout, tables
+from sessgit.store.backend import AUTHOR, Commit, Entry
+from sessgit.store.index import Index
+from sessgit.store.packing.pack import BLOB, COMMIT, TREE, Pack
+from sessgit.store.store import Store
+
+Rows = Mapping[str, list[tuple[Any, ...]]]
+"""By the name of a table of the index all its rows."""
+
+_FILE = b"100644"
+_FOLDER = b"40000"
+_REMEMBERED = 1024
+_SMALL = 16 << 10
+
+_Tree = dict[str, tuple[str, bool]]
+T = TypeVar("T")
+
+
+class Gathering(backend.Repository):
+    """A repository whose new objects go into a pack in a folder."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        super().__init__(path)
+        self._pack = Pack(folder / "gathered.pack")
+        self._trees = _Recent[_Tree](_REMEMBERED)
+        self._blobs = _Recent[bytes](_REMEMBERED)
+        self._commits: dict[str, Commit] = {}
+        self.branches: dict[str, str] = {}
+        """The refs that were made, and the commits that they hold."""
+
+    def hold(self) -> None:
+        """Nothing: whoever moves the refs keeps others from pruning until then."""
+
+    def release(self) -> None:
+        """Nothing, likewise."""
+
+    def finish(self) -> str:
+        """Ends the pack, on the disk with its index when it returns; its name, or ``""`` where nothing was written."""
+        if len(self._pack):
+            return self._pack.finish()
+        self._pack.close()
+        return ""
+
+    # Objects
+
+    def write_blob(self, data: bytes) -> str:
+        self.written += 1
+        oid = self._pack.add(BLOB, data)
+        if len(data) <= _SMALL:
+            self._blobs.keep(oid, data)
+        return oid
+
+    def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
+        nested: dict[str, dict[str, Entry | None]] = {}
+        entries = dict(self._tree(base)) if base else {}
+        for path, value in changes.items():
+            name, _, rest = path.partition("/")
+            if rest:
+                nested.setdefault(name, {})[rest] = value
+            elif value is not None:
+                entries[_checked(name)] = value
+            else:
+                entries.pop(name, None)
+        for name, inner in nested.items():
+            below = self._tree(base).get(name) if base else None
+            oid = self.edit_tree(below[0] if below and below[1] else None, inner)
+            if self._tree(oid):
+                entries[_checked(name)] = (oid, True)
+            else:
+                entries.pop(name, None)
+        self.written += 1
+        oid = self._pack.add(TREE, _serialized(entries))
+        self._trees.keep(oid, entries)
+        return oid
+
+    def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
+        self.written += 1
+        name, address = AUTHOR
+        who = f"{name} <{address}> {time} +0000"
+        head = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {who}", f"committer {who}"]
+        try:
+            data = "\n".join((*head, "", message)).encode()
+        except UnicodeEncodeError as error:
+            raise StoreError(f"cannot write to the store: {error}") from error
+        oid = self._pack.add(COMMIT, data)
+        self._commits[oid] = Commit(oid, tree, tuple(parents), message, time)
+        return oid
+
+    def tree(self, oid: str) -> dict[str, Entry]:
+        return dict(self._tree(oid))
+
+    def entry(self, tree: str, path: str) -> Entry | None:
+        found: Entry | None = (tree, True)
+        for name in path.split("/"):
+            if found is None or not found[1]:
+                return None
+            found = self._tree(found[0]).get(name)
+        return found
+
+    def blob(self, oid: str) -> bytes:
+        known = self._blobs.get(oid)
+        if known is not None:
+            return known
+        kind, data = self._read(oid)
+        if kind != BLOB:
+            raise StoreError(f"object {oid} is not a file")
+        return data
+
+    def commit(self, oid: str) -> Commit:
+        return self._commits[oid] if oid in self._commits else super().commit(oid)
+
+    def has(self, oid: str) -> bool:
+        return oid in self._pack or super().has(oid)
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        waiting, met = [new], set[str]()
+        while waiting:
+            oid = waiting.pop()
+            if oid == old:
+                return True
+            if oid not in met and oid in self._commits:
+                met.add(oid)
+                waiting += self._commits[oid].parents
+        return False
+
+    def _tree(self, oid: str) -> _Tree:
+        """The entries of a tree, which are not to be changed."""
+        known = self._trees.get(oid)
+        if known is None:
+            if oid not in self._pack:
+                return super().tree(oid)
+            kind, data = self._read(oid)
+            if kind != TREE:
+                raise StoreError(f"object {oid} is not a tree")
+            known = _parsed(data)
+            self._trees.keep(oid, known)
+        return known
+
+    def _read(self, oid: str) -> tuple[str, bytes]:
+        return self._pack.read(oid) if oid in self._pack else (BLOB, super().blob(oid))
+
+    # Refs
+
+    def ref(self, name: str) -> str | None:
+        return self.branches.get(name)
+
+    def move(self, name: str, old: str | None, new: str | None) -> None:
+        if self.branches.get(name) != old:
+            raise MovedError(f"{name} was moved by someone else")
+        if new is None:
+            del self.branches[name]
+        else:
+            self.branches[name] = new
+
+
+class GatheringStore(Store):
+    """A store that is written so. What the recorder keeps beside it goes into `folder` as well."""
+
+    repo: Gathering
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        super().__init__(path, Gathering(path, folder))
+        self.beside.state = folder
+        self._states: dict[str, Session] = {}
+
+    def branches(self, session: str) -> dict[str, str]:
+        own = {ref.removeprefix(layout.HEADS): tip for ref, tip in self.repo.branches.items()}
+        return {branch: tip for branch, tip in own.items() if layout.session_of(branch) == session}
+
+    def ref(self, name: str) -> str | None:
+        return self.repo.branches.get(name)
+
+    def state(self, commit: str) -> Session:
+        return self._states.get(commit) or super().state(commit)
+
+    def write_commit(
+        self,
+        base: str | None,
+        changes: Mapping[str, Entry | None],
+        state: Session,
+        message: Message,
+        parents: Sequence[str],
+        time: int,
+    ) -> str:
+        commit = super().write_commit(base, changes, state, message, parents, time)
+        if sessions.is_kept_whole(state):
+            self._states[commit] = state
+            if len(self._states) > _REMEMBERED:
+                del self._states[next(iter(self._states))]
+        return commit
+
+
+class GatheringIndex(Index):
+    """The index of just what such a store gathers, in memory."""
+
+    def __init__(self, store: GatheringStore) -> None:
+        self.path = store.path
+        self.damaged = {}
+        self.open_store = lambda: store
+        self.tips = partial(_tips, store)
+        self.tags = partial(dict[str, str])
+        self.here = str
+        self._db = derived.in_memory(tables.INDEX)
+
+    def rows(self) -> Rows:
+        """All of it, for the index that lasts."""
+        return {table: self._db.execute(f"SELECT * FROM {table}").fetchall() for table in tables.INDEX.tables}
+
+    def first_prompts(self) -> set[str]:
+        """The uuids of the prompts with which branches begin."""
+        return {prompt for (prompt,) in self._db.execute("SELECT prompt FROM turns WHERE turn = 1")}
+
+
+def take(index: Index, rows: Rows) -> None:
+    """Adds the rows to the index, where their branches are in the store now; what cannot be added is read from there
+    when it is asked for."""
+    with suppress(sqlite3.Error), index._db as db:
+        db.execute("BEGIN IMMEDIATE")
+        for table, values in rows.items():
+            if values:
+                places = ",".join("?" * len(values[0]))
+                db.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
+
+
+def _tips(store: GatheringStore, session: str | None = None) -> dict[str, tuple[str, bool]]:
+    own = {ref.removeprefix(layout.HEADS): (tip, False) for ref, tip in store.repo.branches.items()}
+    return {branch: at for branch, at in own.items() if session is None or layout.session_of(branch) == session}
+
+
+class _Recent(Generic[T]):
+    """What was kept last, by its id."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._known = most, OrderedDict[str, T]()
+
+    def get(self, oid: str) -> T | None:
+        return self._known.get(oid)
+
+    def keep(self, oid: str, value: T) -> None:
+        self._known[oid] = value
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+
+def _serialized(entries: _Tree) -> bytes:
+    """The tree as git has it, in git's order: a folder's name counts as if a slash followed."""
+    every = sorted((f"{name}/" if is_tree else name).encode() for name, (_, is_tree) in entries.items())
+    out: list[bytes] = []
+    for name in every:
+        plain = name.rstrip(b"/")
+        oid, is_tree = entries[plain.decode()]
+        out += (_FOLDER if is_tree else _FILE, b" ", plain, b"\0", bytes.fromhex(oid))
+    return b"".join(out)
+
+
+def _parsed(data: bytes) -> _Tree:
+    entries: _Tree = {}
+    start = 0
+    while start < len(data):
+        end = data.index(b"\0", start)
+        mode, _, name = data[start:end].partition(b" ")
+        entries[name.decode()] = (data[end + 1 : end + 21].hex(), mode == _FOLDER)
+        start = end + 21
+    return entries
+
+
+def _checked(name: str) -> str:
+    """The name, if git takes it for an entry of a tree."""
+    if name in ("", ".", "..") or name.lower() == ".git" or "\0" in name:
+        raise StoreError(f"cannot write to the store: “{name}” is no name for a file")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise StoreError(f"cannot write to the store: {error}") from error
+    return name

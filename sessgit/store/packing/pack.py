@@ -1,0 +1,168 @@
+"""A pack and its index, written as git has them (gitformat-pack(5)), whole objects only.
+
+git's own ways to write many objects at once read or hash each of them twice more. Deltas are left to the packing that
+comes after: it looks for better ones than can be found while objects come in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import weakref
+import zlib
+from pathlib import Path
+from typing import Final
+
+from sessgit.errors import ROOM, StoreError
+
+BLOB: Final = "blob"
+TREE: Final = "tree"
+COMMIT: Final = "commit"
+
+_KINDS = {COMMIT: 1, TREE: 2, BLOB: 3}
+_LEVEL = 1
+"""Of zlib: what lies here lies for a moment only, until all is packed."""
+_SHORT = 1 << 10
+"""So many bytes are not worth it: most of them are ids, and to set out takes longer than to write them as they are."""
+_STEP = 1 << 20
+_FAR = 1 << 31
+"""Places from here on stand in a table of their own."""
+
+
+class Pack:
+    """A pack that grows at `path`, for its owner alone; nobody finds it before it is finished and has its name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.length = 0
+        """So many bytes it has so far."""
+        self._places: dict[str, tuple[str, int, int, int]] = {}
+        self._waiting: list[bytes] = []
+        self._written = 0
+        try:
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unwritten(path, error) from error
+        self.close = weakref.finalize(self, os.close, self._handle)
+        """Lets go of the file, which is none of git's yet."""
+        self._put(struct.pack(">4sLL", b"PACK", 2, 0))
+
+    def __contains__(self, oid: str) -> bool:
+        return oid in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, kind: str, data: bytes) -> str:
+        """The id of an object, which the pack holds from now on."""
+        oid = object_id(kind, data)
+        if oid in self._places:
+            return oid
+        header = _header(_KINDS[kind], len(data))
+        packed = header + (zlib.compress(data, _LEVEL) if len(data) > _SHORT else _stored(data))
+        self._places[oid] = (kind, self.length, len(packed), zlib.crc32(packed))
+        self._put(packed)
+        return oid
+
+    def read(self, oid: str) -> tuple[str, bytes]:
+        """The kind and the bytes of an object that it holds."""
+        kind, offset, length, _ = self._places[oid]
+        self._flush()
+        packed = os.pread(self._handle, length, offset)
+        start = next(place for place, byte in enumerate(packed) if byte < 0x80) + 1
+        return kind, zlib.decompress(packed[start:])
+
+    def finish(self) -> str:
+        """Writes what is missing and the index beside it, both on the disk when it returns; the name of the pack."""
+        try:
+            self._flush()
+            os.pwrite(self._handle, struct.pack(">L", len(self._places)), 8)
+            digest = hashlib.sha1(usedforsecurity=False)
+            for offset in range(0, self.length, _STEP):
+                digest.update(os.pread(self._handle, _STEP, offset))
+            proof = digest.digest()
+            _write_all(self._handle, proof)
+            os.fsync(self._handle)
+            self.close()
+            name, index = self._index(proof)
+            beside = os.open(self.path.with_suffix(".idx"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(beside, "wb", 0) as file:
+                _write_all(file.fileno(), index)
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise _unwritten(self.path, error) from error
+        return name
+
+    def _index(self, proof: bytes) -> tuple[str, bytes]:
+        """The name, made of the ids of all objects, and the bytes of the index."""
+        known = sorted(self._places)
+        ids = [bytes.fromhex(oid) for oid in known]
+        counts = [0] * 256
+        for oid in ids:
+            counts[oid[0]] += 1
+        totals = [sum(counts[: n + 1]) for n in range(256)]
+        offsets = [self._places[oid][1] for oid in known]
+        far = [offset for offset in offsets if offset >= _FAR]
+        numbers = iter(range(len(far)))
+        near = [offset if offset < _FAR else _FAR | next(numbers) for offset in offsets]
+        joined = b"".join(ids)
+        data = b"".join((
+            struct.pack(">4sL256L", b"\xfftOc", 2, *totals),
+            joined,
+            struct.pack(f">{len(known)}L", *(self._places[oid][3] for oid in known)),
+            struct.pack(f">{len(known)}L", *near),
+            struct.pack(f">{len(far)}Q", *far),
+            proof,
+        ))  # fmt: skip
+        name = hashlib.sha1(joined, usedforsecurity=False).hexdigest()
+        return name, data + hashlib.sha1(data, usedforsecurity=False).digest()
+
+    def _put(self, data: bytes) -> None:
+        self._waiting.append(data)
+        self.length += len(data)
+        if self.length - self._written >= _STEP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        data, self._waiting = b"".join(self._waiting), []
+        try:
+            _write_all(self._handle, data)
+        except OSError as error:
+            raise _unwritten(self.path, error) from error
+        self._written += len(data)
+
+
+def object_id(kind: str, data: bytes) -> str:
+    """The id that git gives an object."""
+    digest = hashlib.sha1(b"%s %d\0" % (kind.encode("ascii"), len(data)), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
+
+
+def _header(kind: int, size: int) -> bytes:
+    first, size = kind << 4 | size & 15, size >> 4
+    out = bytearray()
+    while size:
+        out.append(first | 0x80)
+        first, size = size & 0x7F, size >> 7
+    out.append(first)
+    return bytes(out)
+
+
+def _stored(data: bytes) -> bytes:
+    """The bytes in the form of zlib (RFC 1950), in one block that is not compressed."""
+    size = len(data)
+    return b"\x78\x01\x01" + struct.pack("<HH", size, size ^ 0xFFFF) + data + struct.pack(">L", zlib.adler32(data))
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(handle, left) :]
+
+
+def _unwritten(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"cannot write to the store: {path}: {error.strerror or error}", ROOM)
