@@ -5,14 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help try test test-client check bench schemas format clean
+.PHONY: help try test test-client test-crash fuzz check bench schemas format clean
 
 help:
 	@echo "make try          record an example conversation in a throw-away place and look at it"
 	@echo "make test         all tests but those with the real client"
 	@echo "make test-client  the tests with the real client, which npm installs into a cache folder"
+	@echo "make fuzz         100,000 hostile inputs: payloads, transcripts, documents, words; make test has a few"
+	@echo "make test-crash   thousands of kills, faults and crowds; make test has a few of each"
 	@echo "make check        ruff, mypy and the guard of the layers"
-	@echo "make bench        how fast it is, as ratios within one run"
+	@echo "make bench        how fast it is, beside goals and other programs (GROUP=import, QUICK=1: less of it)"
 	@echo "make schemas      write docs/schemas/ anew; a test holds it to the code"
 	@echo "make format       ruff, formatting and safe fixes"
 
@@ -33,6 +35,13 @@ test: $(READY)
 test-client: $(READY)
 	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client -n 2 --dist loadgroup
 
+test-crash: $(READY)
+	SESSGIT_TEST_CRASH=long $(BIN)/python -m pytest tests/crash -n auto --ignore tests/crash/test_crowds.py
+	SESSGIT_TEST_CRASH=long $(BIN)/python -m pytest tests/crash/test_crowds.py -s
+
+fuzz: $(READY)
+	SESSGIT_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/test_fuzz.py tests/test_terminal.py -n auto
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -40,12 +49,8 @@ check: $(READY)
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 bench: $(READY)
-	@$(BIN)/python bench/run.py
-	@$(BIN)/python bench/merging.py
-	@$(BIN)/python bench/many.py
-	@$(BIN)/python bench/packing.py
-	@$(BIN)/python bench/syncing.py
-	@$(BIN)/python bench/programs.py
+	@$(BIN)/python bench/suite.py $(GROUP) $(if $(QUICK),--quick) $(if $(WRITE),--write $(WRITE)) \
+		$(if $(TRANSCRIPTS),--transcripts $(TRANSCRIPTS))
 
 schemas: $(READY)
 	SESSGIT_TEST_WRITE_SCHEMAS=1 $(BIN)/python -m pytest -q tests/test_schemas.py

@@ -3,18 +3,18 @@ commands that ask for one."""
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
+import frame
 import sessions
 import timing
-from timing import SESSGIT, Place
+from frame import Table
+from timing import PASS, SESSGIT, Place, Scale
 
 from sessgit.model import graph
 from sessgit.ops.cells import chains
@@ -24,27 +24,26 @@ from sessgit.store.index import Index
 from sessgit.store.store import Store
 
 CELLS = 10_000
-TURNS = 5_000
-ROUNDS = 9
 SESSION = "b0000000-0000-4000-8000-000000000003"
 
 
-def main() -> None:
+def measure(scale: Scale) -> Iterator[Table]:
+    """A graph of made-up cells, and that of one session that is recorded."""
     with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
         home = Path(folder).resolve()
         project = home / "project"
         project.mkdir()
-        place = Place(project, {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"})
+        place = timing.here(home, project)
         path = home / ".claude" / "projects" / "bench" / f"{SESSION}.jsonl"
-        sessions.write(path, project, TURNS, seed=3)
-        subprocess.run([*SESSGIT, "import", path], env=dict(place.env), cwd=project, check=True, capture_output=True)
-        measure(place, SESSION, TURNS)
+        sessions.write(path, project, scale.turns, seed=3)
+        place.run([*SESSGIT, "import", str(path)])
+        yield cells(scale.rounds)
+        yield recorded(place, SESSION, scale)
+        yield commands(place, SESSION, scale)
 
 
-def measure(place: Place, session: str, turns: int) -> None:
-    """Prints how long it takes, of made-up cells and of a session that is recorded."""
-    cells()
-    recorded(place, session, turns)
+def commands(place: Place, session: str, scale: Scale) -> Table:
+    """The commands that ask for cells and for what they depend on."""
     rows = {
         "log -n 20": ["log", session, "-n", "20"],
         "cells (goal 400 ms)": ["cells", session],
@@ -56,11 +55,11 @@ def measure(place: Place, session: str, turns: int) -> None:
         "deps --graph (goal 400 ms)": ["deps", f"{session}@-1.6", "--graph"],
         "why (goal 400 ms)": ["why", "src/f0.py", session],
     }
-    commands = {name: [*SESSGIT, *arguments] for name, arguments in rows.items()}
-    timing.table(f"\ncells, {turns:,} turns of 7", commands, place, ROUNDS)
+    asked = {name: [*SESSGIT, *arguments] for name, arguments in rows.items()}
+    return timing.table(f"cells, {scale.turns:,} turns of 7", asked, place, scale.rounds)
 
 
-def cells() -> None:
+def cells(rounds: int) -> Table:
     """Each cell depends on the one before it and on two among the thirty before that, as in a conversation of many
     calls; and the same with the cells in any order, which then must be sorted."""
     chance = random.Random(1)
@@ -81,10 +80,10 @@ def cells() -> None:
         "chain by places (goal 50 ms)": lambda: graph.behind(by_place, CELLS - 1),
         "what depends on the first, by places": lambda: graph.ahead(by_place, 0),
     }
-    questions(f"\na graph of {CELLS:,} cells", asked)
+    return questions(f"a graph of {CELLS:,} cells, in one process", asked, rounds)
 
 
-def recorded(place: Place, session: str, turns: int) -> None:
+def recorded(place: Place, session: str, scale: Scale) -> Table:
     """The graph of a recorded session out of the index, and out of the turns' folders where the index has nothing."""
     path = Path(place.env["HOME"]) / ".claude" / "session-store"
     store = Store(path)
@@ -94,7 +93,7 @@ def recorded(place: Place, session: str, turns: int) -> None:
         assert branch is not None
         known = remembered.of_branch(index, session, 1, None)
         found = cell_graph.read(store, index, branch)
-        last = f"{turns}.6"
+        last = f"{scale.turns}.6"
 
         def anew() -> None:
             index._db.execute("DELETE FROM cells")
@@ -103,26 +102,27 @@ def recorded(place: Place, session: str, turns: int) -> None:
         asked: dict[str, Callable[[], object]] = {
             "its graph out of the index": lambda: cell_graph.read(store, index, branch),
             "its graph out of the turns' folders": anew,
-            "order (goal 50 ms for 10,000 cells)": lambda: graph.order(found.needs()),
-            "chain (goal 50 ms for 10,000 cells)": lambda: chains.chain(found, last, down=False),
+            "order": lambda: graph.order(found.needs()),
+            "chain": lambda: chains.chain(found, last, down=False),
             "what depends on the first": lambda: chains.chain(found, "1.1", down=True),
         }
-        questions(f"\n{len(found.nodes):,} cells of {turns:,} turns", asked)
+        told = questions(f"{len(found.nodes):,} cells of {scale.turns:,} turns, in one process", asked, scale.rounds)
         assert remembered.of_branch(index, session, 1, None) == known
+    return told
 
 
-def questions(title: str, asked: Mapping[str, Callable[[], object]]) -> None:
-    """Prints how long each takes within this process."""
-    times: dict[str, list[float]] = {timing.PASS: [], **{name: [] for name in asked}}
-    place = Place(Path.cwd(), dict(os.environ))
-    for _ in range(ROUNDS):
-        times[timing.PASS].append(place.seconds([SESSGIT[0], "-c", "pass"]))
+def questions(title: str, asked: Mapping[str, Callable[[], object]], rounds: int) -> Table:
+    """How long each takes within this process."""
+    times: dict[str, list[float]] = {PASS: [], **{name: [] for name in asked}}
+    place = timing.here(Path.cwd())
+    for _ in range(rounds):
+        times[PASS].append(place.known())
         for name, ask in asked.items():
             started = time.perf_counter()
             ask()
             times[name].append(time.perf_counter() - started)
-    timing.show(title, times, timing.PASS)
+    return frame.table(title, times, PASS)
 
 
 if __name__ == "__main__":
-    main()
+    timing.run_alone(measure)

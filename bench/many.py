@@ -1,6 +1,4 @@
-"""A store of many sessions, and how fast it is listed and searched: part of `make bench`, or alone with a size.
-
-    python bench/many.py [SESSIONS]
+"""A store of many sessions, and how fast it is listed and searched: part of `make bench`, or alone.
 
 The store is written by `git fast-import`, since recording so many sessions one by one would take minutes. Its
 words are made up: 60,000 of them, the n-th about n times rarer than the first, as words of people and programs are.
@@ -10,10 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,8 +22,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
+import frame
+import timing
 from conversation import Call, Conversation
-from timing import SESSGIT, Place, show, table
+from frame import BenchError, Figure, Table
+from timing import SESSGIT, Place, Scale, Took
 
 from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.lines import Line, parse
@@ -44,10 +43,8 @@ from sessgit.store.index import Index
 from sessgit.store.layout import Beside
 from sessgit.store.store import Store
 
-SESSIONS = 10_000
-ROUNDS = 9
 _VOCABULARY = 60_000
-_SPACE = uuid.UUID("6a2f7c11-1f0e-4d2c-8b3a-9f8e7d6c5b4a")
+SPACE = uuid.UUID("6a2f7c11-1f0e-4d2c-8b3a-9f8e7d6c5b4a")
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u", "ai", "or", "en")]
 
 
@@ -61,7 +58,7 @@ class Made:
     rare: str
 
 
-class _Texts:
+class Texts:
     """Made-up prose and code, joined from passages so that gigabytes of it cost little."""
 
     def __init__(self, seed: int) -> None:
@@ -95,7 +92,7 @@ class _Texts:
 def make(path: Path, sessions: int, *, seed: int = 1) -> Made:
     """Makes a store of so many sessions at `path`, of 35 KB each on the average."""
     stores.create(path)
-    words = _Texts(seed)
+    words = Texts(seed)
     process = subprocess.Popen(
         ["git", "-C", str(path), "fast-import", "--quiet"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
@@ -107,7 +104,7 @@ def make(path: Path, sessions: int, *, seed: int = 1) -> Made:
             raw += size
     process.stdin.close()
     if process.wait():
-        raise SystemExit("git fast-import failed")
+        raise BenchError("git fast-import failed")
     _fork(path, sessions)
     subprocess.run(["git", "-C", str(path), "pack-refs", "--all"], check=True)
     return Made(raw, words.words[0], words.words[400], words.words[40_000])
@@ -117,22 +114,22 @@ def _fork(path: Path, sessions: int) -> None:
     """Forks each fortieth session, for `tree`."""
     store = Store(path)
     for number in range(0, sessions, 40):
-        ident = str(uuid.uuid5(_SPACE, str(number)))
+        ident = str(uuid.uuid5(SPACE, str(number)))
         tip = store.repo.ref(layout.head(ident)) or ""
         state = store.state(tip)
-        plan = forks.Plan(str(uuid.uuid5(_SPACE, f"fork {number}")), "", time.time(), None)
+        plan = forks.Plan(str(uuid.uuid5(SPACE, f"fork {number}")), "", time.time(), None)
         forks.fork(store, state, forks.Point(ident, state.turns, tip), plan)
 
 
-def _session(words: _Texts, number: int, path: Path) -> Iterator[tuple[bytes, int]]:
+def _session(words: Texts, number: int, path: Path) -> Iterator[tuple[bytes, int]]:
     """The commands that make one session, turn by turn, and the bytes of its transcript."""
     chance = words.chance
-    ident = str(uuid.uuid5(_SPACE, str(number)))
+    ident = str(uuid.uuid5(SPACE, str(number)))
     project = Path(f"/home/ada/project-{number % 40}")
     talk = Conversation(ident, project, path, clock=Conversation.clock.replace(day=1 + number % 28))
     state = Session(ident, ident, project=str(project), title=words.sentence(), rules={"cut": 1, "redact": 1})
     for turn in range(1, min(40, 1 + int(chance.expovariate(0.45))) + 1):
-        raws = [json.dumps(line, separators=(",", ":")).encode() for line in talk.lines(*_turn(words))]
+        raws = [json.dumps(line, separators=(",", ":")).encode() for line in talk.lines(*one_turn(words))]
         body = [Line(data, Extent(0, 0), parse(data)) for data in raws]
         told = cells.describe(body)
         state = states.after_turn(state, told, turn)
@@ -144,7 +141,8 @@ def _session(words: _Texts, number: int, path: Path) -> Iterator[tuple[bytes, in
         yield _commit(ident, message, when, files), sum(len(data) + 1 for data in raws)
 
 
-def _turn(words: _Texts) -> tuple[str, list[Call], str]:
+def one_turn(words: Texts) -> tuple[str, list[Call], str]:
+    """A prompt, one to five calls, and an answer, of some 10 KB."""
     chance = words.chance
     calls: list[Call] = []
     for _ in range(chance.randint(1, 5)):
@@ -167,19 +165,21 @@ def _commit(ident: str, message: str, when: int, files: Mapping[str, bytes]) -> 
     return b"".join(parts)
 
 
-def main() -> None:
-    sessions = int(sys.argv[1]) if len(sys.argv) > 1 else SESSIONS
+def measure(scale: Scale) -> Iterator[Table]:
+    """The indexes from nothing, questions in one process, whole commands, and the archive."""
     with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as name:
         path, home = Path(name) / "store", Path(name) / "home"
         home.mkdir()
-        made = make(path, sessions)
-        print(f"\n{sessions:,} sessions, {made.raw / 1e6:.0f} MB of transcripts")
-        _build(path, made)
-        _questions(path, made)
-        _commands(path, home, made)
+        made = make(path, scale.sessions)
+        size = f"{scale.sessions:,} sessions"
+        yield _build(path, made, f"{size}, {made.raw / 1e6:.0f} MB of transcripts")
+        yield _questions(path, made, scale.rounds)
+        place = timing.here(home, more={"SESSGIT_STORE": str(path)})
+        yield _commands(place, made, scale.rounds, size)
+        yield _archive(path, place, size)
 
 
-def _build(path: Path, made: Made) -> None:
+def _build(path: Path, made: Made, title: str) -> Table:
     """The index and the text index from nothing."""
     started = time.perf_counter()
     with _opened(path) as index:
@@ -188,14 +188,13 @@ def _build(path: Path, made: Made) -> None:
         search.follow(index)
     done = time.perf_counter()
     size = Beside(path).text.stat().st_size
-    print(f"  the index, from nothing          {synced - started:8.1f} s")
-    print(f"  the text index, from nothing     {done - synced:8.1f} s    {made.raw / 1e6 / (done - synced):.0f} MB/s")
-    print(f"  its size                         {size / 1e6:8.0f} MB   {size / made.raw:6.2f} x the transcripts")
+    times = {"the index, from nothing": [synced - started], "the text index, from nothing": [done - synced]}
+    rate = Figure("its rate, of transcripts", made.raw / 1e6 / (done - synced), "MB/s")
+    return Table(title, (*frame.table("", times).figures, rate, Figure("its size over theirs", size / made.raw, "x")))
 
 
-def _questions(path: Path, made: Made) -> None:
+def _questions(path: Path, made: Made, rounds: int) -> Table:
     """A search as `sessgit search` asks it, with its snippets, in a process that asked before."""
-    print("searches in one process, with 20 snippets (goal 50 ms)")
     queries = {
         "a rare word": made.rare,
         "a word in a quarter of the turns": made.middling,
@@ -206,19 +205,24 @@ def _questions(path: Path, made: Made) -> None:
         "a rare word or another": f"{made.rare} OR {made.middling}",
         "a frequent word, without another": f"{made.frequent} -{made.middling}",
     }
+    figures = []
     with _opened(path) as index:
         index.sync()
         for name, query in queries.items():
             times = []
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 started = time.perf_counter()
                 found = search.search(index, query, search.Where(), 20, 160, lambda done, all_: None)
                 times.append(time.perf_counter() - started)
-            turns = f"{found.total:,} turns" if found.exact else f"more than {found.total:,} turns"
-            print(f"  {name:<32} {statistics.median(times) * 1e3:8.1f} ms   {turns}")
+            figures.append(frame.figure(f"{name} (goal 50 ms)", times, turns=found.total))
+    return Table(
+        "searches in one process, with 20 snippets",
+        tuple(figures),
+        "the count ends early where there are very many turns",
+    )
 
 
-def _commands(path: Path, home: Path, made: Made) -> None:
+def _commands(place: Place, made: Made, rounds: int, size: str) -> Table:
     """Whole commands, Python's start included."""
     rows = {
         "sessgit --version": ["--version"],
@@ -231,28 +235,26 @@ def _commands(path: Path, home: Path, made: Made) -> None:
         "search, frequent (goal 250 ms)": ["search", made.frequent],
         "search, two words (goal 250 ms)": ["search", made.middling, made.frequent],
     }
-    env = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "SESSGIT_STORE": str(path)}
-    place = Place(home, env)
-    table("whole commands", {name: [*SESSGIT, *arguments] for name, arguments in rows.items()}, place, ROUNDS)
-    _archive(path, place)
+    commands = {name: [*SESSGIT, *arguments] for name, arguments in rows.items()}
+    return timing.table(f"whole commands, {size}", commands, place, rounds)
 
 
-def _archive(path: Path, place: Place) -> None:
+def _archive(path: Path, place: Place, size: str) -> Table:
     """All sessions in one transaction, and back; once each, and what of it is git's own, on a copy."""
     copy = path.with_name("copy")
     shutil.copytree(path, copy)
     names = {oid: ref.removeprefix(layout.HEADS) for ref, oid in refs.read_all(copy, layout.HEADS).items()}
     moves = (f"create {layout.archived(n)} {oid}\ndelete {layout.head(n)} {oid}\n" for oid, n in names.items())
     update = ["git", "--git-dir", str(copy), "update-ref", "--stdin"]
-    times = {"git update-ref of the same refs": [place.seconds(update, "".join(moves))]}
+    took: dict[str, list[Took]] = {"git update-ref of the same refs": [place.run(update, "".join(moves))]}
     for name, arguments in {
         "archive all of them": ["archive", "--all", "--older-than", "1d"],
         "ls, once they are": ["ls", "--all", "--archived", "-n", "20"],
         "undo of that": ["undo"],
         "ls, once it is undone": ["ls", "--all", "-n", "20"],
     }.items():
-        times[name] = [place.seconds([*SESSGIT, *arguments])]
-    show("the archive", times, next(iter(times)))
+        took[name] = [place.run([*SESSGIT, *arguments])]
+    return timing.of(f"the archive, {size}, once each", took, next(iter(took)))
 
 
 @contextmanager
@@ -266,4 +268,4 @@ def _opened(path: Path) -> Iterator[Index]:
 
 
 if __name__ == "__main__":
-    main()
+    timing.run_alone(measure)

@@ -1,6 +1,4 @@
-"""Two long conversations brought back together: part of `make bench`, or alone with a number of turns.
-
-    python bench/merging.py [TURNS]
+"""Two long conversations brought back together: part of `make bench`, or alone.
 
 Ours and theirs have half of their turns in common. A merge into a new conversation leaves both as they are and is
 measured several times; one that is appended changes ours, and is measured once for each mode.
@@ -9,15 +7,16 @@ measured several times; one that is appended changes ours, and is measured once 
 from __future__ import annotations
 
 import json
-import os
 import random
-import sys
 import tempfile
-import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import sessions
-from timing import PASS, SESSGIT, Place, show, table
+import timing
+from frame import Table
+from timing import PASS, PASS_COMMAND, SESSGIT, Place, Scale, Took
 
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
@@ -25,24 +24,22 @@ from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
-TURNS = 5_000
-ROUNDS = 3
 OURS = ("a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-000000000002")
 THEIRS = ("b0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000002")
 
 
-def main() -> None:
-    turns = int(sys.argv[1]) if len(sys.argv) > 1 else TURNS
+def measure(scale: Scale) -> Iterator[Table]:
+    """Merges into a new conversation, and into ours."""
     with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
         home = Path(folder).resolve()
-        place = Place(home / "project", {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"})
+        place = timing.here(home, home / "project")
         place.cwd.mkdir()
         transcripts = home / ".claude" / "projects" / "bench"
         for number, names in enumerate(zip(OURS, THEIRS, strict=True)):
-            _pair(transcripts, place.cwd, names, turns, seed=number)
+            _pair(transcripts, place.cwd, names, scale.merged, seed=number)
         _record(home, [transcripts / f"{name}.jsonl" for name in (*OURS, *THEIRS)])
-        _new(place, turns)
-        _appended(place)
+        yield _new(place, scale)
+        yield _appended(place, scale)
 
 
 def _pair(folder: Path, cwd: Path, names: tuple[str, str], turns: int, *, seed: int) -> None:
@@ -64,32 +61,32 @@ def _record(home: Path, paths: list[Path]) -> None:
     stores.create(store_path)
     for path in paths:
         store = Store(store_path)
-        index = Index(store_path, lambda store=store: store)
+        index = Index(store_path, partial(Store, store_path))
         record(store, index, Source(path, path.stem, home / ".claude", final=True), Rules())
         index.close()
 
 
-def _new(place: Place, turns: int) -> None:
+def _new(place: Place, scale: Scale) -> Table:
     merge = [*SESSGIT, "merge", THEIRS[0], "--into", OURS[0]]
     rows = {
         "tree of the family": [*SESSGIT, "tree", OURS[0]],
         "merge --dry-run": [*merge, "--dry-run"],
         "merge --new": [*merge, "--new"],
-        "merge --mode graft --new": [*merge, "--mode", "graft", "--new"],
     }
-    table(f"two conversations of {turns:,} turns, {turns // 2:,} in common", rows, place, ROUNDS)
+    title = f"two conversations of {scale.merged:,} turns, half of them in common"
+    return timing.table(title, rows, place, scale.few)
 
 
-def _appended(place: Place) -> None:
-    times = {PASS: [place.seconds([sys.executable, "-c", "pass"]) for _ in range(ROUNDS)]}
+def _appended(place: Place, scale: Scale) -> Table:
+    took: dict[str, list[Took]] = {PASS: [place.run(PASS_COMMAND) for _ in range(scale.rounds)]}
+    graft = [*SESSGIT, "merge", THEIRS[0], "--into", OURS[0], "--mode", "graft", "--new"]
+    took["merge --mode graft --new"] = [place.run(graft)]
     for ours, theirs, mode in zip(OURS, THEIRS, ("summary", "graft"), strict=True):
         merge = [*SESSGIT, "merge", theirs, "--into", ours, "--mode", mode]
-        times[f"merge --mode {mode}, appended"] = [place.seconds(merge)]
-        times[f"undo of that {mode}"] = [place.seconds([*SESSGIT, "undo"])]
-    show("appended to ours, once each", times, PASS)
+        took[f"merge --mode {mode}, appended"] = [place.run(merge)]
+        took[f"undo of that {mode}"] = [place.run([*SESSGIT, "undo"])]
+    return timing.of("grafted and appended, once each", took, PASS)
 
 
 if __name__ == "__main__":
-    started = time.perf_counter()
-    main()
-    print(f"in all {time.perf_counter() - started:.0f} s")
+    timing.run_alone(measure)

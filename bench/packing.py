@@ -1,6 +1,4 @@
-"""`sessgit gc` beside git's own packing: part of `make bench`, or alone with a number of turns.
-
-    python bench/packing.py [TURNS]
+"""`sessgit gc` beside git's own packing: part of `make bench`, or alone.
 
 Each begins with the same loose objects, eight of them for each turn. `git repack -a -d -f -F` is what `gc` asks git
 for, so its ratio is what the rest of `gc` costs; `git repack -d` packs without looking for better deltas, as the
@@ -9,15 +7,16 @@ recorder does in the background.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import sessions
-from timing import SESSGIT, Place, show
+import timing
+from frame import Table
+from timing import SESSGIT, Scale, Took
 
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
@@ -25,32 +24,29 @@ from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
-TURNS = 3_750
-ROUNDS = 3
 SESSION = "b0000000-0000-4000-8000-000000000001"
 
 
-def main() -> None:
-    turns = int(sys.argv[1]) if len(sys.argv) > 1 else TURNS
+def measure(scale: Scale) -> Iterator[Table]:
+    """`gc` beside the packing that it asks git for."""
     with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
         root = Path(folder).resolve()
-        env = {"PATH": os.environ["PATH"], "HOME": str(root), "LANG": "C.UTF-8"}
-        _make(root / "loose", root / "projects" / "bench" / f"{SESSION}.jsonl", turns)
+        _make(root / "loose", root / "projects" / "bench" / f"{SESSION}.jsonl", scale.turns * 3 // 4)
         counted = subprocess.check_output(["git", "-C", root / "loose", "count-objects"], text=True)
-        place = Place(root, {**env, "SESSGIT_STORE": str(root / "store")})
+        place = timing.here(root, more={"SESSGIT_STORE": str(root / "store")})
         git = ["git", "-C", str(root / "store"), "repack", "-q"]
         rows = {
             "git repack -a -d -f -F": [*git, "-a", "-d", "-f", "-F", "--keep-unreachable"],
             "sessgit gc": [*SESSGIT, "gc"],
             "git repack -d": [*git, "-d"],
         }
-        times: dict[str, list[float]] = {name: [] for name in rows}
-        for _ in range(ROUNDS):
+        took: dict[str, list[Took]] = {name: [] for name in rows}
+        for _ in range(scale.few):
             for name, command in rows.items():
                 shutil.copytree(root / "loose", root / "store")
-                times[name].append(place.seconds(command))
+                took[name].append(place.run(command, whole=True))
                 shutil.rmtree(root / "store")
-        show(f"packing {counted.partition(',')[0]}", times, next(iter(rows)))
+        yield timing.of(f"packing {counted.partition(',')[0]}", took, next(iter(rows)))
 
 
 def _make(store_path: Path, transcript: Path, turns: int) -> None:
@@ -63,4 +59,4 @@ def _make(store_path: Path, transcript: Path, turns: int) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    timing.run_alone(measure)

@@ -9,45 +9,42 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import frame
 import timing
+from frame import Table
+from timing import Scale
 
 from sessgit import Session, Store
 
 T = TypeVar("T")
 
 CELLS = 1_000
-ROUNDS = 9
 FILES = 300
 FILE = "a JSON file, written, synced, renamed"
 READ = f"json.load of an index of {CELLS:,} cells"
 SHAPES = {f"{CELLS // 10} turns": 10, "loose": 1, "one turn": CELLS}
 
 
-def main() -> None:
+def measure(scale: Scale) -> Iterator[Table]:
+    """What is written, what is read, and turns of ever more cells."""
     with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        measure(Path(folder).resolve() / "programs")
-
-
-def measure(home: Path) -> None:
-    """Prints how long the library takes, in a store of its own at `home`."""
-    bench = Bench(home)
-    bench.prepare()
-    for _ in range(ROUNDS):
-        bench.write()
-        bench.read()
-    shapes = f"{CELLS // 10} turns of 10, {CELLS:,} loose, or one turn"
-    timing.show(f"\na program writes its session of {CELLS:,} cells: {shapes}", bench.written, FILE)
-    timing.show("\nand reads it", bench.told, READ)
-    bench.long_turns()
+        bench = Bench(Path(folder).resolve() / "programs")
+        bench.prepare()
+        for _ in range(scale.rounds):
+            bench.write()
+            bench.read()
+        shapes = f"{CELLS // 10} turns of 10, {CELLS:,} loose, or one turn"
+        yield frame.table(f"a program writes its session of {CELLS:,} cells", bench.written, FILE, note=shapes)
+        yield frame.table("and reads it", bench.told, READ)
+        yield bench.long_turns()
 
 
 class Bench:
@@ -110,9 +107,9 @@ class Bench:
                 timed(self.told, f"dependency chain, {shape}{again} (goal 5 ms)", partial(chain.dependency_chain, last))
         timed(self.told, "open the store, load (goal 10 ms)", lambda: self._open().load_session(self.ids["loose"]))
 
-    def long_turns(self) -> None:
+    def long_turns(self) -> Table:
         """Turns of more and more cells: the time of each must stay the same."""
-        print("\none turn, by its number of cells: time for each\n  cells  begin one, end one    end of the turn")
+        each_cell: dict[str, list[float]] = {}
         for size in (CELLS // 10, CELLS, 3 * CELLS):
             session = self.store.create_session(self.plain)
             with session.turn("many") as turn:
@@ -120,7 +117,9 @@ class Bench:
                 started = time.perf_counter()
                 turn.end()
             end = (time.perf_counter() - started) / size
-            print(f"  {size:5,}{statistics.median(each[-50:]) * 1e3:15.2f} ms{end * 1e3:15.2f} ms")
+            each_cell[f"begin one and end it, of {size:,}"] = each[-50:]
+            each_cell[f"its part of the turn's end, of {size:,}"] = [end]
+        return frame.table("one turn, by its number of cells: time for each", each_cell, next(iter(each_cell)))
 
     def _open(self) -> Store:
         return Store.open(self.place, config=self.config)
@@ -186,4 +185,4 @@ def _make_repository(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    timing.run_alone(measure)

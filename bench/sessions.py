@@ -11,6 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 from conversation import Call, Conversation
 
+__all__ = ["Conversation", "turn", "write"]
+
 _WORDS = ("alpha", "beta", "gamma", "delta", "parse", "token", "lexer", "tree", "node", "value", "index", "turn")
 
 

@@ -1,0 +1,146 @@
+"""How small a packed store is, beside what whole lines would take: part of `make bench`, or alone.
+
+    python bench/size.py FOLDER [WINDOW...]
+
+FOLDER holds transcripts, best real ones: made-up ones have nothing in common as files and their versions have. Each
+transcript is recorded as it is everywhere, with long strings as files of their own; once more with whole lines, all
+else alike; and once more as lines alone, a blob for each turn, without states, cells and commits of turns. Each is then
+packed with `git repack -adF` at the windows of git's choice (10) and others. Without FOLDER the conversations of
+`sessions.py` stand in.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import frame
+import sessions
+from frame import Figure, Table
+from timing import Scale
+
+from sessgit.agents.claude.lines import parse
+from sessgit.model import texts
+from sessgit.ops.bulk.families import File
+from sessgit.ops.bulk.work import Work
+from sessgit.ops.recording import family
+from sessgit.ops.recording.source import Rules
+from sessgit.store import store as stores
+from sessgit.store.index import Index
+from sessgit.store.store import Store, join_lines
+
+WINDOWS = (10, 50, 250)
+WHOLE = "whole lines, all else alike"
+_NO_LIMIT = 1 << 60
+
+
+def main() -> None:
+    windows = [int(given) for given in sys.argv[2:]] or list(WINDOWS)
+    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
+        root = Path(folder).resolve()
+        source = Path(sys.argv[1]) if sys.argv[1:] else _made_up(root / "transcripts")
+        for found in sizes(root, source, windows, real=bool(sys.argv[1:])):
+            print(frame.shown(found), end="\n\n")
+
+
+def measure(scale: Scale) -> Iterator[Table]:
+    """Sizes at each window, of real transcripts where there are any."""
+    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
+        root, real = Path(folder).resolve(), scale.transcripts is not None
+        yield from sizes(root, scale.transcripts or _made_up(root / "transcripts"), list(WINDOWS), real=real)
+
+
+def sizes(root: Path, source: Path, windows: list[int], *, real: bool) -> Iterator[Table]:
+    """Packed sizes at each window beside those of whole lines, and what cutting costs the processor. The goal is for
+    real transcripts."""
+    files = [_file(path) for path in sorted(source.rglob("*.jsonl")) if _is_transcript(path)]
+    raw = sum(file.size for file in files)
+    cut, took = _recorded(root / "cut", files, texts.LIMIT)
+    _, took_whole = _recorded(root / "whole", files, _NO_LIMIT)
+    _lines(root / "lines", cut)
+    title = f"{len(files)} {'real' if real else 'made-up'} transcripts, {raw / 1e6:.0f} MB, packed"
+    rows = {WHOLE: "whole", "lines alone, a blob a turn": "lines", f"as stored{' (goal .8 x)' if real else ''}": "cut"}
+    for window in windows:
+        packed = {name: _packed(root / place, window) / 1e6 for name, place in rows.items()}
+        known = [
+            frame.figure(name, [size], unit="MB", base=packed[WHOLE], competitor=WHOLE) for name, size in packed.items()
+        ]
+        share = Figure("as stored, over the transcripts", packed[list(rows)[-1]] * 1e6 / raw, "x")
+        yield Table(f"{title} at window {window}", (*known, share))
+    reading = {WHOLE: [_read(root / "whole")], "as stored": [_read(root / "cut")]}
+    yield frame.table("recording them, seconds of the processor", {WHOLE: [took_whole], "as stored": [took]}, WHOLE)
+    yield frame.table("reading all turns back, seconds of the processor", reading, WHOLE)
+
+
+def _made_up(folder: Path) -> Path:
+    for number in range(20):
+        name = f"b0000000-0000-4000-8000-0000000000{number:02}"
+        sessions.write(folder / f"{name}.jsonl", Path("/home/ada/project"), 50, seed=number)
+    return folder
+
+
+def _is_transcript(path: Path) -> bool:
+    with path.open("rb") as file:
+        return any(data and isinstance(data.get("type"), str) for data in map(parse, file.read(1 << 20).split(b"\n")))
+
+
+def _file(path: Path) -> File:
+    path = path.resolve()
+    return File(path, path.stem if len(path.stem) > 30 else str(path.relative_to("/")).replace("/", "-"),
+                path.stat().st_size, family.first_prompt(path))  # fmt: skip
+
+
+def _recorded(place: Path, files: list[File], limit: int) -> tuple[Store, float]:
+    """The transcripts in a store at `place`, strings cut from so many bytes on, and the seconds of this process."""
+    stores.create(place)
+    store = Store(place)
+    index = Index(place, lambda: store)
+    usual, texts.LIMIT = texts.LIMIT, limit
+    began = time.process_time()
+    try:
+        Work(store, index, place, Rules(), lambda done, total: None, [], processes=0).run(files)
+    finally:
+        texts.LIMIT = usual
+        index.close()
+    return store, time.process_time() - began
+
+
+def _lines(place: Path, store: Store) -> None:
+    """The turns of a store in another one: of each session a commit with a file of lines for each turn."""
+    stores.create(place)
+    bare = Store(place).repo
+    index = Index(store.path, lambda: store)
+    index.sync()
+    for branch in index.branches():
+        found: dict[str, tuple[str, bool] | None] = {}
+        for row in index.turns(branch.name):
+            lines = store.lines(branch.tip, row.turn)
+            found[f"{row.turn:06d}.jsonl"] = bare.write_blob(join_lines([*lines.before, *lines.body])), False
+        bare.move(f"refs/heads/{branch.name}", None, bare.write_commit(bare.edit_tree(None, found), [], branch.name, 1))
+    index.close()
+
+
+def _packed(place: Path, window: int) -> int:
+    command = ["git", "-C", str(place), "repack", "-q", "-a", "-d", "-f", "-F", f"--window={window}"]
+    subprocess.run(command, check=True, capture_output=True)
+    return sum(path.stat().st_size for path in (place / "objects" / "pack").glob("*.pack"))
+
+
+def _read(place: Path) -> float:
+    store = Store(place)
+    index = Index(place, lambda: store)
+    index.sync()
+    began = time.process_time()
+    for branch in index.branches():
+        for row in index.turns(branch.name):
+            store.lines(branch.tip, row.turn)
+    index.close()
+    return time.process_time() - began
+
+
+if __name__ == "__main__":
+    main()
