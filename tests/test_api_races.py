@@ -21,7 +21,6 @@ from programs import Place, raises
 from sessgit import Outcome, Session, Store, Task
 from sessgit.errors import ConflictError, UsageError
 
-
 OTHER, LAST = b"0e000000-0000-4000-8000-000000000001", b"0e000000-0000-4000-8000-000000000002"
 
 

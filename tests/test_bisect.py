@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -223,6 +224,26 @@ def test_nothing_that_it_left_running_goes_on(coded: Coded, tmp_path: Path) -> N
     for pid in pids.read_text().split():
         with pytest.raises(ProcessLookupError):
             os.kill(int(_living(pid)), 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody adopts what left its group")
+def test_what_left_the_group_spoils_no_later_run(coded: Coded) -> None:
+    spoiler = "setsid sh -c 'while :; do echo bad > spoiled; done' >/dev/null 2>&1 &"
+    value = found(coded, "--run", f"test ! -e spoiled && {CHECK} || exit 1; {spoiler}")
+    assert (value["first_bad"]["turn"], value["exact"]) == (BROKEN, True)
+
+
+def test_a_command_may_open_as_many_files_as_the_person(coded: Coded) -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    value = found(coded, "--run", f"test \"$(ulimit -Sn) $(ulimit -Hn)\" = '{most[0]} {most[1]}' || exit 128; {CHECK}")
+    assert value["exact"]
+
+
+def test_what_runs_too_long_may_end_itself(coded: Coded, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    found(coded, "--run", f"{CHECK} || {{ trap 'echo ended > {told}; exit' TERM; sleep 60 & wait; }}",
+          "--timeout", "1s", "--good", "5", "--bad", "6")  # fmt: skip
+    assert told.read_text() == "ended\n"
 
 
 def _living(pid: str) -> str:

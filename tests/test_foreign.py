@@ -147,6 +147,15 @@ def test_undo_takes_all_of_it_back_and_once_more(sessgit: Shell, source: Path) -
     assert run_git(sessgit.store, "for-each-ref", "refs/heads", "refs/archive") == after
 
 
+def test_an_import_into_an_empty_store_is_undone_and_redone(sessgit: Shell, source: Path) -> None:
+    sessgit.out("import", "--from", "io-log", str(source))
+    sessgit.out("undo")
+    undo, done = sessgit.json("ops")
+    assert (undo["undoes"], done["standing"]) == (done["id"], "undone")
+    sessgit.out("undo", undo["id"])
+    assert len(sessgit.json("ls", "--all")) == 2
+
+
 def test_what_a_person_said_since_stays(sessgit: Shell, source: Path) -> None:
     sessgit.out("import", "--from", "io-log", str(source))
     sessgit.out("rename", "the design", ARCH)

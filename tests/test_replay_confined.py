@@ -279,7 +279,7 @@ def test_nothing_is_left_of_what_hid_itself(box: Confinement, monkeypatch: pytes
 
 
 @LINUX
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_all_ends_with_the_command_itself(sessgit: Shell, tmp_path: Path, how: signal.Signals) -> None:
     marker = f"7{os.getpid()}{time.monotonic_ns() % 10_000}"
     talk = Talk(SESSION, cwd=str(sessgit.project)).prompt("go")
@@ -298,8 +298,8 @@ def test_all_ends_with_the_command_itself(sessgit: Shell, tmp_path: Path, how: s
     while alive(marker):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    if how == signal.SIGINT:
-        assert process.returncode == 130 and list(tmp_path.glob("sessgit-replay-*")) == []
+    if how != signal.SIGKILL:
+        assert process.returncode == 128 + how and list(tmp_path.glob("sessgit-replay-*")) == []
 
 
 @LINUX

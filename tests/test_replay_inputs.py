@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -76,6 +79,19 @@ sessgit diff 5e551011 f0000001 compares the two.
     assert [(one["prompt"], one["answer"]) for one in log] == [(w, f"About {w}.") for w in ("one", "two", "three")]
     assert [one["fork_turn"] for one in talked.json("ls")] == [None, 0]
     assert not list(talked.config.glob("projects/*/f0000001*"))
+
+
+def test_who_is_stopped_before_an_answer_keeps_nothing(talked: Shell, tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    command = [sys.executable, "-m", "sessgit", "replay", "5e55", "--inputs", "--to", f"touch {asked}; sleep 60"]
+    with subprocess.Popen(command) as process:
+        deadline = time.monotonic() + 20
+        while not asked.exists():
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 128 + signal.SIGTERM
+    assert len(talked.json("ls")) == 1 and talked.json("ops") == []
 
 
 def test_one_process_for_all_by_lines(talked: Shell, tmp_path: Path) -> None:

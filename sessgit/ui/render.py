@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
@@ -29,6 +30,7 @@ _CODE_THEME = "ansi_dark"
 _LONGEST_DRAWN = 100_000
 """Characters: drawing longer texts would take seconds."""
 _PLAIN_WIDTH = 80
+_COLOUR = re.compile(r"(\033\[[0-9;]*m)")
 _FILLING = re.compile(r"(?: |\033\[[0-9;]*m)+$")
 
 
@@ -48,10 +50,10 @@ class Paint:
 def lines(here: Context, text: Iterable[str]) -> None:
     """Prints lines that are longer than the screen through the pager, others as they are."""
     shown = [line.rstrip() for line in text]
-    data = "".join(f"{line}\n" for line in shown)
+    data = _harmless("".join(f"{line}\n" for line in shown))
     if here.terminal and len(shown) >= here.height and here.pager not in ("", "cat") and _paged(here.pager, data):
         return
-    write(data)
+    _put(data)
 
 
 def raw(here: Context, parts: Iterable[bytes]) -> None:
@@ -98,7 +100,17 @@ def document(name: str, value: object) -> None:
 
 
 def write(data: str) -> None:
-    """Writes to standard output; leaves in silence where nobody reads it any more."""
+    """Writes to standard output what a terminal may see; leaves in silence where nobody reads it any more."""
+    _put(_harmless(data))
+
+
+def _harmless(data: str) -> str:
+    """The text without what steers a terminal, but for colours: whoever made it should have seen to that."""
+    pieces = _COLOUR.split(data)
+    return "".join(piece if number % 2 else canonical.printable(piece) for number, piece in enumerate(pieces))
+
+
+def _put(data: str) -> None:
     with _writing():
         sys.stdout.write(data)
         sys.stdout.flush()
@@ -112,7 +124,7 @@ def tell(text: str) -> None:
 
 def ask(question: str) -> bool:
     """Whether the person at the terminal says yes; nothing of it is in the output."""
-    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.write(f"{canonical.printable(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -212,12 +224,13 @@ def _sentence(text: str) -> str:
 
 
 def _bar(unit: str) -> Any:
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    done = (MofNCompleteColumn(), TextColumn(unit)) if unit else (DownloadColumn(),)
-    columns = (TextColumn("{task.description}"), BarColumn(), *done, TimeRemainingColumn(compact=True))
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    counted = (rich.MofNCompleteColumn(), rich.TextColumn(unit))
+    done = counted if unit else (rich.DownloadColumn(), rich.TransferSpeedColumn())
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), *done, rich.TimeRemainingColumn(compact=True))
+    return rich.Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 def _paged(pager: str, data: str) -> bool:
@@ -234,3 +247,22 @@ def _paged(pager: str, data: str) -> bool:
     while True:
         with suppress(KeyboardInterrupt):  # less handles it by itself, and the terminal is its own until it ends
             return process.wait() not in (126, 127)
+
+
+@contextmanager
+def leaving_in_order() -> Iterator[None]:
+    """For the block, a terminal that is closed and a polite kill end the work as Ctrl-C does: what was made for it is
+    taken away. Who is to ignore one of them, as with nohup, goes on doing so."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, _leave)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, before[number] or signal.SIG_DFL)
+
+
+def _leave(number: int, _: object) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -6,19 +6,15 @@ Its exit code means what it means to `git bisect run`: 0 is good, 125 cannot tel
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO
 
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.ops.bisecting.bench import Bench
 from sessgit.ops.bisecting.search import Answer
 from sessgit.ops.code.git import Env, Head
+from sessgit.ops.replay import confine
 
 Hear = Callable[[bytes], None]
 
@@ -92,43 +88,16 @@ def _last(output: str) -> str:
 def _run(command: Command, folder: str, env: Mapping[str, str]) -> tuple[int | None, bytes]:
     """The exit code, that of a shell where a signal ended it, or None where time was up; and the end of the output.
 
-    Nothing that the command started goes on afterwards, unless it left the process group.
+    Nothing that the command started goes on afterwards.
     """
-    try:
-        process = subprocess.Popen(
-            command.line, shell=True, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-    except (OSError, ValueError) as error:
-        raise NotFoundError(f"the command cannot be started: {error}") from error
-    assert process.stdout is not None
-    said = bytearray()
-    reader = threading.Thread(target=_read, args=(process.stdout, said, command.hear), daemon=True)
-    reader.start()
-    try:
-        code = process.wait(command.limit)
-    except subprocess.TimeoutExpired:
-        code = None
-    finally:
-        _end(process)
-    reader.join(_GRACE)
-    return (128 - code if code is not None and code < 0 else code), bytes(said)
-
-
-def _read(stream: IO[bytes], said: bytearray, hear: Hear) -> None:
-    with suppress(OSError, ValueError), stream:
-        while data := os.read(stream.fileno(), 65_536):
+    began, said = time.monotonic(), bytearray()
+    held = confine.free(env, command.limit or 0, _GRACE)
+    with confine.started(["/bin/sh", "-c", command.line], folder, held, confine.Channels()) as running:
+        while data := os.read(running.output, 65_536):
             said += data
             del said[:-_KEPT]
-            hear(data)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the command and all that it left running."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGTERM)
-        if process.poll() is None:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE)
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+            command.hear(data)
+        code, why = running.wait()
+    if code is None and (command.limit is None or time.monotonic() - began < command.limit):
+        raise NotFoundError(f"the command cannot be started: {why}")
+    return code, bytes(said)

@@ -138,7 +138,7 @@ def write(folder: str, env: Env, *arguments: str) -> None:
         )  # fmt: skip
     try:
         said = process.communicate()[1]
-    except KeyboardInterrupt:
+    except BaseException:
         process.wait()
         raise
     _check(process.returncode, said, (0,))

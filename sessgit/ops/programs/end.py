@@ -23,6 +23,8 @@ from sessgit.model.message import Extent
 from sessgit.model.program import Task
 
 _STEP = 64 << 10
+_SEAM = 4096
+"""So many bytes before what is new must be those that were there: a file that was cut may have grown again."""
 _NOWHERE = Extent(0, 0)
 
 
@@ -45,6 +47,10 @@ class End:
     """By the client's ids for calls the cells that they are."""
     torn: int = 0
     """So many bytes at its end are no whole line: a writer was killed."""
+    seam: bytes = b""
+    """The last bytes of those that are known."""
+    changed: int = -1
+    """When the file was changed last, as it was read, in nanoseconds since 1970."""
 
     def read(self) -> bool:
         """Reads what was written since the last time; returns whether the file is there."""
@@ -55,18 +61,18 @@ class End:
             return False
         except OSError as error:
             raise SessgitError(f"cannot read {self.path}: {error.strerror or error}", ROOM) from error
-        if (info.st_ino, info.st_size) == (self.inode, self.size + self.torn):
+        if (info.st_ino, info.st_size, info.st_mtime_ns) == (self.inode, self.size + self.torn, self.changed):
             return True
         with opened(self.path) as source:
-            if source.inode != self.inode or source.size < self.size:
+            handle = source.file.fileno()
+            if source.inode != self.inode or _at(handle, self.size - len(self.seam), len(self.seam)) != self.seam:
                 self.forget()
-            start = self.size if self.size >= 0 else source.size
-            data = _at(source.file.fileno(), start, source.size - start)
-            if self.size < 0:
-                data = _last_turn(source.file.fileno(), source.size)
-            self.inode, self.size = source.inode, source.size
+            size = source.size
+            data = _at(handle, self.size, size - self.size) if self.size >= 0 else _last_turn(handle, size)
+            self.inode, self.size, self.changed = source.inode, size, info.st_mtime_ns
         self.torn = len(data) - (data.rfind(b"\n") + 1)
         self.size -= self.torn
+        self.seam = (self.seam + data[: len(data) - self.torn])[-_SEAM:]
         # Where only the newline is missing, what is there counts, and is read again when it gets one.
         self._note(Line(raw, extent, parse(raw)) for raw, extent in split(data + b"\n" * bool(self.torn), 0))
         return True
@@ -85,16 +91,17 @@ class End:
             # What a writer that was killed left of a line gets its end, and stays what it is.
             close = b"\n" if self.torn else b""
             ending.append(self.path, self.size + self.torn, close + data, durable=durable)
+            self.changed = self.path.stat().st_mtime_ns
         except BaseException:
             self.forget()
             raise
         self.size += self.torn + len(close) + len(data)
-        self.torn = 0
+        self.torn, self.seam = 0, (data or self.seam)[-_SEAM:]
         self._note((Line(raw, extent, parse(raw)) for raw, extent in split(data, 0)), ours=True)
 
     def forget(self) -> None:
         """Nothing of the file is known any more."""
-        self.size, self.inode, self.key, self.torn = -1, 0, "", 0
+        self.size, self.inode, self.key, self.torn, self.seam = -1, 0, "", 0, b""
         self.begun, self.pending, self.calls = {}, {}, {}
         self.chain.leaf, self.chain.open, self.chain.message = "", {}, ""
 

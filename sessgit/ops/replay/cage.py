@@ -32,7 +32,10 @@ UNCONFINED = "nothing here can keep a process from writing elsewhere"
 
 @dataclass
 class Job:
-    """What to run, where it may write, and how much it may use; sizes in bytes, `seconds` of time, 0 for no limit."""
+    """What to run, where it may write, and how much it may use; sizes in bytes, `seconds` of time, 0 for no limit.
+
+    Where it has to be ended, it is asked to end itself first, if it gets seconds of `grace` for that.
+    """
 
     command: list[str]
     cwd: str
@@ -48,6 +51,8 @@ class Job:
     processes: int = 0
     disk: int = 0
     file: int = 0
+    open_files: int = 0
+    grace: float = 0
     network: bool = False
     unconfined: bool = False
 
@@ -78,13 +83,14 @@ def main() -> None:
         return
     watched = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
-    kernel.adopt()
+    adopts = kernel.adopt()
     cage = Cage()
     cage.apart = not job.unconfined and kernel.apart(network=job.network)
     child = os.fork()
     if child == 0:
         _first(job, cage)
-    code, why = _watch(job, child, watched, _wait_for if cage.apart else _sweep)
+    sweep = _wait_for if cage.apart else _sweep if adopts else lambda _: _end_group(child)
+    code, why = _watch(job, child, watched, sweep)
     _say(job.report, {"code": code, "why": why})
 
 
@@ -158,9 +164,8 @@ def _confine(job: Job, cage: Cage) -> list[str]:
 def _limit(job: Job, cage: Cage) -> None:
     wanted = {
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_NOFILE: 1024,
+        resource.RLIMIT_NOFILE: job.open_files,
         resource.RLIMIT_FSIZE: job.file,
-        resource.RLIMIT_CPU: int(job.seconds) * 2 + 1 if job.seconds else 0,
         # Many programs ask for far more addresses than memory: what they can write to is what counts.
         resource.RLIMIT_AS if job.address_space else resource.RLIMIT_DATA: job.memory,
     }
@@ -195,10 +200,21 @@ def _watch(job: Job, child: int, watched: Iterable[int], sweep: Callable[[int], 
         else:
             why = _too_much(job, free, born)
         if why:
+            _ask_to_end(child, job.grace)
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
             sweep(child)
             return None, why
+
+
+def _ask_to_end(child: int, grace: float) -> None:
+    """Waits so many seconds at most for the command to end itself, with those that stayed in its process group."""
+    deadline = time.monotonic() + grace
+    with suppress(OSError):
+        if grace:
+            os.killpg(child, signal.SIGTERM)
+        while time.monotonic() < deadline and not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            time.sleep(_POLL)
 
 
 def _told(watched: Iterable[int]) -> bool:
@@ -243,6 +259,14 @@ def _sweep(child: int) -> None:
         except ChildProcessError:
             return
         time.sleep(0.005)
+
+
+def _end_group(child: int) -> None:
+    """Ends what stayed in the command's process group: where this process adopts nothing, it knows of no more."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        os.waitpid(child, 0)
 
 
 def _parents() -> Mapping[int, int]:

@@ -35,7 +35,7 @@ _CHUNK = 1 << 16
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much a process may use, with all that it starts: seconds of time, bytes of memory, processes at once, bytes
-    written to the disk in all and to one file, bytes of output."""
+    written to the disk in all and to one file, bytes of output, files that one process has open."""
 
     seconds: float = 60
     memory: int = 2 << 30
@@ -43,24 +43,27 @@ class Limits:
     disk: int = 4 << 30
     file: int = 1 << 30
     output: int = 8 << 20
+    open_files: int = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """Where processes may write and what they may do; `env` is all of their environment."""
+    """Where processes may write and what they may do; `env` is all of their environment. Where they have to be ended,
+    they get seconds of `grace` to do that themselves."""
 
     writable: tuple[str, ...]
     env: Mapping[str, str]
     limits: Limits = field(default_factory=Limits)
     network: bool = False
     unconfined: bool = False
+    grace: float = 0
 
 
-def free(env: Mapping[str, str], seconds: float) -> Confinement:
+def free(env: Mapping[str, str], seconds: float, grace: float = 0) -> Confinement:
     """For a command of the person's own, which may do what the person may: only all that it starts is ended with it,
-    after so many seconds."""
-    limits = Limits(seconds, memory=0, processes=0, disk=0, file=0)
-    return Confinement((), env, limits, network=True, unconfined=True)
+    after so many seconds, 0 for any time."""
+    limits = Limits(seconds, memory=0, processes=0, disk=0, file=0, open_files=0)
+    return Confinement((), env, limits, network=True, unconfined=True, grace=grace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ def started(
     job = cage.Job(
         list(command), cwd, dict(held.env), list(held.writable), report, os.getpid(), channels.stdin,
         list(channels.keep), 0 if lasting else limits.seconds, limits.memory, lasting, limits.processes, limits.disk,
-        limits.file, held.network, held.unconfined,
+        limits.file, limits.open_files, held.grace, held.network, held.unconfined,
     )  # fmt: skip
     try:
         with _file(json.dumps(_fields(job)).encode()) as source:

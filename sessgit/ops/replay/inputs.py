@@ -58,15 +58,16 @@ def send(
     address = f"{layout.short(branch.name)}{f'@{found.turn}' if found.turn is not None else ''}"
     kept = None
     if id:
-        point = Point(found.session, 0, _start(store, rows[0]))
-        kept = keeping.begin(world, New(id, keeping.named("inputs", *address.partition("@")[::2]), point, found.state))
+        keeping.check(world, found.state)
+    point = Point(found.session, 0, _start(store, rows[0]))
+    new = New(id, keeping.named("inputs", *address.partition("@")[::2]), point, found.state)
     answers: list[Answer] = []
     try:
         for answer, said in _answers(store, branch, rows, partner):
             report(len(answers), len(rows))
             answers.append(answer)
-            if kept is not None and answer.outcome != "skipped":
-                kept = keeping.add(world, kept, [_turn(answer, said, world.now())])
+            if id and answer.outcome != "skipped":
+                kept = keeping.add(world, kept or keeping.begin(world, new), [_turn(answer, said, world.now())])
     finally:
         if kept is not None:
             keeping.end(world, kept, f"{len(answers)} inputs of {address}")

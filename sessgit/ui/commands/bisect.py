@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -92,7 +90,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         done = bisects.by_cells(here.store, here.index, found.branch, span, pattern, report)
     else:
         hear = _hear if verbose else lambda data: None
-        with _leaving_in_order():
+        with render.leaving_in_order():
             asked = Command(command, os.environ, limit, hear)
             done = bisects.by_command(here.store, here.index, found.branch, span, asked, report)
     calls = page.calls_of(here, done)
@@ -155,18 +153,3 @@ def _hear(data: bytes) -> None:
     with suppress(OSError, ValueError):
         sys.stderr.buffer.write(data)
         sys.stderr.buffer.flush()
-
-
-@contextmanager
-def _leaving_in_order() -> Iterator[None]:
-    """A terminal that is closed, or a polite kill, ends the work as Ctrl-C does: the worktree is taken away."""
-
-    def leave(number: int, _: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import context, leaving, options, render, text
+from sessgit.ui import context, options, render, text
 
 if TYPE_CHECKING:
     from sessgit.ops.importing import Imported
@@ -115,7 +115,7 @@ def _bring(here: context.Context, system: str, paths: list[Path], *, dry_run: bo
     if not here.has_store and not dry_run:
         stores.create(here.store_path)
     store = here.store_path if here.has_store else None
-    with leaving.in_order(), render.progress(here, "Importing", unit="conversations") as progress:
+    with render.leaving_in_order(), render.progress(here, "Importing", unit="conversations") as progress:
         world = (here.config, here.privacy, here.now, progress)
         done = bringing.run(store, system, paths[0], *world, dry_run=dry_run)
     if done.operation:

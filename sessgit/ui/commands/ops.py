@@ -20,8 +20,9 @@ def run(limit: options.Limit = None, as_json: options.Json = False) -> None:
     from sessgit.ops import operations
 
     here = context.read()
-    here.check_recorded()
     found = operations.listed(here.store)[:limit]
+    if not found:
+        here.check_recorded()
     if as_json:
         render.document("ops/v1", [_json(one) for one in found])
     else:
@@ -42,7 +43,7 @@ def _page(here: context.Context, found: list[Listed]) -> Iterator[str]:
         note = "" if one.standing == "done" else f"  ({one.standing})"
         room = here.width - 8 - wide - command - 6 - len(note)
         summary = text.cut(text.clean(one.operation.summary), room)
-        head = f"{paint('yellow', one.operation.id)}  {paint('dim', ago.rjust(wide))}"
+        head = f"{paint('yellow', text.clean(one.operation.id, 8))}  {paint('dim', ago.rjust(wide))}"
         yield f"{head}  {text.clean(one.operation.command, 20).ljust(command)}  {summary}{paint('dim', note)}"
 
 

@@ -157,9 +157,10 @@ def _execute(  # noqa: PLR0913 - what the command was given
     origin = sandbox.origin(here.store, here.index, found.branch, plan.first, state.project)
     if not plan.first:
         return _told(here, plan, runs.skipped(plan), None, None, as_json=as_json)
-    with sandbox.made(origin, os.environ, chosen) as box, render.progress(here, "Running", unit="cells") as report:
-        results = runs.run(plan, box, how, report)
-    kept = _kept(here, found, plan, results) if keep and any(one.outcome != "skipped" for one in results) else None
+    with render.leaving_in_order():
+        with sandbox.made(origin, os.environ, chosen) as box, render.progress(here, "Running", unit="cells") as report:
+            results = runs.run(plan, box, how, report)
+        kept = _kept(here, found, plan, results) if keep and any(one.outcome != "skipped" for one in results) else None
     _told(here, plan, results, box, kept, as_json=as_json)
     if any(one.outcome in ("differs", "failed") for one in results):
         raise typer.Exit(_DIFFERS)
@@ -203,7 +204,7 @@ def _inputs(
 
     command, protocol, seconds = to
     partner = speaking.Partner(command, protocol or speaking.protocol(command), seconds, here.cwd, os.environ)
-    with render.progress(here, "Asking", unit="prompts") as report:
+    with render.leaving_in_order(), render.progress(here, "Asking", unit="prompts") as report:
         sent = inputs.send(_world(here), found, partner, "" if no_keep else str(uuid.uuid4()), report)
     if as_json:
         render.document("inputs/v1", page.sent_json(sent))
