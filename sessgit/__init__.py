@@ -5,8 +5,7 @@ For programs: `from sessgit import Store`. What the library offers is loaded whe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # typing itself would be loaded with every recorder
 if TYPE_CHECKING:
     from sessgit.api.replaying import Replayed as Replayed
     from sessgit.api.session import Session as Session

@@ -66,5 +66,9 @@ class StoreError(SessgitError):
     exit_code = 7
 
 
+class UnreadableError(StoreError):
+    """An object of the store is missing or damaged: whatever does not need it goes on."""
+
+
 class MovedError(StoreError):
     """A ref no longer held the value that it was read with: load again and try again."""

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shell import Shell
 
-from sessgit.model.schema import settings as schema
 from sessgit.model.config import plain
+from sessgit.model.schema import settings as schema
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def test_what_was_deleted_is_known_when_nothing_of_it_is_left(machines: Machines
     one.push()
     one.record(talk.turns("two"))
     one.delete()
-    gc.collect(one.store, one.index, one.now(), keep=1e9, prune=True)
+    gc.collect(one.store, one.index, one.store.path, one.now(), keep=1e9, prune=True)
     assert old not in every_object(one)
     assert [ref for ref in refs.read_all(one.store.path) if SESSION in ref] == [STONE]
     assert one.pull().changes == ()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+from sessgit.agents.claude import transcript
 from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical
 from sessgit.ops import delete, operations
@@ -34,11 +36,12 @@ class Collected:
     final: tuple[str, ...] = ()
 
 
-def collect(store: Store, index: Index, now: float, *, keep: float, prune: bool = False) -> Collected:
+def collect(store: Store, index: Index, config: Path, now: float, *, keep: float, prune: bool = False) -> Collected:
     """Packs the store and lets go of what operations took away more than `keep` seconds ago.
 
-    With `prune`, what was deleted is final: its objects, its words, all that no ref leads to. Raises ConflictError
-    where another process packs the store, or writes to it when it is to be pruned.
+    What interrupted work left goes too, also in `config`, the agent's folder. With `prune`, what was deleted is final:
+    its objects, its words, all that no ref leads to. Raises ConflictError where another process packs the store, or
+    writes to it when it is to be pruned.
     """
     store.repo.release()
     with locks.maintenance(store.beside, _LOCK_WAIT) as lock:
@@ -49,6 +52,9 @@ def collect(store: Store, index: Index, now: float, *, keep: float, prune: bool 
         leftovers = maintenance.sweep(store.path, now)
         leftovers += appending.forget_written(store.beside, now - maintenance.STALE)
         outgoing.sweep(store.beside.state)
+        for folder in config.glob("projects/*/"):
+            if not folder.is_symlink():
+                transcript.sweep(folder)
         workshop.sweep(store.beside)
         expired = _expire(store, now - keep)
         maintenance.pack(store.path, lock, full=True)

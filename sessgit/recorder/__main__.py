@@ -13,7 +13,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from sessgit.store import log
+from sessgit.errors import SessgitError
+from sessgit.store import log, private
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import spool
 
@@ -24,6 +25,10 @@ LONGEST = 60
 def main(store: Path) -> None:
     _detach()
     beside = Beside(store)
+    try:
+        private.check(store)
+    except SessgitError:  # whose it is has not asked to be told
+        return
     if not spool.claim_waiting(beside.spool, time.time()):
         return
     from sessgit.recorder import drain

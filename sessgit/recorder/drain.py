@@ -65,7 +65,8 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
         drain.index_words()
         with locks.maintenance(beside) as held:
             if held:
-                maintenance.pack(store_path, held)
+                if maintenance.pack(store_path, held):
+                    maintenance.sweep(store_path, time.time())
                 drain.archive_old(held)
     finally:
         index.close()
@@ -98,7 +99,7 @@ class _Drain:
         if self._is_off(path, events[-1]):
             return _discard(events)
         if not home.is_transcript(self.folder, path):
-            if path.exists():
+            if home.is_there(path):
                 self._log(f"{events[-1].name} names a transcript that lies elsewhere: {path}")
             # A transcript that is not there yet is recorded at the next event.
             return _discard(events)

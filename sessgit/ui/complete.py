@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import wraps
 from io import StringIO
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from sessgit.model import canonical
 
 if TYPE_CHECKING:
     from sessgit.store.index import Branch, Index
 
 _MOST = 200
+_SPECIAL = re.compile(r"[`$;|&<>()\\\"'*?\[\]{}!#]")
+
+Found = list[tuple[str, str]]
 
 
+def _typable(find: Callable[[str], Found]) -> Callable[[str], Found]:
+    """Only words that mean themselves: a shell puts them on the command line as they are, to be run."""
+
+    @wraps(find)
+    def found(incomplete: str) -> Found:
+        words = [(word, canonical.printable(told)) for word, told in find(incomplete)]
+        return [one for one in words if not _SPECIAL.search(one[0]) and canonical.is_printable(one[0])]
+
+    return found
+
+
+@_typable
 def addresses(incomplete: str) -> list[tuple[str, str]]:
     """Sessions and what they are called; behind an `@` the turns and what was asked."""
     with suppress(Exception):
@@ -24,6 +43,7 @@ def addresses(incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
+@_typable
 def tags(incomplete: str) -> list[tuple[str, str]]:
     """Tags and where they stand."""
     with suppress(Exception):
@@ -35,6 +55,7 @@ def tags(incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
+@_typable
 def remotes(incomplete: str) -> list[tuple[str, str]]:
     """Remotes and where they are."""
     with suppress(Exception):
@@ -46,11 +67,13 @@ def remotes(incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
+@_typable
 def destinations(incomplete: str) -> list[tuple[str, str]]:
     """Remotes, and sessions where only one is meant."""
     return remotes(incomplete) + addresses(incomplete)
 
 
+@_typable
 def operations(incomplete: str) -> list[tuple[str, str]]:
     """What commands did, the last one first, with the words that `ops` has for it."""
     with suppress(Exception):
@@ -64,6 +87,7 @@ def operations(incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
+@_typable
 def cells(incomplete: str) -> list[tuple[str, str]]:
     """Addresses, and behind `A@7.` the cells of that turn: these alone are read from the store."""
     with suppress(Exception):
@@ -74,6 +98,7 @@ def cells(incomplete: str) -> list[tuple[str, str]]:
     return addresses(incomplete)
 
 
+@_typable
 def files(incomplete: str) -> list[tuple[str, str]]:
     """The files of the current session that tools read or changed, the last one first, by their paths from here."""
     with suppress(Exception):

@@ -112,12 +112,16 @@ class Context:
 
     @property
     def has_store(self) -> bool:
+        from sessgit.store import private
         from sessgit.store.store import exists
 
         try:
-            return exists(self.store_path)
+            if not exists(self.store_path):
+                return False
         except OSError as error:
             raise StoreError(f"cannot read the store at {self.store_path}: {error.strerror}") from error
+        private.check(self.store_path)
+        return True
 
     def check_store(self) -> None:
         """Raises NotFoundError with what to do where there is no store yet."""

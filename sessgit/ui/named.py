@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from sessgit.errors import AmbiguousError, NotFoundError
+from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError
 from sessgit.model.address import Address, parse
 from sessgit.ops.finding import resolve
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.recording import catchup
+from sessgit.store import layout, refs
 from sessgit.ui import render
 from sessgit.ui.context import Context
+
+_LEAST = 4
 
 
 def target(here: Context, text: str, at: str | None = None, *, changes: bool = False) -> Target:
@@ -34,6 +37,18 @@ def recorded(here: Context, text: str) -> Target:
     if found.guess:
         render.tell(f"({found.guess})")
     return found
+
+
+def branch(here: Context, text: str) -> str:
+    """The branch that an address names, as it is recorded; of one that cannot be read any more, which no index knows,
+    the beginning of its id is enough. A turn in the address is passed over."""
+    try:
+        return recorded(here, text).branch.name
+    except (NotFoundError, DamageError, StoreError):
+        found = _unreadable(here, text.partition("@")[0])
+        if found is None:
+            raise
+        return found
 
 
 def current(here: Context) -> Target | None:
@@ -85,3 +100,11 @@ def _catch_up(here: Context, found: Target) -> None:
     elif not caught.level:
         render.tell(f"{found.branch.name[:8]}: {caught.why}")
     here.index.sync(found.session)
+
+
+def _unreadable(here: Context, start: str) -> str | None:
+    if len(start) < _LEAST:
+        return None
+    names = {name for name in refs.branches(here.store_path) if name.startswith(start)}
+    heads = {layout.session_of(name) for name in names}
+    return start if start in names else heads.pop() if len(heads) == 1 else None

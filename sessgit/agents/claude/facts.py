@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sessgit.agents.claude.cells import time_of
 from sessgit.agents.claude.lines import Line
@@ -32,6 +34,15 @@ class Facts:
     """Whether a person held any part of it, so that it is not headless whatever a program added."""
     names: list[str] = field(default_factory=list)
     """The names that the session was ever given here: a `custom-title` that is one of them may be our own line."""
+
+    @classmethod
+    def loads(cls, document: Mapping[str, Any]) -> Facts | None:
+        """The facts that were kept, or None where a value is of another kind."""
+        plain = {key: type(value) for key, value in vars(cls()).items()}
+        names = document.get("names", [])
+        if any(plain.get(key) is not type(value) for key, value in document.items()):
+            return None
+        return cls(**document) if all(isinstance(name, str) for name in names) else None
 
     def note(self, line: Line) -> None:
         if line.data is None:

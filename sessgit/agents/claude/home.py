@@ -12,8 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sessgit.errors import SessgitError
+from sessgit.store import private
+
 SLUG_LIMIT = 200
 _PROC = Path("/proc")
+_TOPS = ("projects", "tasks", "todos", "plans")
+_DEEPEST = 4
+"""So many folders above a subagent's file lies that of all projects."""
 _FOLDER = re.compile(r"(?!\.{1,2}$)[^\0/\ud800-\udfff]{1,255}")
 
 
@@ -86,6 +92,28 @@ def is_there(path: Path | str) -> bool:
         return Path(path).exists()
     except (OSError, ValueError):  # too long, or with NUL or half a character in it
         return False
+
+
+def link_above(path: Path) -> Path | None:
+    """The link among the folders of a project and a session that lead to a file of the client's, if there is one.
+
+    Where the client's own folder lies, and what lies right in it, is for a person to say.
+    """
+    inside: list[Path] = []
+    for folder in list(path.parents)[:_DEEPEST]:
+        if folder.name in _TOPS and inside and (folder.name != "projects" or inside[-1].name.startswith("-")):
+            return next((one for one in inside if one.is_symlink()), None)
+        inside.append(folder)
+    return None
+
+
+def make_folder(path: Path) -> None:
+    """The folder for a file of the client's is there, its owner's alone where it is new; raises OSError, and
+    SessgitError where a link would lead to it."""
+    link = link_above(path)
+    if link is not None:
+        raise SessgitError(f"{link} is a link, and nothing is written through it", "Put what it leads to in its place.")
+    private.folder(path.parent)
 
 
 def is_transcript(config: Path, path: Path) -> bool:

@@ -13,12 +13,15 @@ import re
 import shlex
 import stat
 import tempfile
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sessgit.errors import ConflictError, StoreError, UsageError
+from sessgit.errors import ROOM, ConflictError, StoreError, UsageError
+from sessgit.store import private
 
 # One name that a client does not know disables all hooks in some versions; these are known to every version.
 HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
@@ -35,6 +38,7 @@ PLUGIN = "sessgit"
 CLEANUP_DAYS = 30
 """What the client takes where its settings do not say."""
 _LONGEST = 365_000
+_STALE = 600.0
 
 _COMMAND = re.compile(r"\[ -r (?P<stub>.+) \] && sh (?P=stub); exit 0", re.DOTALL)
 
@@ -249,12 +253,12 @@ def replace(snapshot: Snapshot, document: Mapping[str, Any], *, keep_empty: bool
             snapshot.target.unlink()
             return True
         content = _layout(snapshot, document)
-        snapshot.target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.folder(snapshot.target.parent)
         _swap(snapshot, content)
     except FileNotFoundError as error:
         raise ConflictError(f"{snapshot.path} was removed meanwhile", "try again") from error
     except OSError as error:
-        raise StoreError(f"{snapshot.path} cannot be written: {error}") from error
+        raise StoreError(f"{snapshot.path} cannot be written: {error.strerror or error}", ROOM) from error
     return True
 
 
@@ -309,6 +313,10 @@ def _layout(snapshot: Snapshot, document: Mapping[str, Any]) -> bytes:
 
 def _swap(snapshot: Snapshot, content: bytes) -> None:
     target = snapshot.target
+    for left in target.parent.glob(f".{target.name}.????????"):  # by one that was killed
+        with suppress(OSError):
+            if abs(time.time() - left.stat().st_mtime) > _STALE:
+                left.unlink()
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:

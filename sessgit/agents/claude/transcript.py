@@ -146,7 +146,7 @@ def write(path: Path, data: bytes) -> None:
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         home.make_folder(path)
-        _sweep(path.parent)
+        sweep(path.parent)
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -163,7 +163,7 @@ def write(path: Path, data: bytes) -> None:
             beside.unlink(missing_ok=True)
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Deletes what others left here who were killed before their files were whole."""
     for left in folder.glob(".*.????????.tmp"):
         with suppress(OSError):

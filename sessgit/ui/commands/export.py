@@ -140,7 +140,7 @@ def _write(here: Context, job: _Job, output: str, *, force: bool, as_json: bool)
         }  # fmt: skip
         render.document("exported/v1", told)
         return
-    lines = [f"written: {here.short(path)}, {text.counted(len(job.rows), 'turn')}, {text.size(size)}"]
+    lines = [f"written: {here.shown(str(path))}, {text.counted(len(job.rows), 'turn')}, {text.size(size)}"]
     if job.choice.tools:
         lines.append("It holds what tools read and printed: look through it before you share it.")
     if redacted:
@@ -189,7 +189,7 @@ def _folder(here: Context, format_: str, addresses: list[str], output: str, *, a
         return
     counts = f"{text.counted(sessions, 'conversation')}, {text.counted(files, 'file')}"
     holds = "It holds what tools read and printed: look through it before you share it."
-    render.lines(here, [f"written: {here.short(folder)}, {counts}", holds])
+    render.lines(here, [f"written: {here.shown(str(folder))}, {counts}", holds])
 
 
 def _written(here: Context, format_: str, branches: list[Branch], folder: Path) -> tuple[int, int]:

@@ -31,7 +31,7 @@ def run(
     here = context.read()
     here.check_store()  # all that was recorded may be deleted
     keep = seconds(here.settings.undo.keep)
-    done = gc.collect(here.store, here.index, here.now, keep=keep, prune=prune)
+    done = gc.collect(here.store, here.index, here.config, here.now, keep=keep, prune=prune)
     if as_json:
         render.document("gc/v1", _json(done, prune=prune))
     else:

@@ -1,0 +1,317 @@
+"""What is killed: each story makes a world, and says what runs in it and what the person or the client does next."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from crashchild import Job
+from crashworld import World
+from transcripts import OTHER, SESSION, Talk
+
+THIRD = "5e551011-0000-4000-8000-000000000003"
+BOTH = ("ls", "--all", "--json"), ("log", SESSION)
+
+Told = Callable[[World], Job]
+Next = Callable[[World], None]
+
+
+@dataclass(frozen=True)
+class Story:
+    """`make` builds the world and returns the job that is killed; `then` is what happens next.
+
+    Where it is `complete` by then, all is as a job leaves it that nobody killed; else each ref and each file is so, or
+    as it was before, and it is complete once the same job has run `again`, which may end with these exit codes. A job
+    that makes something `new` makes another one then.
+    """
+
+    make: Told
+    then: Next
+    complete: bool = True
+    again: tuple[int, ...] = (0,)
+    new: bool = False
+    ours: bool = False
+    """Whether it is killed at calls on our own files alone: a lock that git leaves in a remote is the remote's."""
+    grows: bool = False
+    """Whether what is there may also be any step on the way."""
+
+
+def _reading(world: World) -> None:
+    for words in BOTH:
+        world.done(world.cli(*words))
+
+
+def _event(world: World) -> None:
+    world.next_event(Talk(), "SessionEnd")
+    world.done(world.cli("ls", "--all"))
+
+
+def rich(world: World) -> Talk:
+    """A conversation with all that lies beside one: a rewind, a subagent, a large result, todos, a title."""
+    talk = world.talk().turns("one", "two").rewind(1).turns("other")
+    talk.prompt("agents").tool("Task", {"prompt": "look"}, "found").answer("ok").stop_lines().title("A title")
+    return talk
+
+
+def beside(world: World, talk: Talk) -> None:
+    folder = world.transcripts / talk.session / "subagents"
+    folder.mkdir(parents=True, exist_ok=True)
+    line = {"type": "user", "promptId": talk.prompt_id, "uuid": "5ab", "message": {"role": "user", "content": "look"}}
+    (folder / "agent-7c2d.jsonl").write_text(json.dumps(line) + "\n")
+    todos = world.config / "todos"
+    todos.mkdir(exist_ok=True)
+    (todos / f"{talk.session}-agent-{talk.session}.json").write_text('[{"content":"x","status":"pending"}]')
+
+
+def installed(world: World) -> None:
+    world.config.mkdir(parents=True, exist_ok=True)
+    world.done(world.cli("install"))
+
+
+def recorded(world: World, *talks: Talk) -> None:
+    installed(world)
+    for talk in talks or (world.talk().turns("one", "two", "three"), world.talk(OTHER).turns("else")):
+        talk.save(world.transcripts)
+    world.done(world.cli("import"))
+
+
+def first_event(world: World) -> Job:
+    installed(world)
+    talk = rich(world)
+    talk.save(world.transcripts)
+    beside(world, talk)
+    world.event("Stop", talk)
+    return world.recorder()
+
+
+def next_event(world: World) -> Job:
+    """Goes on with a branch that a rewind left behind: two names are exchanged."""
+    installed(world)
+    talk = rich(world)
+    talk.save(world.transcripts)
+    world.next_event(talk)
+    beside(world, talk)
+    talk.rewind(2).turns("three").rewind(1).turns("again").rewind(5).turns("five", "and " + "x" * 5000)
+    talk.save(world.transcripts)
+    world.event("UserPromptSubmit", talk)
+    return world.recorder()
+
+
+def cell_event(world: World) -> Job:
+    installed(world)
+    world.done(world.cli("config", "record.granularity", "cell"))
+    talk = world.talk().prompt("cells").tool("Bash", {"command": "ls"}, "a").tool("Write", {"file_path": "/x"}, "b")
+    talk.answer("done").stop_lines()
+    talk.save(world.transcripts)
+    world.event("Stop", talk)
+    return world.recorder()
+
+
+def fork_event(world: World) -> Job:
+    """The first event of a conversation that the client copied from another one, rewinds and all."""
+    installed(world)
+    talk = rich(world)
+    talk.save(world.transcripts)
+    world.next_event(talk)
+    copy = talk.branch(OTHER).turns("in the branch")
+    copy.save(world.transcripts)
+    world.event("Stop", copy)
+    return world.recorder()
+
+
+def _fork_event(world: World) -> None:
+    world.next_event(Talk(OTHER), "SessionEnd")
+    world.done(world.cli("ls", "--all"))
+
+
+def imported(world: World) -> Job:
+    installed(world)
+    talk = rich(world)
+    talk.save(world.transcripts)
+    beside(world, talk)
+    talk.branch(OTHER).turns("in the branch").save(world.transcripts)
+    world.talk(THIRD).turns("else").save(world.transcripts)
+    return world.cli("import")
+
+
+def _import_again(world: World) -> None:
+    world.done(world.cli("import"))
+
+
+def program(world: World) -> Job:
+    recorded(world)
+    code = world.root / "program.py"
+    code.write_text(
+        "from sessgit import Store\n"
+        "store = Store.open()\n"
+        "session = store.create_session()\n"
+        "session.record_turn('one', 'answer')\n"
+        "with session.turn('two'):\n"
+        "    cell = session.begin_cell(type='repl', operation='peek', args={'a': 1})\n"
+        "    session.complete_cell(cell, result=[1, 2])\n"
+    )
+    return world.program(code)
+
+
+def _proved(world: World) -> None:
+    """Whoever asks brings in what the files hold; what is recorded is what they hold."""
+    _listing(world)
+    for path in world.transcripts.glob("*.jsonl"):
+        world.done(world.cli("log", path.stem))
+        world.done(world.cli("restore", path.stem, "--verify"))
+
+
+def _listing(world: World) -> None:
+    world.done(world.cli("ls", "--all"))
+
+
+def _synced(world: World) -> None:
+    world.done(world.cli("push", "hub", SESSION, OTHER))
+    _pulled_again(world)
+
+
+def _pulled_again(world: World) -> None:
+    world.done(world.cli("pull", "hub"))
+
+
+def _cli(*words: str) -> Told:
+    def make(world: World) -> Job:
+        recorded(world)
+        return world.cli(*words)
+
+    return make
+
+
+def fork_at(world: World) -> Job:
+    talk = rich(world)
+    beside(world, talk)
+    recorded(world, talk)
+    return world.cli("fork", SESSION, "--at", "2.1")
+
+
+def merging(*mode: str) -> Told:
+    def make(world: World) -> Job:
+        ours = world.talk().turns("one", "two")
+        theirs = ours.branch(OTHER).turns("theirs", "theirs again")
+        recorded(world, ours.turns("ours"), theirs)
+        return world.cli("merge", OTHER, "--into", SESSION, *mode)
+
+    return make
+
+
+def undone(*words: str) -> Told:
+    def make(world: World) -> Job:
+        ours = world.talk().turns("one", "two")
+        theirs = ours.branch(OTHER).turns("theirs", "theirs again")
+        recorded(world, ours.turns("ours"), theirs)
+        world.done(world.cli(*words))
+        return world.cli("undo")
+
+    return make
+
+
+def deleted(world: World) -> Job:
+    recorded(world, rich(world), world.talk(OTHER).turns("else"))
+    return world.cli("delete", SESSION, "--yes")
+
+
+def archived(world: World) -> Job:
+    recorded(world, rich(world), world.talk(OTHER).turns("else"))
+    world.done(world.cli("gc"))  # so that the refs are packed
+    return world.cli("archive", SESSION)
+
+
+def unarchived(world: World) -> Job:
+    archived(world)
+    world.done(world.cli("archive", SESSION))
+    return world.cli("unarchive", SESSION)
+
+
+def collected(*words: str) -> Told:
+    def make(world: World) -> Job:
+        recorded(world, rich(world), world.talk(OTHER).turns("else"), world.talk(THIRD).turns("gone"))
+        world.done(world.cli("gc"))
+        world.done(world.cli("delete", THIRD, "--yes"))
+        world.talk(OTHER).turns("else", "more").save(world.transcripts)
+        world.done(world.cli("import"))
+        return world.cli("gc", *words, now=0)
+
+    return make
+
+
+def hub(world: World) -> None:
+    hub = world.root / "hub.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(hub)], check=True, env=world.env)
+    world.done(world.cli("remote", "add", "hub", str(hub)))
+
+
+def pushed(world: World) -> Job:
+    recorded(world, rich(world), world.talk(OTHER).turns("else"))
+    hub(world)
+    world.done(world.cli("push", "hub", OTHER))
+    world.talk(OTHER).turns("else", "more").save(world.transcripts)
+    world.done(world.cli("import"))
+    return world.cli("push", "hub", SESSION, OTHER)
+
+
+def pulled(world: World) -> Job:
+    """One session is only there, the other one has gone on there."""
+    pushed(world)
+    world.done(world.cli("push", "hub", SESSION, OTHER))
+    store = world.store.rename(world.root / "elsewhere")
+    for path in world.transcripts.glob("*.jsonl"):
+        path.unlink()
+    recorded(world, world.talk(OTHER).turns("else"))
+    subprocess.run(["rm", "-rf", str(store)], check=True)
+    world.done(world.cli("remote", "add", "hub", str(world.root / "hub.git")))
+    return world.cli("pull", "hub")
+
+
+def restored(world: World) -> Job:
+    talk = rich(world)
+    beside(world, talk)
+    recorded(world, talk)
+    (world.transcripts / f"{SESSION}.jsonl").unlink()
+    return world.cli("restore", SESSION)
+
+
+def fresh(world: World) -> Job:
+    world.config.mkdir(parents=True)
+    (world.config / "settings.json").write_text('{"model": "x"}\n')
+    return world.cli("install")
+
+
+def _installed_again(world: World) -> None:
+    world.done(world.cli("install"))
+
+
+STORIES = {
+    "the first event": Story(first_event, _event),
+    "an event after rewinds": Story(next_event, _event),
+    "an event, cell by cell": Story(cell_event, _event),
+    "the first event of a fork": Story(fork_event, _fork_event),
+    "import": Story(imported, _import_again),
+    "a program": Story(program, _proved, complete=False, new=True, grows=True),
+    "fork": Story(_cli("fork", SESSION, "--at", "2"), _reading, complete=False, new=True),
+    "fork with files beside": Story(fork_at, _reading, complete=False, new=True),
+    "merge": Story(merging(), _proved, complete=False, again=(0, 3), grows=True),
+    "merge, graft": Story(merging("--mode", "graft"), _proved, complete=False, again=(0, 3), grows=True),
+    "merge into a new one": Story(merging("--new"), _proved, complete=False, new=True, grows=True),
+    "archive": Story(archived, _reading, complete=False, again=(0, 3)),
+    "unarchive": Story(unarchived, _reading, complete=False, again=(0, 3)),
+    "delete": Story(deleted, _listing, complete=False, again=(0, 4)),
+    "undo of a merge": Story(undone("merge", OTHER, "--into", SESSION), _reading, complete=False, again=(0, 4)),
+    "undo of an archiving": Story(undone("archive", OTHER), _reading, complete=False, again=(0, 4)),
+    "undo of a fork": Story(undone("fork", SESSION, "--at", "2"), _listing, complete=False, again=(0, 4)),
+    "rename": Story(_cli("rename", "a name", SESSION), _reading, complete=False),
+    "tag": Story(_cli("tag", "here", SESSION), _reading, complete=False, again=(0, 3)),
+    "pad": Story(_cli("pad", "add", "insight", "a thing", "--into", SESSION), _reading, complete=False, new=True),
+    "gc": Story(collected(), _reading),
+    "gc --prune": Story(collected("--prune"), _reading),
+    "push": Story(pushed, _synced, ours=True),
+    "pull": Story(pulled, _pulled_again),
+    "restore": Story(restored, _reading, complete=False, again=(0, 3)),
+    "install": Story(fresh, _installed_again),
+}

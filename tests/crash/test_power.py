@@ -1,0 +1,100 @@
+"""The power goes: what was told to be safe is, and what was not comes back from the transcript."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import pytest
+from crashstories import STORIES, next_event, recorded
+from crashworld import LONG, World
+from disk import moments, remains
+from gate import Call, Gate
+from test_kills import difference
+from transcripts import Talk
+
+from sessgit.store.layout import Beside
+
+_SHORT = 6
+"""So many moments in the short form."""
+
+
+def traced(world: World, name: str, fsync: bool) -> tuple[dict[str, str], list[Call]]:
+    """What a recorder does, call by call, and what is there when all is done."""
+    world.done(world.cli("config", "record.fsync", str(fsync).lower()))
+    gate = Gate([str(world.root)], with_data=True)
+    ended = world.run(world.recorder(), gate)
+    assert ended.code == 0, ended
+    STORIES[name].then(world)
+    return world.picture(), gate.calls
+
+
+_STORIES = ["the first event", "an event after rewinds", "an event, cell by cell"]
+
+
+@pytest.mark.parametrize("name", _STORIES if LONG else _STORIES[1:2])
+def test_whenever_the_power_goes_the_next_event_finds_all(world: World, name: str) -> None:
+    STORIES[name].make(world)
+    world.done(world.cli("config", "record.fsync", "true"))
+    start = world.snapshot()
+    after, calls = traced(world, name, fsync=True)
+    every = list(moments(calls))
+    tried = set[int]()
+    for until in every if LONG else every[:: max(1, len(every) // _SHORT)]:
+        for without in ("", f"{world.store}/objects", f"{world.store}/refs", f"{world.store}/state"):
+            found = remains(start, calls, until, without)
+            if hash(frozenset(found.items())) in tried:
+                continue
+            tried.add(hash(frozenset(found.items())))
+            told = f"{until} of {len(calls)}, {calls[until - 1].kind} {PurePath(calls[until - 1].path).name}, {without}"
+            world.lay(found)
+            assert world.fsck() == "", told
+            world.a_while_passes()
+            STORIES[name].then(world)
+            assert difference(after, world.picture()) == {}, told
+            assert world.fsck() == "", told
+
+
+def test_objects_are_safe_before_a_ref_and_the_ref_before_the_cursor(world: World) -> None:
+    next_event(world)
+    _, calls = traced(world, "an event after rewinds", fsync=True)
+    objects, heads = f"{world.store}/objects/", f"{world.store}/refs/heads"
+    refs = [n for n, call in enumerate(calls) if call.kind in ("rename", "link") and call.path.startswith(heads)]
+    cursor = next(n for n, call in enumerate(calls) if call.to == str(Beside(world.store).cursor(Talk().session)))
+    synced = [(n, call.path) for n, call in enumerate(calls) if call.kind == "fsync"]
+    for number, call in enumerate(calls):
+        if call.kind == "link" and call.path.startswith(objects):
+            assert any(path == call.path for n, path in synced if n < number), call
+            assert any(path == str(PurePath(call.to).parent) for n, path in synced if number < n < refs[0]), call
+    for number in refs:
+        assert any(path == calls[number].path for n, path in synced if n < number)
+        assert any(path == heads for n, path in synced if number < n < cursor)
+    assert len(refs) >= 3 and refs[-1] < cursor
+
+
+def test_without_it_the_store_may_be_damaged(world: World) -> None:
+    """What the setting is for, and that this file sees it."""
+    next_event(world)
+    world.done(world.cli("config", "record.fsync", "false"))
+    start = world.snapshot()
+    _, calls = traced(world, "an event after rewinds", fsync=False)
+    assert not [
+        call for call in calls if call.kind == "fsync" and "sqlite" not in call.path and call.path != str(world.store)
+    ]
+    world.lay(remains(start, calls, len(calls)))
+    assert world.fsck() != ""
+
+
+def test_what_is_not_derived_is_safe_at_once(world: World) -> None:
+    """The key, the settings and what was forbidden come from nowhere else."""
+    world.config.mkdir(parents=True)
+    start = world.snapshot()
+    gate = Gate([str(world.root)], with_data=True)
+    world.run(world.cli("install"), gate)
+    beside = Beside(world.store)
+    first = remains(start, gate.calls, len(gate.calls))
+    assert len(first[str(beside.key)] or b"") == 32
+    start = world.snapshot()
+    gate = Gate([str(world.root)], with_data=True)
+    world.run(world.cli("off"), gate)
+    assert b"exclude" in (remains(start, gate.calls, len(gate.calls))[str(beside.config)] or b"")
+    recorded(world)
