@@ -269,7 +269,7 @@ def test_completion(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     sessgit("fork", "5e55", "--name", "other")
     for words, answer in {
-        ("re",): ["recover", "replay", "resume", "restore", "rename", "remote"],
+        ("re",): ["recover", "replay", "resume", "restore", "rename", "repair", "remote"],
         ("log", ""): ["f0000001", "5e551011", "other"],
         ("log", "5e"): ["5e551011"],
         ("log", "5e551011-"): [SESSION],

@@ -159,7 +159,7 @@ def test_what_needs_attention(sessgit: Shell) -> None:
         "Attention   1 of yours is only here now: sessgit restore --all-lost",
         "Attention   1 older conversation can be brought in: sessgit import",
         "Attention   1 entry in ~/.claude/session-store/log · the last one 2h ago:",
-        "Attention   5e55: something [31m went wrong",
+        "Attention   5e55: something [31m went wrong · sessgit doctor looks for the cause",
     ]
 
 

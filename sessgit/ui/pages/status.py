@@ -164,7 +164,7 @@ def _remarks(here: Context, found: Status) -> Iterator[list[str]]:
         when = text.ago(canonical.seconds(last.time), here.now)
         entries = text.counted(len(found.errors), "entry", "entries")
         yield [f"{entries} in {here.short(Beside(here.store_path).log)}", f"the last one {when}:"]
-        yield [last.message]
+        yield [last.message, "sessgit doctor looks for the cause"]
 
 
 def _deleting(here: Context, going: Deleting) -> Iterator[str]:

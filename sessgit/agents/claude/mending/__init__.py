@@ -1,0 +1,1 @@
+"""A broken chain of lines, mended so that every version of the client resumes it."""

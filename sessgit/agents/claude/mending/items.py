@@ -1,0 +1,106 @@
+"""Lines in the making: what is known of each while a chain is mended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sessgit.agents.claude.lines import Line, blocks
+from sessgit.agents.claude.transcript import compact
+from sessgit.model import canonical
+from sessgit.model.message import Extent
+
+NOWHERE = Extent(0, 0)
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """A line in the making; `parent` is where it will hang, ``""`` at a beginning."""
+
+    turn: int
+    place: int
+    raw: bytes
+    data: dict[str, Any]
+    uuid: str = ""
+    parent: str = ""
+    changed: bool = False
+    out: bool = False
+
+    @property
+    def line(self) -> Line:
+        return Line(self.raw, NOWHERE, self.data)
+
+    @property
+    def is_chained(self) -> bool:
+        return bool(self.uuid) and not self.data.get("isSidechain")
+
+    @property
+    def written(self) -> bytes:
+        if not self.changed:
+            return self.raw
+        parts = {"uuid": self.uuid, "parentUuid": self.parent or None} if self.uuid else {}
+        return compact(self.data | parts)
+
+
+def objects(raw: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """The lines that stand on one: objects that only a whole line can be, what is torn between them passed over."""
+    text = raw.decode("utf-8", "surrogateescape")
+    decoder = json.JSONDecoder()
+    at = text.find('{"')
+    while at >= 0:
+        try:
+            data, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at = text.find('{"', at + 1)
+            continue
+        if isinstance(data, dict) and isinstance(data.get("type"), str) and ("uuid" in data or "sessionId" in data):
+            yield text[at:end].encode("utf-8", "surrogateescape"), data
+            at = text.find('{"', end)
+        else:
+            at = text.find('{"', at + 1)
+
+
+def cycle(by_uuid: dict[str, Item]) -> list[Item]:
+    """The items of one cycle of parents, or none."""
+    done: set[str] = set()
+    for start in by_uuid:
+        path: dict[str, None] = {}
+        at = start
+        while at in by_uuid and at not in done and at not in path:
+            path[at] = None
+            at = by_uuid[at].parent
+        if at in path:
+            names = list(path)
+            return [by_uuid[name] for name in names[names.index(at) :]]
+        done.update(path)
+    return []
+
+
+def said(item: Item) -> tuple[Any, ...]:
+    """What tells two lines of one uuid apart."""
+    return item.line.type, item.data.get("message"), item.data.get("attachment"), item.data.get("subtype")
+
+
+def calls(item: Item) -> list[str]:
+    found = (block.get("id") for block in blocks(item.line) if block.get("type") == "tool_use")
+    return [name for name in found if isinstance(name, str) and name]
+
+
+def results(item: Item) -> list[str]:
+    if item.line.type != "user" or not item.is_chained:
+        return []
+    found = (block.get("tool_use_id") for block in blocks(item.line) if block.get("type") == "tool_result")
+    return [name for name in found if isinstance(name, str)]
+
+
+def tool(item: Item, call: str) -> str:
+    named = next((block.get("name") for block in blocks(item.line) if block.get("id") == call), None)
+    return canonical.one_line(named, 40) if isinstance(named, str) and named else "tool"
+
+
+def message_id(item: Item) -> str:
+    message = item.data.get("message")
+    found = message.get("id") if isinstance(message, dict) and item.line.type == "assistant" else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,190 @@
+"""A session that is broken, mended: objects that its store lacks are brought back where they can be had, and lines that
+no client could go on from become those of a new session.
+
+Nothing that is recorded is changed. Objects have the names of their content, so bringing one back can only make whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from sessgit.agents.claude.mending.chain import Mend
+from sessgit.errors import DamageError, SessgitError
+from sessgit.model import ids
+from sessgit.model.finding import Finding
+from sessgit.ops import verify
+from sessgit.ops.programs.world import World
+from sessgit.ops.repairing import making, mends, objects
+from sessgit.ops.repairing.making import Made
+from sessgit.ops.repairing.mends import Lines
+from sessgit.store import layout, locks, maintenance, refs
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.remote.remotes import Link
+from sessgit.store.store import Store
+
+_WAIT = 30.0
+_ROUNDS = 8
+"""So often objects are looked for: those that are back may lead to others."""
+_ELSEWHERE = "Another copy of its transcript can be imported, and a remote that has it pulled into a new store."
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """Objects that are back, or can be had: how many, and from where in words."""
+
+    objects: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What was done about a session, or would be.
+
+    `branch` is what was looked at, `lost` the objects that are nowhere, `findings` what is wrong with the store all the
+    same. `mends` are the lines that a new session, `made`, has otherwise than this one; `shared` is the last turn that
+    needed nothing, `turns` how many were read, `unread` how many cannot be, `redacted` the secrets that stand replaced.
+    """
+
+    branch: str
+    turns: int
+    brought: tuple[Brought, ...] = ()
+    lost: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    mends: tuple[Mend, ...] = ()
+    shared: int = 0
+    unread: int = 0
+    redacted: int = 0
+    made: Made | None = None
+    is_needed: bool = False
+    """Whether a new session is made, or would be."""
+
+    @property
+    def was_sound(self) -> bool:
+        return not (self.brought or self.lost or self.findings or self.is_needed)
+
+
+def repair(
+    world: World, branch: str, new_id: str, links: Sequence[Link] = (), *, dry_run: bool = False, rounds: int = _ROUNDS
+) -> Repaired:
+    """Mends a branch; with `dry_run` it is only told what would be done. `links` are the remotes that may have what is
+    missing here. Objects that are back may lead to others that are not: it is looked again, `rounds` times at most.
+
+    Raises DamageError where nothing of it can be read.
+    """
+    store, session = world.store, layout.session_of(branch)
+    found = verify.one(store, session)
+    lost = {oid for finding in found.findings for oid in finding.objects}
+    lost |= _missing_tips(store, session)
+    brought: list[Brought] = []
+    if lost:
+        for source in objects.look(world, objects.family(store, session, _tips(world, session)), lost, links):
+            brought.append(Brought(len(source.found), source.name))
+            lost -= source.found.keys()
+            if not dry_run:
+                objects.put(store, source.found)
+        if brought and not dry_run:
+            _pack(store)
+            store.repo.forget()
+            world.index.sync()
+            if rounds > 1:
+                return _after(world, branch, new_id, links, tuple(brought), rounds - 1)
+    wrong = tuple(finding for finding in found.findings if finding.severity != "note")
+    if brought:
+        wrong = tuple(finding for finding in wrong if not finding.objects or lost & set(finding.objects))
+        return Repaired(branch, 0, tuple(brought), tuple(sorted(lost)), wrong)
+    return _mended(world, mends.basis(store, branch), new_id, tuple(sorted(lost)), wrong, dry_run=dry_run)
+
+
+def _after(
+    world: World, branch: str, new_id: str, links: Sequence[Link], brought: tuple[Brought, ...], rounds: int
+) -> Repaired:
+    """The same once objects are back: with those that these lead to, which nobody could ask for before."""
+    again = repair(world, branch, new_id, links, rounds=rounds)
+    together = (*brought, *again.brought)
+    sources = dict.fromkeys(one.source for one in together)
+    summed = tuple(Brought(sum(one.objects for one in together if one.source == name), name) for name in sources)
+    return replace(again, brought=summed)
+
+
+def _mended(
+    world: World, branch: str, new_id: str, lost: tuple[str, ...], findings: tuple[Finding, ...], *, dry_run: bool
+) -> Repaired:
+    lines = _readable(world, branch)
+    held = refs.branches(world.store.path, layout.session_of(branch)).get(branch, ("", False))[0]
+    is_torn = bool(lines.lost) or lines.commit != held or not _is_whole(world.store, held)
+    strange = [] if is_torn or layout.is_side(branch) else mends.strangers(world.store, branch)
+    plan = mends.plan(lines, strange, alone=is_torn)
+    if is_torn and not lines.last:
+        raise DamageError(f"nothing of {layout.short(branch)} can be read", _ELSEWHERE)
+    made = making.make(world, plan, new_id) if (is_torn or plan.mends) and not dry_run else None
+    return Repaired(
+        branch, lines.last, (), lost, findings, plan.mends, plan.shared, lines.lost, lines.state.redacted, made,
+        is_needed=is_torn or bool(plan.mends),
+    )  # fmt: skip
+
+
+def _is_whole(store: Store, tip: str) -> bool:
+    """Whether every commit of a history can be read."""
+    try:
+        for _ in store.repo.first_parents(tip):
+            pass
+    except SessgitError:
+        return False
+    return True
+
+
+def _readable(world: World, branch: str) -> Lines:
+    """The lines of the branch as of its tip; where that cannot be read, of the latest commit that can be."""
+    store = world.store
+    error: SessgitError | None = None
+    for commit in dict.fromkeys((*_of_branch(store, branch), *_remembered(world, branch))):
+        try:
+            return mends.read(store, branch, commit)
+        except SessgitError as wrong:
+            error = error or wrong
+    raise DamageError(f"nothing of {layout.short(branch)} can be read: {error}", _ELSEWHERE)
+
+
+def _of_branch(store: Store, branch: str) -> list[str]:
+    tip = refs.branches(store.path, layout.session_of(branch)).get(branch)
+    found: list[str] = []
+    with suppress(SessgitError):
+        found += (commit.id for commit in store.repo.first_parents(tip[0])) if tip else ()
+    return found or ([tip[0]] if tip else [])
+
+
+def _remembered(world: World, branch: str) -> list[str]:
+    """The commits of the branch's turns that the index and the cursor remember, the latest first."""
+    rows = world.index.turns(branch)
+    known = cursors.load(world.store.beside, layout.session_of(branch))
+    return [*([known.commit] if known else ()), *(commit for row in reversed(rows) for commit in reversed(row.commits))]
+
+
+def _tips(world: World, session: str) -> list[str]:
+    tips = [tip for tip, _ in refs.branches(world.store.path, session).values()]
+    for commit in _remembered(world, session):
+        with suppress(SessgitError):
+            world.store.state(commit)
+            return [*tips, commit]
+    return tips
+
+
+def _missing_tips(store: Store, session: str) -> set[str]:
+    """The ids that branches hold, and no object has."""
+    return {
+        tip for branch, (tip, _) in refs.branches(store.path, session).items()
+        if ids.is_branch(branch) and store.repo.trouble(tip)
+    }  # fmt: skip
+
+
+def _pack(store: Store) -> None:
+    """Puts what is back into a pack without the damaged one; where that fails, it is read all the same."""
+    store.repo.release()
+    try:
+        with locks.maintenance(store.beside, _WAIT) as lock:
+            if lock:
+                maintenance.pack(store.path, lock, full=True)
+    except SessgitError:
+        return

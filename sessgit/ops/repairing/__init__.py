@@ -1,0 +1,1 @@
+"""What `repair` does: objects brought back, chains mended in a session of their own."""

@@ -1,0 +1,254 @@
+"""What is stored, held against every promise of the format: a session or the whole store.
+
+Each session is checked for itself, so damage in one leaves all others told. What sessions share is checked once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+
+from sessgit.errors import DamageError, NewerStoreError, NotFoundError, SessgitError, StoreError
+from sessgit.model import ids
+from sessgit.model.finding import Finding, is_sound, sorted_by_severity
+from sessgit.ops.files import laying
+from sessgit.ops.verifying import around, cutting, history
+from sessgit.ops.verifying.history import Memory
+from sessgit.ops.verifying.turns import REPAIR, Where
+from sessgit.store import layout, refs
+from sessgit.store.damage import objects
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+Progress = Callable[[int, int], None]
+_MANY = 400
+"""So many turns are worth a second process: to start one takes as long as to check some dozens."""
+_BATCH = 16
+_FSCK = "sessgit repair ADDRESS brings objects back where a file of the client or a remote has them."
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found of a session: `turns` that were read, `proved` hashes of laid-out lines that hold, and whether its
+    file was `cut` once more."""
+
+    session: str
+    turns: int
+    proved: int
+    cut: bool
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a check found. `turns` that were read, a shared one once; `proved` counts hashes; `cut` the sessions that
+    were cut once more, None where nobody asked for it; `findings` the worst first."""
+
+    sessions: int
+    turns: int
+    proved: int
+    cut: int | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        return is_sound(self.findings)
+
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """The sessions that anything is wrong with."""
+        names = (finding.where.partition("@")[0] for finding in self.findings if finding.severity != "note")
+        return tuple(dict.fromkeys(layout.session_of(name) for name in names if ids.is_branch(name)))
+
+
+@dataclass
+class _Work:
+    """What is to be done: the sessions in groups of those that share turns, the tips of each, and how much each is."""
+
+    groups: list[list[str]] = field(default_factory=list)
+    tips: dict[str, dict[str, str]] = field(default_factory=dict)
+    weights: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(self.weights.values())
+
+
+def one(store: Store, session: str, *, deep: bool = False) -> Verified:
+    """Checks a session, with all of its branches."""
+    tips = {branch: tip for branch, (tip, _) in refs.branches(store.path, session).items()}
+    return _added([_session(store, session, tips, Memory(), deep=deep)], (), deep=deep)
+
+
+def everything(store: Store, index: Index | None, progress: Progress, *, deep: bool = False, jobs: int = 0) -> Verified:
+    """Checks the whole store; `progress` is told the turns that are done. `jobs` is how many processes share the work:
+    as many as there are processors, two at most, where the store is large.
+
+    With `deep` git hashes every object, and each session's file is cut once more.
+    """
+    work = _planned(store, index)
+    found = list(around.check(store))
+    checked = list(_run(store, work, progress, deep=deep, jobs=jobs))
+    return _added(checked, found, deep=deep)
+
+
+def every_object(store: Store, known: Verified, progress: Progress) -> Verified:
+    """The same with what git finds of all objects that was not told yet."""
+    told = {oid for finding in known.findings for oid in finding.objects}
+    more = [
+        Finding("damage", "git", "objects", complaint.what, _FSCK, complaint.objects)
+        for complaint in objects.fsck(store.path, progress)
+        if not told & set(complaint.objects)
+    ]
+    return Verified(
+        known.sessions, known.turns, known.proved, known.cut, tuple(sorted_by_severity([*known.findings, *more]))
+    )
+
+
+# A session
+
+
+def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory, *, deep: bool) -> Checked:
+    where, before = Where(session), memory.turns
+    found: list[Finding] = []
+    for branch, tip in sorted(tips.items()):
+        try:
+            found += history.check(store, branch, tip, memory)
+        except NewerStoreError as error:
+            found.append(Where(branch).found("note", "newer", str(error), error.hint))
+        found += _name(store, branch, tip)
+    own = {branch: tip for branch, tip in tips.items() if not layout.is_other(branch)}
+    proved, was_cut = 0, False
+    is_readable = not any(finding.severity == "damage" or finding.kind == "shared" for finding in found)
+    if session in own and is_readable:
+        try:
+            pieces = laying.pieces(store, session, own)
+            laid, proved = laying.lay_out(pieces.found), pieces.checked
+            if pieces.rewritten:
+                found.append(
+                    where.found("note", "prefix", "the beginning that the fork wrote comes out in other bytes")
+                )
+            if deep and cutting.can_be(store.state(own[session]), laid):
+                found += cutting.check(store, session, own, laid)
+                was_cut = True
+        except NewerStoreError:
+            pass
+        except DamageError as error:
+            found.append(where.found("damage", "hash", str(error), REPAIR.format(session=session)))
+        except (StoreError, NotFoundError) as error:
+            found.append(where.found("damage", "object", str(error), REPAIR.format(session=session)))
+    return Checked(session, memory.turns - before, proved, was_cut, tuple(dict.fromkeys(found)))
+
+
+def _name(store: Store, branch: str, tip: str) -> Iterator[Finding]:
+    """A side branch is named after a turn of its own."""
+    if not layout.is_side(branch):
+        return
+    made = ids.rewound_name if layout.is_rewound(branch) else ids.other_name
+    session = layout.session_of(branch)
+    try:
+        for commit in store.repo.first_parents(tip):
+            key = store.message(commit.id).get("Prompt")
+            if key and branch in (made(session, name) for name in (key, *_spare(key))):
+                return
+    except SessgitError:
+        return  # its history cannot be read, which was told
+    yield Where(branch).found("note", "ref", "it is named after none of its turns")
+
+
+def _spare(key: str) -> Iterator[str]:
+    """The names that are taken where all others are in use."""
+    yield from (ids.line_id(key.encode("utf-8", "surrogatepass"), number) for number in range(4))
+
+
+# The whole store
+
+
+def _planned(store: Store, index: Index | None) -> _Work:
+    """The sessions, those with the same first turn together: what they share is checked once."""
+    tips: dict[str, dict[str, str]] = {}
+    for branch, (tip, _) in sorted(refs.branches(store.path).items()):
+        if ids.is_branch(branch):
+            tips.setdefault(layout.session_of(branch), {})[branch] = tip
+    names = sorted(tips)
+    turns: dict[str, tuple[str, int]] = {}
+    if index is not None:
+        try:
+            roots = {name: rows[0].prompt for name in names if (rows := index.turns(name, 1, 1))}
+            turns = {one.name: (roots.get(one.name, one.name), one.turns) for one in index.outlines()}
+        except SessgitError:
+            turns = {}
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(turns.get(name, (name, 0))[0], []).append(name)
+    return _Work(list(groups.values()), tips, {name: turns.get(name, ("", 1))[1] + 1 for name in names})
+
+
+def _run(store: Store, work: _Work, progress: Progress, *, deep: bool, jobs: int) -> Iterator[Checked]:
+    done, total = 0, work.total
+    many = jobs or (min(2, os.cpu_count() or 1) if total > _MANY and len(work.groups) > 1 else 1)
+    for checked in _shared(store, work, deep=deep, jobs=many) if many > 1 else _alone(store, work, deep=deep):
+        done += work.weights.get(checked.session, 1)
+        progress(done, total)
+        yield checked
+
+
+def _alone(store: Store, work: _Work, *, deep: bool) -> Iterator[Checked]:
+    for group in work.groups:
+        memory = Memory()
+        yield from (_session(store, session, work.tips[session], memory, deep=deep) for session in group)
+
+
+def _shared(store: Store, work: _Work, *, deep: bool, jobs: int) -> Iterator[Checked]:
+    """The same by several processes; where one of them dies, the rest is done here."""
+    waiting = sorted(work.groups, key=lambda group: -sum(work.weights[name] for name in group))
+    batches = list(_batches(waiting, work))
+    finished = 0
+    try:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            for found in pool.map(_batch, [(store.path, _part(work, batch), deep) for batch in batches]):
+                finished += 1
+                yield from found
+    except (BrokenProcessPool, OSError):
+        for batch in batches[finished:]:
+            yield from _alone(store, _part(work, batch), deep=deep)
+
+
+def _batches(groups: Sequence[list[str]], work: _Work) -> Iterator[list[list[str]]]:
+    """Large groups alone, small ones together: sent one by one they would cost more than they take."""
+    batch: list[list[str]] = []
+    weight = 0
+    for group in groups:
+        batch.append(group)
+        weight += sum(work.weights[name] for name in group)
+        if weight >= _BATCH * 4 or len(batch) >= _BATCH:
+            yield batch
+            batch, weight = [], 0
+    if batch:
+        yield batch
+
+
+def _part(work: _Work, groups: list[list[str]]) -> _Work:
+    return _Work(groups, {name: work.tips[name] for group in groups for name in group})
+
+
+def _batch(given: tuple[Path, _Work, bool]) -> list[Checked]:
+    """What a process of its own does."""
+    path, work, deep = given
+    return list(_alone(Store(path), work, deep=deep))
+
+
+def _added(checked: Sequence[Checked], found: Sequence[Finding], *, deep: bool) -> Verified:
+    every = [*found, *(finding for one in checked for finding in one.findings)]
+    return Verified(
+        len(checked),
+        sum(one.turns for one in checked),
+        sum(one.proved for one in checked),
+        sum(one.cut for one in checked) if deep else None,
+        tuple(sorted_by_severity(every)),
+    )

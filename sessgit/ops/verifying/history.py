@@ -1,0 +1,386 @@
+"""The history of a session, commit by commit from the first one on: each against the one before it and its own tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
+from sessgit.model import canonical
+from sessgit.model import message as messages
+from sessgit.model import texts as text_rules
+from sessgit.model.finding import Finding, Severity
+from sessgit.model.message import EVENTS, Message
+from sessgit.model.session import Session
+from sessgit.model.turn import Turn
+from sessgit.ops.recording.commits import counts
+from sessgit.ops.verifying import states, turns
+from sessgit.ops.verifying.turns import Where
+from sessgit.store import layout
+from sessgit.store.backend import Commit
+from sessgit.store.store import Store
+
+_TURNS = ("turn", "cell", "graft")
+_FORKS = ("fork",)
+_TAILS = ("end", "compact")
+_STILL = ("end", "compact", "edit", "merge", "repair", "start")
+"""The events that bring no turn."""
+_TOP = (layout.FORMAT_FILE, layout.STATE, layout.TAIL, layout.TURNS)
+_BESIDE = (layout.LIVE, layout.PAD, layout.KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a checked commit leads to: its last turn, the state as of it and as of the turn before, and whether
+    anything up to here is damaged."""
+
+    commit: str
+    session: str
+    number: int = 0
+    key: str = ""
+    state: Session | None = None
+    base: Session | None = None
+    is_damaged: bool = False
+    cells: frozenset[str] = frozenset()
+    """The ids of the turn's cells."""
+    earlier: Known | None = None
+    """The commit before it; None at the start, and where that cannot be read."""
+
+
+@dataclass
+class Memory:
+    """What a process has checked already: what sessions share is checked once."""
+
+    commits: dict[str, Known] = field(default_factory=dict)
+    beside: set[str] = field(default_factory=set)
+    turns: int = 0
+
+
+def check(store: Store, branch: str, tip: str, memory: Memory) -> Iterator[Finding]:
+    """What is wrong with the commits of a branch that were not looked at yet, and with the whole tree of its tip."""
+    session, where = layout.session_of(branch), Where(branch)
+    commits, before, found = _unchecked(store, tip, memory, where)
+    yield from found
+    if before and before.is_damaged and before.session != session:
+        yield Where(branch, before.number or None).found(
+            "note", "shared", f"what it shares with {layout.short(before.session)} is damaged, see there"
+        )
+    cut_off = bool(found)
+    for commit in reversed(commits):
+        one = _Commit(store, branch, commit, before, memory, is_first=before is None and not cut_off)
+        before = one.check()
+        memory.commits[commit.id] = before
+        cut_off = False
+        yield from one.found
+    if before is not None and before.state is not None:
+        yield from _tip(store, tip, session, before, where)
+
+
+def _unchecked(
+    store: Store, tip: str, memory: Memory, where: Where
+) -> tuple[list[Commit], Known | None, list[Finding]]:
+    """The commits from a tip back to the first one that is known or cannot be read, that one, and why."""
+    commits: list[Commit] = []
+    following: str | None = tip
+    while following is not None:
+        if following in memory.commits:
+            return commits, memory.commits[following], []
+        try:
+            commit = store.commit(following)
+        except SessgitError:
+            return commits, None, [where.lost(store, following, "a commit of its history" if commits else "its commit")]
+        commits.append(commit)
+        following = commit.parents[0] if commit.parents else None
+    return commits, None, []
+
+
+def _tip(store: Store, tip: str, session: str, known: Known, where: Where) -> Iterator[Finding]:
+    """The turns of the whole tree: numbered from 1 on without a gap, as many as the state says."""
+    assert known.state is not None
+    if known.session != session:
+        yield where.found(
+            "wrong", "trailer", f"its last commit is one of {layout.short(known.session) or 'no session'}"
+        )
+    try:
+        numbers, wrong = _numbers(store, tip)
+    except SessgitError:
+        return  # told where it was met
+    yield from (where.found("wrong", "tree", said) for said in wrong)
+    if numbers != list(range(1, len(numbers) + 1)):
+        gap = next(n for n, number in enumerate(numbers, start=1) if n != number)
+        yield where.found("damage", "numbers", f"turn {gap} is missing, and later ones are there")
+    elif len(numbers) != known.state.turns:
+        yield where.found(
+            "damage", "numbers", f"{layout.STATE} says {known.state.turns} turns, there are {len(numbers)}"
+        )
+
+
+def _numbers(store: Store, commit: str) -> tuple[list[int], list[str]]:
+    top = store.repo.entry(store.tree(commit), layout.TURNS)
+    found, wrong = list[int](), list[str]()
+    for name, (oid, is_tree) in (store.repo.tree(top[0]) if top else {}).items():
+        for turn, (_, is_folder) in (store.repo.tree(oid) if is_tree else {}).items():
+            if (
+                is_folder
+                and turn.isascii()
+                and turn.isdigit()
+                and f"{layout.TURNS}/{name}/{turn}" == layout.turn(int(turn))
+            ):
+                found.append(int(turn))
+            else:
+                wrong.append(f"{layout.TURNS}/{name}/{canonical.one_line(turn, 40)} is no turn's folder")
+        if not is_tree:
+            wrong.append(f"{layout.TURNS}/{canonical.one_line(name, 40)} is no folder")
+    return sorted(found), wrong
+
+
+class _Commit:
+    """One commit, and what is found of it."""
+
+    def __init__(
+        self, store: Store, branch: str, commit: Commit, before: Known | None, memory: Memory, *, is_first: bool
+    ) -> None:
+        self.store, self.commit, self.before, self.memory = store, commit, before, memory
+        self.is_first = is_first
+        self.message: Message = messages.loads(commit.message)
+        self.session, self.event = self.message.get("Session"), self.message.get("Event")
+        self.number, self.key = self.message.number("Turn"), self.message.get("Prompt")
+        own = self.session == layout.session_of(branch)
+        at = self.number or (before.number if before else None) or None
+        self.where = Where(branch if own else self.session or branch, at)
+        self.found: list[Finding] = []
+
+    def check(self) -> Known:
+        """What is known after the commit; `found` is what is wrong with it."""
+        before = self.before or Known("", self.session, self._first_number())
+        try:
+            state, wrong = states.read(self.store, self.commit.id, self.session, self.where)
+        except NewerStoreError:
+            raise
+        except (DamageError, StoreError) as error:
+            self._lost(error)
+            self._say("damage", "state", str(error))
+            return replace(
+                before, commit=self.commit.id, session=self.session, state=None, is_damaged=True, earlier=self.before
+            )
+        self.found += wrong
+        self._check_form(state)
+        told = None
+        try:
+            self._check_tree(state)
+            if self._is_turn:
+                told = self._check_turn(before, state)
+        except (DamageError, StoreError) as error:
+            self._lost(error)
+        base = self._base(before)
+        if told is not None and base is not None:
+            self.found += states.compare(state, states.expected(base, told, self.number or 0), self.where)
+        elif told is None and before.state is not None and not self._is_turn and self.event in _STILL:
+            self.found += states.compare(state, before.state, self.where)
+        damaged = before.is_damaged or any(finding.severity == "damage" for finding in self.found)
+        known = replace(
+            before, commit=self.commit.id, session=self.session, state=state, is_damaged=damaged, cells=frozenset(),
+            earlier=self.before,
+        )  # fmt: skip
+        if not self._is_turn or not self.number:
+            return known
+        cells = frozenset(cell.id for cell in told.cells) if told else frozenset[str]()
+        return replace(known, number=self.number, key=self.key, base=base, cells=cells)
+
+    # The message
+
+    @property
+    def _is_turn(self) -> bool:
+        return self.event in _TURNS or (self.event in _FORKS and self.number is not None)
+
+    def _first_number(self) -> int:
+        """The turn before, where the history before the commit cannot be read."""
+        if self.is_first:
+            return 0
+        return (self.number or 1) - 1 if self._is_turn else self.number or 0
+
+    def _base(self, before: Known) -> Session | None:
+        """The state that this turn's counts go on from."""
+        if self.before is None and not self.is_first:
+            return None
+        return before.base if self.number == before.number and before.key == self.key else before.state
+
+    def _check_form(self, state: Session) -> None:
+        """The trailers that every commit has, and where it stands."""
+        if not self.session:
+            self._say("wrong", "trailer", "a commit names no session")
+        if self.event not in EVENTS:
+            self._say("wrong", "trailer", f"the event “{canonical.one_line(self.event, 40)}” is none")
+        if self.is_first and self.event != "start":
+            self._say(
+                "wrong", "history", f"the history begins with the event {self.event or 'of no name'}, not with a start"
+            )
+        if self.event == "start" and not self.is_first and self.before is not None:
+            self._say("wrong", "history", "a start stands in the middle of the history")
+        for parent in self.commit.parents[1:]:
+            if self.event not in ("merge", "edit"):
+                self._say("wrong", "history", f"a commit of the event {self.event} has several parents")
+            if self.store.repo.trouble(parent):
+                self.found.append(self.where.lost(self.store, parent, "what was merged here"))
+        if self.event in _FORKS and state.origin is not None and self.before is not None:
+            self._check_fork(state)
+
+    def _check_fork(self, state: Session) -> None:
+        origin, before = state.origin, self.before
+        assert origin is not None and before is not None
+        if origin.commit != before.commit:
+            self._say("wrong", "fork", "its origin names another commit than the one that it stands on")
+        elif origin.turn != before.number:
+            self._say(
+                "wrong", "fork", f"its origin says {origin.turn} shared turns, the fork point is turn {before.number}"
+            )
+        address = f"{origin.session}@{origin.cell or origin.turn}"
+        if self.message.get("Fork-Point") != address:
+            self._say("wrong", "trailer", f"Fork-Point is not {address}")
+
+    # The tree
+
+    def _check_tree(self, state: Session) -> None:
+        """What stands beside the turns, and that no other turn than the commit's own has changed."""
+        tree = self.store.tree(self.commit.id)
+        entries = self.store.repo.tree(tree)
+        for name in self.store.repo.strange(tree):
+            self._say("wrong", "tree", f"{canonical.one_line(name, 60)} is neither a plain file nor a folder")
+        for name in (name for name in _BESIDE if name in entries):
+            oid, is_tree = entries[name]
+            if not is_tree:
+                self._say("wrong", "tree", f"{name} is no folder")
+            elif oid not in self.memory.beside:
+                self.memory.beside.add(oid)
+                self.found += turns.below(self.store, oid, f"{name}/", self.where)
+                self.found += states.check_pad(self.store, self.commit.id, self.where) if name == layout.PAD else ()
+        self._check_tail(entries)
+        changed = {n for n in self._changed(tree) if n != self.number}
+        if self.event in _FORKS and state.origin is not None and not state.origin.prefix:
+            changed -= set(range(1, state.origin.turn + 1))
+        if changed and self.before is not None:
+            shown = ", ".join(map(str, sorted(changed)[:5]))
+            self._say("wrong", "closed", f"the commit changes closed turns: {shown}")
+
+    def _check_tail(self, entries: Mapping[str, tuple[str, bool]]) -> None:
+        tail = entries.get(layout.TAIL)
+        if tail is not None and (self._is_turn or self.event in _FORKS):
+            self._say("wrong", "tree", f"a commit of the event {self.event} has {layout.TAIL}")
+        if self.event in _TAILS:
+            data = self.store.repo.blob(tail[0]) if tail else b""
+            *lines, torn = data.split(b"\n")
+            self.found += turns.check_hash(self.message, [*lines, torn] if torn else lines, self.where)
+
+    def _changed(self, tree: str) -> set[int]:
+        """The numbers of the turns whose folders are others than in the commit before."""
+        old_tree = self.store.tree(self.before.commit) if self.before is not None else None
+        old, new = (_hundreds(self.store, one) if one else {} for one in (old_tree, tree))
+        names = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+        out = set[int]()
+        for name in names:
+            a, b = (_entries(self.store, found[name]) if name in found else {} for found in (old, new))
+            out |= {int(turn) for turn in a.keys() | b.keys() if a.get(turn) != b.get(turn) and turn.isdigit()}
+        return out
+
+    # The turn
+
+    def _check_turn(self, before: Known, state: Session) -> Turn | None:
+        """What the turn says, None where it cannot be read."""
+        self.memory.turns += 1
+        number = self.number
+        if not number or not self.key:
+            self._say("wrong", "trailer", f"a commit of the event {self.event} names no turn or no prompt")
+            return None
+        same = number == before.number and self.key == before.key
+        if self.before is not None and not same and number != before.number + 1:
+            self._say("wrong", "numbers", f"turn {number} follows turn {before.number}")
+        entry = self.store.repo.entry(self.store.tree(self.commit.id), layout.turn(number))
+        if entry is None:
+            self._say("damage", "tree", "the turn has no folder")
+            return None
+        recompute = state.rules.get("cut") == text_rules.RULES_VERSION
+        made, found = turns.check(self.store, entry[0], self.where, recompute=recompute)
+        self.found += found
+        if made.told is None:
+            return None
+        self.found += turns.check_key(made, self.key, self.where)
+        if self.event in _TURNS:
+            self.found += turns.check_hash(self.message, made.raw, self.where)
+        if recompute:
+            self._check_trailers(made.told)
+        self._check_depends(made.told)
+        return made.told
+
+    def _check_trailers(self, told: Turn) -> None:
+        """The trailers that the turn's lines decide."""
+        for key, value in counts(told):
+            if self.message.get(key) != canonical.one_line(value, 500):
+                self._say("wrong", "trailer", f"{key} is “{self.message.get(key)}”, the lines say “{value}”")
+        cell = self.message.get("Cell")
+        if self.event == "cell" and cell not in [one.id for one in told.cells]:
+            self._say(
+                "wrong", "trailer", f"Cell names {canonical.one_line(cell, 40) or 'none'}, which the turn does not have"
+            )
+        if self.event in ("turn", "graft"):
+            subject = messages.dumps(
+                Message(f"turn {self.number}: {canonical.one_line(told.prompt, 200) or '(no text)'}")
+            )
+            if self.message.subject != subject.partition("\n")[0]:
+                self._say("wrong", "trailer", "the subject is not what the prompt says")
+
+    def _check_depends(self, told: Turn) -> None:
+        """Every edge leads to an earlier cell: of the turn, or where a program said so of a turn before."""
+        earlier, unknown = set[str](), set[str]()
+        for cell in told.cells:
+            unknown |= set(cell.depends) - earlier
+            if cell.id in cell.depends:
+                self._say("wrong", "depends", f"the cell {canonical.one_line(cell.id, 40)} depends on itself")
+            earlier.add(cell.id)
+        known = self.before
+        while unknown and known is not None:
+            unknown -= known.cells
+            known = known.earlier
+        if unknown:
+            self._say("note", "depends", f"{len(unknown)} of the cells that it depends on stand nowhere before it")
+
+    # Inside
+
+    def _say(self, severity: Severity, kind: str, what: str) -> None:
+        self.found.append(self.where.found(severity, kind, what))
+
+    def _lost(self, error: SessgitError) -> None:
+        """Names the objects of the commit's own that cannot be read, so that they can be looked for."""
+        known = len(self.found)
+        for oid in _unreadable(self.store, self.commit):
+            self.found.append(self.where.lost(self.store, oid, "a part of its commit"))
+        if len(self.found) == known:
+            self._say("damage", "object", str(error))
+
+
+def _unreadable(store: Store, commit: Commit) -> Iterator[str]:
+    """The objects at the top of a commit's tree, and the folders of its turns, that cannot be read."""
+    pending = [(commit.tree, 0)]
+    while pending:
+        oid, depth = pending.pop()
+        try:
+            entries = store.repo.tree(oid)
+        except StoreError:
+            yield oid
+            continue
+        for name, (entry, is_tree) in entries.items():
+            if is_tree and (name == layout.TURNS or depth):
+                pending += [(entry, depth + 1)] if depth < 2 else []
+            elif not is_tree and not depth and name in _TOP:
+                try:
+                    store.repo.blob(entry)
+                except StoreError:
+                    yield entry
+
+
+def _hundreds(store: Store, tree: str) -> dict[str, str]:
+    entry = store.repo.entry(tree, layout.TURNS)
+    return {name: oid for name, (oid, _) in store.repo.tree(entry[0]).items()} if entry else {}
+
+
+def _entries(store: Store, oid: str) -> dict[str, str]:
+    return {name: found for name, (found, _) in store.repo.tree(oid).items()}

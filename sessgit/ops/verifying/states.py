@@ -1,0 +1,142 @@
+"""The state that a commit holds: its form, its bounds, and what it counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sessgit.errors import DamageError, SessgitError
+from sessgit.model import canonical, ids, unified
+from sessgit.model import pad as pads
+from sessgit.model import session as sessions
+from sessgit.model.address import check_name
+from sessgit.model.finding import Finding
+from sessgit.model.session import STAGES, STATES, Session
+from sessgit.model.turn import Tokens, Turn
+from sessgit.ops import edit
+from sessgit.ops.pad import lists
+from sessgit.ops.verifying.turns import Where
+from sessgit.store import layout
+from sessgit.store.store import Store
+
+_TITLE = 200
+_RULES = ("cut", "redact")
+
+
+def read(store: Store, commit: str, session: str, where: Where) -> tuple[Session, list[Finding]]:
+    """The state of a commit of a session, and what is wrong with it; raises DamageError where it cannot be read."""
+    entry = store.repo.entry(store.tree(commit), layout.STATE)
+    if entry is None:
+        raise DamageError(f"it has no {layout.STATE}")
+    data = store.repo.blob(entry[0])
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DamageError(f"{layout.STATE} is no JSON: {error}") from error
+    state = sessions.loads(document)
+    found = [where.found("wrong", "state", said) for said in _wrong(document, state, session)]
+    memory = state.unified.working_memory
+    if memory and unified.size(memory) > unified.LARGEST_MEMORY:
+        found.append(where.found("note", "state", "its working memory is larger than 64 KiB"))
+    if canonical.dumps(document) != data:
+        found.append(where.found("wrong", "state", f"{layout.STATE} is not written in the canonical form"))
+    return state, found
+
+
+def expected(before: Session, told: Turn, number: int) -> Session:
+    """The counts after a turn, from the state before it."""
+    return sessions.after_turn(before, told, number)
+
+
+def compare(state: Session, wanted: Session, where: Where) -> Iterator[Finding]:
+    """What a state counts that does not follow from the turns."""
+    pairs: dict[str, tuple[Any, Any]] = {
+        "turns": (state.turns, wanted.turns),
+        "messages": (state.messages, wanted.messages),
+        "cells": (state.cells, wanted.cells),
+        "tokens": (_used(state), _used(wanted)),
+        "first prompt": (state.first_prompt, wanted.first_prompt),
+    }
+    wrong = [
+        f"{name} {said}, by the turns {right}" if isinstance(said, int) else f"its {name}"
+        for name, (said, right) in pairs.items()
+        if said != right
+    ]
+    if wrong:
+        yield where.found("wrong", "counts", f"{layout.STATE} counts {', '.join(wrong)}, which the turns do not say")
+
+
+def check_pad(store: Store, commit: str, where: Where) -> Iterator[Finding]:
+    """The lists of the scratchpad: what is no entry, and what is beyond their bounds."""
+    held = lists.read(store, commit)
+    found = pads.read(held)
+    if found.passed:
+        lines = "line that is no entry" if found.passed == 1 else "lines that are no entries"
+        yield where.found("note", "pad", f"the pad has {found.passed:,} {lines}; they are kept and passed over")
+    for name, data in held.items():
+        if data and not data.endswith(b"\n"):
+            yield where.found("wrong", "pad", f"{layout.PAD}/{name}.jsonl does not end with a newline")
+        if data.count(b"\n") > pads.MOST:
+            yield where.found("note", "pad", f"its list {name} has more than {pads.MOST} entries")
+    if sum(map(len, held.values())) > pads.LARGEST:
+        yield where.found("note", "pad", "its pad is larger than 1 MiB: nothing is added to it any more")
+
+
+# Inside
+
+
+def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
+    if not isinstance(document, dict):
+        yield f"{layout.STATE} is no object"
+        return
+    if state.id != session:
+        yield f"the state is that of {canonical.one_line(state.id, 80) or 'no session'}"
+    elif state.agent_id and ids.session_id(state.agent_id) != session:
+        yield f"the agent's id {canonical.one_line(state.agent_id, 80)} gives another session's id"
+    for part in ("metadata", "budget", "cells", "trajectory", "rules", "authored"):
+        if not isinstance(document.get(part), dict):
+            yield f"{layout.STATE} has no {part}"
+    said = _part(document, "metadata").get("state")
+    if said not in STATES:
+        yield f"the state “{canonical.one_line(str(said), 40)}” is none"
+    yield from _authored(_part(document, "authored"), state)
+    yield from (f"rules.{rule} is missing" for rule in _RULES if rule not in state.rules)
+    for key in ("created_at", "updated_at", "ended_at"):
+        value = _part(document, "metadata").get(key)
+        if value is not None and (not isinstance(value, str) or canonical.seconds(value) is None):
+            yield f"metadata.{key} is no time"
+    if len(state.title) > _TITLE or len(state.first_prompt) > _TITLE:
+        yield f"the title or the first prompt has more than {_TITLE} characters"
+    total = _part(document, "budget").get("total_tokens_used")
+    if total != sum(tokens.total for tokens in state.tokens.values()):
+        yield "budget.total_tokens_used is not the sum of its models"
+
+
+def _authored(said: Mapping[str, Any], state: Session) -> Iterator[str]:
+    if state.name:
+        try:
+            if check_name(state.name) != state.name:
+                yield "its name has white space around it"
+        except SessgitError:
+            yield "its name is none that a session can have"
+    if len(state.description) > edit.LONGEST_DESCRIPTION:
+        yield f"its description has more than {edit.LONGEST_DESCRIPTION:,} characters"
+    if len(state.labels) > edit.MOST_LABELS or any(not 0 < len(one) <= edit.LONGEST_LABEL for one in state.labels):
+        yield "its labels are too many or too long"
+    if list(state.labels) != sorted(set(state.labels)):
+        yield "its labels are not sorted, or stand there twice"
+    if state.stage and state.stage not in STAGES:
+        yield f"the stage “{canonical.one_line(state.stage, 40)}” is none"
+    if said.get("confidence") is not None and state.confidence is None:
+        yield "its confidence is no number from 0 to 1"
+
+
+def _used(state: Session) -> dict[str, tuple[int, Tokens]]:
+    models = {*state.tokens, *state.calls}
+    return {model: (state.calls.get(model, 0), state.tokens.get(model, Tokens())) for model in models}
+
+
+def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}

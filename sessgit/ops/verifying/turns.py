@@ -1,0 +1,191 @@
+"""A turn's folder against its own lines: every file of it is a function of them, and is made once more."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from sessgit.agents.claude import cells, folder
+from sessgit.agents.claude.lines import Line, is_name
+from sessgit.agents.claude.transcript import parsed
+from sessgit.errors import StoreError
+from sessgit.model import texts
+from sessgit.model.finding import Finding, Severity
+from sessgit.model.message import Message
+from sessgit.model.turn import Turn
+from sessgit.store import layout
+from sessgit.store.store import Store
+
+_OWN = (layout.BEFORE, layout.BODY, layout.CELLS)
+_FOLDERS = (layout.TEXTS, layout.SUBAGENTS, layout.FILES)
+REPAIR = "sessgit repair {session} looks for them in the client's file and on remotes."
+
+
+@dataclass
+class Folder:
+    """What a turn's folder holds: its lines and what they say, None where they cannot be read."""
+
+    before: list[Line] = field(default_factory=list)
+    body: list[Line] = field(default_factory=list)
+    told: Turn | None = None
+
+    @property
+    def raw(self) -> list[bytes]:
+        return [line.raw for line in (*self.before, *self.body)]
+
+
+class Where:
+    """The address that findings are told of, and the command that looks for what is missing."""
+
+    def __init__(self, branch: str, number: int | None = None) -> None:
+        self.branch, self.number = branch, number
+
+    def __str__(self) -> str:
+        return self.branch if self.number is None else f"{self.branch}@{self.number}"
+
+    def found(self, severity: Severity, kind: str, what: str, mend: str = "", *objects: str) -> Finding:
+        return Finding(severity, kind, str(self), what, mend, objects)
+
+    def lost(self, store: Store, oid: str, what: str) -> Finding:
+        """An object that cannot be read."""
+        how = f"is {store.repo.trouble(oid) or 'of another kind'}"
+        mend = REPAIR.format(session=layout.session_of(self.branch))
+        return self.found("damage", "object", f"{what} {how}: object {oid}", mend, oid)
+
+
+def check(store: Store, oid: str, where: Where, *, recompute: bool) -> tuple[Folder, list[Finding]]:
+    """The folder with the id `oid`, and what is wrong with it. With `recompute` its files are made anew of its lines:
+    by rules that this program knows."""
+    found: list[Finding] = []
+    try:
+        entries = store.repo.tree(oid)
+    except StoreError:
+        return Folder(), [where.lost(store, oid, "its folder")]
+    found += _modes(store, oid, where)
+    if layout.BODY not in entries:
+        return Folder(), [*found, where.found("damage", "tree", f"it has no {layout.BODY}")]
+    files: dict[str, bytes] = {}
+    for name in (name for name in _OWN if name in entries):
+        try:
+            files[name] = store.repo.blob(entries[name][0])
+        except StoreError:
+            found.append(where.lost(store, entries[name][0], name))
+    for name in (name for name in _FOLDERS if name in entries):
+        found += _below(store, entries[name][0], f"{name}/", where, files if name == layout.TEXTS else None)
+    found += _torn(files, where)
+    if any(finding.kind in ("object", "tree") for finding in found) or layout.BODY not in files:
+        return Folder(), found
+    made = _filled(files)
+    if not made.body:
+        return Folder(), [*found, where.found("damage", "tree", f"{layout.BODY} is empty")]
+    made.told = cells.describe(made.body)
+    if recompute:
+        found += _recomputed(files, made, where)
+    return made, found
+
+
+def check_key(made: Folder, key: str, where: Where) -> Iterator[Finding]:
+    """The key that a commit gives the turn: its prompt's uuid, where that can be one."""
+    uuid = made.body[0].uuid if made.body else ""
+    if is_name(uuid) and uuid != key:
+        yield where.found("wrong", "trailer", f"its prompt is {uuid}, the commit says {key}")
+
+
+def check_hash(message: Message, lines: Sequence[bytes], where: Where) -> Iterator[Finding]:
+    """The hash of the lines that the extents of a commit speak of: the last ones of the folder."""
+    extents, expected = message.extents, message.get("Lines-SHA256")
+    count = sum(extent.lines for extent in extents)
+    if len(extents) != len(message.all("Extent")):
+        yield where.found("wrong", "extent", "an Extent cannot be read")
+    if count > len(lines):
+        yield where.found("damage", "extent", f"there are {len(lines)} lines, the extents speak of {count}")
+        return
+    if bool(count) != bool(expected):
+        yield where.found("wrong", "extent", "Extent and Lines-SHA256 come together, and only one of them is there")
+    placed = sorted((extent.offset, extent.end) for extent in extents)
+    if any(end > start for (_, end), (start, _) in pairwise(placed)):
+        yield where.found("wrong", "extent", "two of its extents overlap")
+    if count and expected:
+        digest = hashlib.sha256(b"".join(line + b"\n" for line in lines[len(lines) - count :])).hexdigest()
+        if digest != expected:
+            yield where.found(
+                "damage", "hash", "its lines are not those that were recorded: Lines-SHA256 differs",
+                REPAIR.format(session=layout.session_of(where.branch)),
+            )  # fmt: skip
+
+
+def below(store: Store, oid: str, prefix: str, where: Where) -> list[Finding]:
+    """What below a tree cannot be read, and what is no plain file."""
+    return _below(store, oid, prefix, where, None)
+
+
+# Inside
+
+
+def _below(store: Store, oid: str, prefix: str, where: Where, into: dict[str, bytes] | None) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        entries = store.repo.tree(oid)
+    except StoreError:
+        return [where.lost(store, oid, prefix)]
+    found += _modes(store, oid, where)
+    if not entries:
+        found.append(where.found("wrong", "tree", f"{prefix} is an empty folder"))
+    for name, (entry, is_tree) in entries.items():
+        path = f"{prefix}{name}"
+        if is_tree and into is None:
+            found += _below(store, entry, f"{path}/", where, None)
+        elif is_tree:
+            found.append(where.found("wrong", "tree", f"{path} is a folder"))
+        elif into is None:
+            found += [where.lost(store, entry, path)] if store.repo.trouble(entry) else []
+        else:
+            try:
+                into[path] = store.repo.blob(entry)
+            except StoreError:
+                found.append(where.lost(store, entry, path))
+                continue
+            if name[: texts.DIGITS] != entry[: texts.DIGITS]:
+                found.append(where.found("wrong", "text", f"{path} is not named after what it holds"))
+    return found
+
+
+def _modes(store: Store, oid: str, where: Where) -> Iterator[Finding]:
+    for name in store.repo.strange(oid):
+        yield where.found("wrong", "tree", f"{name} is neither a plain file nor a folder")
+
+
+def _torn(files: Mapping[str, bytes], where: Where) -> Iterator[Finding]:
+    for name in _OWN:
+        if name in files and not files[name].endswith(b"\n"):
+            yield where.found("damage", "tree", f"{name} does not end with a newline")
+
+
+def _filled(files: Mapping[str, bytes]) -> Folder:
+    before, body = (files.get(name, b"").split(b"\n")[:-1] for name in (layout.BEFORE, layout.BODY))
+    long = {path.partition("/")[2]: data for path, data in files.items() if path.startswith(f"{layout.TEXTS}/")}
+    if long:
+        before, body = texts.fill(before, long), texts.fill(body, long)
+    return Folder(parsed(before), parsed(body))
+
+
+def _recomputed(files: Mapping[str, bytes], made: Folder, where: Where) -> Iterator[Finding]:
+    assert made.told is not None
+    expected = folder.files(made.before, made.body, made.told)
+    if files.get(layout.CELLS) != expected.get(layout.CELLS):
+        yield where.found("wrong", "cells", f"{layout.CELLS} is not what the lines say")
+    stored = b"".join(files.get(name, b"") for name in (layout.BEFORE, layout.BODY)).split(b"\n")
+    there = {path.partition("/")[2] for path in files if path.startswith(f"{layout.TEXTS}/")}
+    named = set(texts.names(stored)) if there else set[str]()
+    if lost := sorted(named - there):
+        more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+        yield where.found("damage", "text", f"texts/{lost[0]}{more} is missing, which the lines name")
+    if unused := sorted(there - named):
+        yield where.found("wrong", "text", f"texts/{unused[0]} is there, and no line names it")
+    others = {name: data for name, data in files.items() if name != layout.CELLS}
+    if not lost and not unused and others != {name: data for name, data in expected.items() if name != layout.CELLS}:
+        # The lines are the same all the same: an earlier version cut its texts otherwise.
+        whole = Where(where.branch)
+        yield whole.found("note", "text", "its texts are cut otherwise than this version would cut them")

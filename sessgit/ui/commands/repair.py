@@ -1,0 +1,61 @@
+"""`sessgit repair`: a conversation that is broken, mended."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from sessgit.ui import complete, context, named, options, render, text
+
+
+def run(
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="SESSION; the current one if left out.",
+            show_default=False,
+            autocompletion=complete.addresses,
+        ),
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, change nothing.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Mend a conversation that is broken.
+
+    Lines that no client could go on from are mended in a new conversation, which begins with the turns that need
+    nothing: parents that are nowhere, lines glued together, calls without results and results without calls, lines of
+    another conversation, uuids that stand there twice, circles, times that fall back. The original stays as it is.
+
+    What the store lacks of it is brought back from the client's own file or from a remote, where these still have it.
+    What is nowhere is told, and all that can be read becomes a new conversation.
+    """
+    import uuid
+
+    from sessgit.ops import fork, repair
+    from sessgit.ops.finding import places
+    from sessgit.ops.programs.world import World
+    from sessgit.store.remote import remotes
+    from sessgit.ui.pages import repair as page
+    from sessgit.ui.remotes import linked
+
+    here = context.read()
+    here.check_store()
+    branch = named.branch(here, address)
+    world = World(here.store, here.index, here.config, here.privacy, os.environ, lambda: here.now)
+    with ExitStack() as open_links:
+        links = [open_links.enter_context(linked(here, remote)) for remote in remotes.listed(here.store_path)]
+        done = repair.repair(world, branch, str(uuid.uuid4()), links, dry_run=dry_run)
+    state = places.localized(done.made.state, here.here) if done.made else None
+    command = fork.resume_command(state, here.cwd) if state else ""
+    if done.made and done.redacted:
+        render.tell(f"Missing in it: {text.counted(done.redacted, 'secret')} that recording replaced.")
+    if as_json:
+        render.document("repair/v1", page.as_json(done, command, dry_run=dry_run))
+    else:
+        render.lines(here, page.full(here, done, command, dry_run=dry_run))
+    if (done.lost or done.findings) and not done.is_needed:
+        raise typer.Exit(6)

@@ -1,0 +1,55 @@
+"""`sessgit verify`: what is stored, held against every promise of the format."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sessgit.ui import complete, context, named, render
+
+
+def run(
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="SESSION; the whole store if left out.",
+            show_default=False,
+            autocompletion=complete.addresses,
+        ),
+    ] = "",
+    deep: Annotated[bool, typer.Option("--deep", help="Hash every object, cut every file once more.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Check that nothing stored is damaged.
+
+    Turns are numbered without gaps; what stands in commits, cells and counts is what the lines say; lines have the
+    hashes that were taken when they were recorded; refs lead where they should. Nothing is changed. Each finding says
+    where it is and what to do next, and leaves all other conversations as they are. Exit code 6 if anything is
+    damaged or wrong.
+
+    --deep has git read and hash every object, and lays every transcript out to cut it into turns once more.
+    """
+    from sessgit.errors import DamageError
+    from sessgit.ops import verify
+    from sessgit.store import layout
+    from sessgit.ui.pages import verify as page
+
+    here = context.read()
+    here.check_store()
+    session = layout.session_of(named.branch(here, address)) if address else ""
+    if session:
+        found = verify.one(here.store, session, deep=deep)
+    else:
+        with render.progress(here, "Checking", unit="turns") as progress:
+            found = verify.everything(here.store, here.index, progress, deep=deep)
+    if deep:
+        with render.progress(here, "Hashing", unit="objects") as progress:
+            found = verify.every_object(here.store, found, progress)
+    if as_json:
+        render.document("verify/v1", page.as_json(found, address=session, deep=deep))
+    else:
+        render.lines(here, page.full(here, found, deep=deep))
+    if not found.is_sound:
+        raise typer.Exit(DamageError.exit_code)

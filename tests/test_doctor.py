@@ -1,0 +1,279 @@
+"""`sessgit doctor`: what keeps recording from working is found, told with what to do, and mended if asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+from clones import bare
+from plain import run_git
+from shell import Shell
+from transcripts import SESSION
+
+from sessgit.store import log
+from sessgit.store.layout import Beside
+from sessgit.store.recorder import latest
+from sessgit.store.recorder.latest import Latest
+
+
+@pytest.fixture
+def healthy(sessgit: Shell) -> Shell:
+    """A store that records, with a conversation of today."""
+    sessgit.now = time.time()
+    sessgit.out("install")
+    sessgit.recorded(sessgit.talk().turns("one"))
+    return sessgit
+
+
+def told(sessgit: Shell) -> list[tuple[str, str]]:
+    """The severity and the kind of each finding."""
+    found = json.loads(sessgit("doctor", "--json").out)["sessgit.doctor/v1"]["findings"]
+    return [(one["severity"], one["kind"]) for one in found]
+
+
+def mended(sessgit: Shell) -> list[tuple[str, bool]]:
+    """What `--fix` did: the kind, and whether it could be mended."""
+    found = json.loads(sessgit("doctor", "--fix", "--json").out)["sessgit.doctor/v1"]["treated"]
+    return [(one["kind"], one["error"] is None) for one in found]
+
+
+def test_a_healthy_store(healthy: Shell) -> None:
+    said = healthy.out("doctor").splitlines()
+    assert said[0] == "Nothing is wrong."
+    assert said[1].startswith("sessgit ")
+    assert said[-1] == "Whether what is stored is whole, sessgit verify checks."
+    assert healthy.out("doctor", "--fix").splitlines() == said
+
+
+def test_without_a_store_recording_is_off(sessgit: Shell) -> None:
+    done = sessgit("doctor")
+    assert (done.code, done.err) == (1, "")
+    assert done.out.splitlines()[:3] == [
+        "~/.claude/settings.json  wrong",
+        "    recording is off: no hooks are installed",
+        "    sessgit install",
+    ]
+    assert not sessgit.store.exists()
+    assert sessgit("doctor", "--fix").code == 1
+    assert not sessgit.store.exists()
+
+
+def lose_the_stub(sessgit: Shell) -> None:
+    (sessgit.store / "hook").unlink(missing_ok=True)
+
+
+def an_old_stub(sessgit: Shell) -> None:
+    hook = sessgit.store / "hook"
+    hook.write_text(hook.read_text().replace("umask 077", "umask 022"))
+
+
+def another_python(sessgit: Shell) -> None:
+    hook = sessgit.store / "hook"
+    hook.write_text(hook.read_text().replace(sys.executable, "/nowhere/python"))
+
+
+def lose_an_event(sessgit: Shell) -> None:
+    settings = sessgit.config / "settings.json"
+    document = json.loads(settings.read_text())
+    document["hooks"].pop("Stop", None)
+    settings.write_text(json.dumps(document))
+
+
+def lose_the_spool(sessgit: Shell) -> None:
+    shutil.rmtree(sessgit.store / "spool", ignore_errors=True)
+
+
+def open_to_all(sessgit: Shell) -> None:
+    sessgit.store.chmod(0o755)
+    (sessgit.store / "key").chmod(0o644)
+
+
+def damage_the_index(sessgit: Shell) -> None:
+    """A page in the middle: SQLite reads the first one and believes it."""
+    sessgit.out("ls", "--all")
+    path = sessgit.store / "index.sqlite3"
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with path.open("r+b") as file:
+        file.seek(8192)
+        file.write(b"\xff" * 4096)
+
+
+def leave_a_lock(sessgit: Shell) -> None:
+    for name in ("packed-refs.lock", "refs/heads/a.lock", "objects/tmp_obj_1", "objects/pack/tmp_pack_1"):
+        path = sessgit.store / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (sessgit.now - 3600,) * 2)
+
+
+def leave_a_push(sessgit: Shell) -> None:
+    folder = sessgit.store / "state" / "push-1"
+    folder.mkdir(exist_ok=True)
+    os.utime(folder, (sessgit.now - 2 * 86_400,) * 2)
+
+
+def let_git_pack(sessgit: Shell) -> None:
+    run_git(sessgit.store, "config", "gc.auto", "100")
+
+
+def let_the_client_delete(sessgit: Shell) -> None:
+    path = sessgit.keep(sessgit.talk("5e551011-0000-4000-8000-000000000009").turns("old"))
+    os.utime(path, (sessgit.now - 29 * 86_400,) * 2)
+
+
+CURABLE: dict[str, tuple[Callable[[Shell], None], str]] = {
+    "the stub is gone": (lose_the_stub, "hooks"),
+    "the stub is old": (an_old_stub, "hooks"),
+    "its Python is gone": (another_python, "hooks"),
+    "an event has no hook": (lose_an_event, "hooks"),
+    "the spool is gone": (lose_the_spool, "hooks"),
+    "others may read it": (open_to_all, "permissions"),
+    "the index is damaged": (damage_the_index, "index"),
+    "a lock was left": (leave_a_lock, "leftovers"),
+    "a push was left": (leave_a_push, "leftovers"),
+    "git may pack": (let_git_pack, "store"),
+    "the client deletes": (let_the_client_delete, "deletion"),
+}
+
+
+@pytest.mark.parametrize("what", CURABLE)
+def test_what_it_mends(healthy: Shell, what: str) -> None:
+    harm, kind = CURABLE[what]
+    harm(healthy)
+    done = healthy("doctor", "--json")
+    assert done.code == 1
+    assert ("wrong", kind) in [
+        (one["severity"], one["kind"]) for one in json.loads(done.out)["sessgit.doctor/v1"]["findings"]
+    ]
+    harm(healthy)
+    assert (kind, True) in mended(healthy)
+    assert [one for one in told(healthy) if one[0] != "note"] == []
+    assert healthy("doctor").code == 0
+    assert healthy.json("verify")["sound"]
+    assert healthy.json("log", SESSION)["session"]["turns"] == 1
+
+
+def break_the_settings(sessgit: Shell) -> None:
+    (sessgit.config / "settings.json").write_text("{")
+
+
+def disable_all(sessgit: Shell) -> None:
+    settings = sessgit.config / "settings.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"disableAllHooks": True}))
+
+
+def misspell(sessgit: Shell) -> None:
+    (sessgit.store / "config.toml").write_text("[record]\ngranularty = 'cell'\n")
+    (sessgit.store / "config.toml").chmod(0o600)
+
+
+def lose_the_remote(sessgit: Shell) -> None:
+    folder = bare(sessgit.home / "box")
+    sessgit.out("remote", "add", "box", str(folder))
+    shutil.rmtree(folder)
+
+
+def write_to_the_log(sessgit: Shell) -> None:
+    log.write(Beside(sessgit.store).log, sessgit.now, "something went \033[31mwrong")
+
+
+def live_in_the_future(sessgit: Shell) -> None:
+    latest.save(Beside(sessgit.store), Latest("5e55", 1, sessgit.now + 9 * 86_400, None))
+
+
+def lie_there_twice(sessgit: Shell) -> None:
+    path = next(sessgit.config.glob("projects/*/*.jsonl"))
+    other = path.parent.with_name("-elsewhere") / path.name
+    other.parent.mkdir()
+    shutil.copyfile(path, other)
+
+
+TOLD: dict[str, tuple[Callable[[Shell], None], tuple[str, str], str]] = {
+    "settings.json is broken": (break_the_settings, ("wrong", "hooks"), "cannot be read"),
+    "all hooks are off": (disable_all, ("wrong", "hooks"), "disableAllHooks"),
+    "config.toml is wrong": (misspell, ("wrong", "settings"), "granularty"),
+    "a remote is gone": (lose_the_remote, ("wrong", "remotes"), "there is nothing at"),
+    "the log has errors": (write_to_the_log, ("note", "log"), "1 error in the last week"),
+    "the clock is ahead": (live_in_the_future, ("note", "clock"), "which is to come"),
+    "a session lies there twice": (lie_there_twice, ("note", "copies"), "cannot resume it"),
+}
+
+
+@pytest.mark.parametrize("what", TOLD)
+def test_what_it_tells(healthy: Shell, what: str) -> None:
+    harm, finding, words = TOLD[what]
+    harm(healthy)
+    assert finding in told(healthy)
+    done = healthy("doctor")
+    assert (done.code, done.err) == (0 if finding[0] == "note" else 1, "")
+    assert words in " ".join(done.out.split())
+    assert "\033" not in done.out
+    assert all(len(line) <= 80 for line in done.out.splitlines())
+    before = {path: path.read_bytes() for path in healthy.config.rglob("*.json") if "session-store" not in path.parts}
+    assert mended(healthy) == []
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_session_that_cannot_be_read_is_named(healthy: Shell) -> None:
+    (healthy.store / "refs" / "heads" / "a41f9c02").write_text("1" * 40 + "\n")
+    assert ("damage", "session") in told(healthy)
+    assert "sessgit repair a41f9c02" in healthy("doctor").out
+    assert healthy.json("log", SESSION)["session"]["turns"] == 1
+
+
+def test_a_broken_configuration_of_git(healthy: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library reads it when it opens the store, and then opens nothing."""
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL")
+    (healthy.home / ".gitconfig").write_text("[user\nname = x\n")
+    import pygit2
+
+    monkeypatch.setattr(pygit2, "Repository", _refusing)
+    done = healthy("doctor")
+    assert done.code == 1
+    assert "~/.gitconfig  damaged" in done.out
+    assert "bad config" in done.out
+
+
+def _refusing(path: str) -> None:
+    import pygit2
+
+    raise pygit2.GitError("failed to parse config file: invalid section header")
+
+
+def test_events_that_wait(healthy: Shell) -> None:
+    """A recorder is started as the stub starts it."""
+    talk = healthy.talk().turns("one", "two")
+    path = healthy.keep(talk)
+    payload = {
+        "session_id": talk.session, "transcript_path": str(path), "cwd": str(healthy.project),
+        "hook_event_name": "SessionEnd", "reason": "other",
+    }  # fmt: skip
+    event = healthy.store / "spool" / "1-0.json"
+    event.write_text(json.dumps(payload))
+    event.chmod(0o600)
+    os.utime(event, (healthy.now - 3600,) * 2)
+    assert ("wrong", "spool") in told(healthy)
+    assert mended(healthy) == [("spool", True)]
+    assert not event.exists()
+    assert (
+        run_git(healthy.store, "log", "-1", "--format=%(trailers:key=Turn,valueonly)", f"{talk.session}~1").strip()
+        == "2"
+    )
+
+
+def test_the_page(healthy: Shell) -> None:
+    lose_the_stub(healthy)
+    assert healthy("doctor").out.splitlines()[:5] == [
+        "~/.claude/settings.json  wrong",
+        "    recording is off: ~/.claude/session-store/hook is missing",
+        "    sessgit install",
+        "",
+        "1 thing is wrong. sessgit doctor --fix mends 1 of them.",
+    ]
