@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sessgit.model import jsonscan
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 LIMIT = 4096
 DIGITS = 8
 """So long is what the name of a text begins with."""
@@ -35,15 +35,15 @@ Label = Callable[[int, str], tuple[str, str]]
 """From a line's index and a JSON key to the tool (or line type) and the path of the file, or ``""``."""
 
 
-def cut(lines: Sequence[bytes], label: Label) -> tuple[list[bytes], dict[str, bytes]]:
-    """The lines with their long strings cut out, and the texts by name.
+def cut(lines: Sequence[bytes], label: Label, version: int = RULES_VERSION) -> tuple[list[bytes], dict[str, bytes]]:
+    """The lines with their long strings cut out, and the texts by name; by the rules 1 numbers stay in a text.
 
     Guarantees `fill(*cut(lines, label)) == lines`; where that cannot be had, the lines as they are and no texts.
     """
     if not any(len(line) >= LIMIT for line in lines) or any(_MARK in line for line in lines):
         return list(lines), {}
     texts: dict[str, bytes] = {}
-    out = [_cut_line(line, index, label, texts) for index, line in enumerate(lines)]
+    out = [_cut_line(line, index, label, texts, version) for index, line in enumerate(lines)]
     if not texts or fill(out, texts) != list(lines):
         return list(lines), {}
     return out, texts
@@ -98,7 +98,7 @@ def names(lines: Sequence[bytes]) -> list[str]:
     return [m[1].decode() for line in lines if _MARK in line for m in _MARKER.finditer(line)]
 
 
-def _cut_line(line: bytes, index: int, label: Label, texts: dict[str, bytes]) -> bytes:
+def _cut_line(line: bytes, index: int, label: Label, texts: dict[str, bytes], version: int) -> bytes:
     if not LIMIT <= len(line) <= LONGEST_LINE or not _is_json(line):
         return line
     parts: list[bytes] = []
@@ -107,7 +107,7 @@ def _cut_line(line: bytes, index: int, label: Label, texts: dict[str, bytes]) ->
         cuttable = _cuttable(line[start:end])
         if cuttable is None:
             continue
-        cuttable, numbers = _stored(cuttable)
+        cuttable, numbers = _stored(cuttable) if version > 1 else (cuttable, "")
         name = _name(cuttable, numbers, *label(index, key), key)
         if texts.setdefault(name, cuttable) != cuttable:
             continue

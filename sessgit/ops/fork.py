@@ -240,7 +240,7 @@ def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, plan: 
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:
         beside = sidefiles.of_lines(store, point.commit, point.turn, cut.lines)
-        tree = store.write_folder(folder.files(cut.before, cut.body, cut.turn), beside)
+        tree = store.write_folder(folder.files(cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), beside)
         changes[layout.turn(point.turn)] = (tree, True)
         trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *counts(cut.turn)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))

@@ -23,6 +23,7 @@ from sessgit.ops.recording import family
 from sessgit.ops.recording.source import Rules
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
+from sessgit.store.packing import due
 from sessgit.store.store import Store
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -155,10 +156,12 @@ def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Pri
     work = Work(store, index, config, rules, progress, found.errors)
     work.run(files)
     changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & work.seen
-    unpacked = pack(store) if changed or maintenance.is_due(store.path) else ""
+    unpacked = pack(store) if changed or due.is_due(store.path) else ""
     left = list(work.aside.values())
     archived, deleted = left.count("archived"), left.count("deleted")
-    brought = changed & {session for session in work.seen if session in work.grown or layout.head(session) not in before}
+    brought = changed & {
+        session for session in work.seen if session in work.grown or layout.head(session) not in before
+    }
     return Imported(
         len(brought),
         work.turns,

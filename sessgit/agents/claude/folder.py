@@ -12,11 +12,12 @@ from sessgit.store import layout
 from sessgit.store.store import join_lines
 
 
-def files(before: Sequence[Line], body: Sequence[Line], turn: Turn) -> dict[str, bytes]:
-    """The folder's files by path: a function of the turn's lines alone."""
+def files(before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = texts.RULES_VERSION) -> dict[str, bytes]:
+    """The folder's files by path: a function of the turn's lines and of the version of the rules by which its session
+    is cut."""
     lines = [*before, *body]
     labels = cells.label(lines)
-    stored, long = texts.cut([line.raw for line in lines], lambda index, _: labels[index])
+    stored, long = texts.cut([line.raw for line in lines], lambda index, _: labels[index], cut)
     out = {layout.BODY: join_lines(stored[len(before) :])}
     if before:
         out[layout.BEFORE] = join_lines(stored[: len(before)])

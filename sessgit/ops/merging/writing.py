@@ -125,9 +125,7 @@ def seam(store: Store, branch: Branch, at: End) -> Seam:
     return replace(found, latest=found.latest + _LATER)
 
 
-def write_beside(
-    store: Store, branch: Branch, at: End, config: Path, files: Sequence[SideFile]
-) -> list[WrittenFile]:
+def write_beside(store: Store, branch: Branch, at: End, config: Path, files: Sequence[SideFile]) -> list[WrittenFile]:
     """Puts what lay beside the brought turns beside the session's file; never over a file."""
     place = Place(config, at.path.parent, branch.state.agent_id, branch.state.agent_version)
     own = sidefiles.taken_over(files, branch.state.agent_id, branch.state.agent_version)

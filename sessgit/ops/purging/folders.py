@@ -17,6 +17,7 @@ from sessgit.store import layout
 from sessgit.store.store import Store, join_lines
 
 Entry = tuple[str, bool]
+_CUTS = range(texts.RULES_VERSION, 0, -1)
 _LINES = (layout.BEFORE, layout.BODY)
 _FROM_LINES = (*_LINES, layout.CELLS, layout.TEXTS)
 _IDS = ("id", "tool_use_id")
@@ -83,8 +84,9 @@ class Folders:
     def _of_lines(self, oid: str, entries: Mapping[str, Entry], lines: Changed) -> dict[str, Entry | None]:
         stored = {name: self._blob(entries, name) for name in (*_LINES, layout.CELLS) if name in entries}
         stored |= {f"{layout.TEXTS}/{name}": data for name, data in self._texts(entries).items()}
-        if _files(lines.first, lines.old) == stored:
-            made = _files(lines.first, lines.new)
+        rules = next((n for n in _CUTS if _files(lines.first, lines.old, n) == stored), 0)
+        if rules:
+            made = _files(lines.first, lines.new, rules)
         else:
             self.inexact.add(oid)
             made = _in_place(stored, self.finder)
@@ -144,10 +146,10 @@ def file_name(name: str, finder: Finder) -> str:
     return clean.replace(needles.MARK, b"purged").decode("utf-8", "surrogatepass") if count else name
 
 
-def _files(first: int, lines: Sequence[bytes]) -> dict[str, bytes]:
+def _files(first: int, lines: Sequence[bytes], rules: int) -> dict[str, bytes]:
     made = [Line(raw, Extent(0, 0), parse(raw)) for raw in lines]
     body = made[first:]
-    return folder.files(made[:first], body, cells.describe(body))
+    return folder.files(made[:first], body, cells.describe(body), rules)
 
 
 def _in_place(stored: Mapping[str, bytes], finder: Finder) -> dict[str, bytes]:

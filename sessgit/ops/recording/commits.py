@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.beside import subagents
 from sessgit.agents.claude.cutter import Node
 from sessgit.agents.claude.lines import Line
-from sessgit.model import canonical
+from sessgit.model import canonical, texts
 from sessgit.model import message as messages
 from sessgit.model.message import Message
 from sessgit.model.session import Session
@@ -41,6 +41,8 @@ class Content:
     """The address from which a merge brought the turn."""
     file: int = 1
     """In which of the session's files the lines stand where they say."""
+    rules: Mapping[str, int] = field(default_factory=dict)
+    """The versions of the rules by which the session is recorded, as its state names them."""
 
     @cached_property
     def told(self) -> Turn:
@@ -50,7 +52,7 @@ class Content:
     @cached_property
     def stored(self) -> dict[str, bytes]:
         """The files that the lines become."""
-        return folder.files(self.before, self.body, self.told)
+        return folder.files(self.before, self.body, self.told, self.rules.get("cut", texts.RULES_VERSION))
 
 
 def turn(store: Store, on: str, node: Node, content: Content, state: Session, changes: Changes) -> str:

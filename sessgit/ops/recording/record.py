@@ -230,8 +230,8 @@ class _Pass:
             on = commits.compact(self.store, on, before[node.copied :], self.session, self.number)
         for length, complete in self._points(node, body):
             side = self._side(cutter, node, [*before, *body]) if length == len(body) else {}
-            event, origin = self.brought.get(node.key, ("turn", ""))
-            content = Content(before, body[:length], side, complete, self.source.head, event, origin, self.number)
+            of = (*self.brought.get(node.key, ("turn", "")), self.number, self.stored_rules)
+            content = Content(before, body[:length], side, complete, self.source.head, *of)
             is_last = self.source.at_rest and is_open and node is cutter.head
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
             self.noted.take(self.store, on, node, content, is_last=length == len(body))

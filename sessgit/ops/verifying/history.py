@@ -298,8 +298,9 @@ class _Commit:
         if entry is None:
             self._say("damage", "tree", "the turn has no folder")
             return None
-        recompute = state.rules.get("cut") == text_rules.RULES_VERSION
-        made, found = turns.check(self.store, entry[0], self.where, recompute=recompute)
+        cut = state.rules.get("cut", 0)
+        recompute = 1 <= cut <= text_rules.RULES_VERSION
+        made, found = turns.check(self.store, entry[0], self.where, cut=cut if recompute else 0)
         self.found += found
         if made.told is None:
             return None

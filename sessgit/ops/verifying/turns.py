@@ -55,9 +55,9 @@ class Where:
         return self.found("damage", "object", f"{what} {how}: object {oid}", mend, oid)
 
 
-def check(store: Store, oid: str, where: Where, *, recompute: bool) -> tuple[Folder, list[Finding]]:
-    """The folder with the id `oid`, and what is wrong with it. With `recompute` its files are made anew of its lines:
-    by rules that this program knows."""
+def check(store: Store, oid: str, where: Where, *, cut: int) -> tuple[Folder, list[Finding]]:
+    """The folder with the id `oid`, and what is wrong with it. With `cut`, a version of the rules that
+    this program knows, its files are made anew of its lines."""
     found: list[Finding] = []
     try:
         entries = store.repo.tree(oid)
@@ -81,8 +81,8 @@ def check(store: Store, oid: str, where: Where, *, recompute: bool) -> tuple[Fol
     if not made.body:
         return Folder(), [*found, where.found("damage", "tree", f"{layout.BODY} is empty")]
     made.told = cells.describe(made.body)
-    if recompute:
-        found += _recomputed(files, made, where)
+    if cut:
+        found += _recomputed(files, made, where, cut)
     return made, found
 
 
@@ -171,9 +171,9 @@ def _filled(files: Mapping[str, bytes]) -> Folder:
     return Folder(parsed(before), parsed(body))
 
 
-def _recomputed(files: Mapping[str, bytes], made: Folder, where: Where) -> Iterator[Finding]:
+def _recomputed(files: Mapping[str, bytes], made: Folder, where: Where, cut: int) -> Iterator[Finding]:
     assert made.told is not None
-    expected = folder.files(made.before, made.body, made.told)
+    expected = folder.files(made.before, made.body, made.told, cut)
     if files.get(layout.CELLS) != expected.get(layout.CELLS):
         yield where.found("wrong", "cells", f"{layout.CELLS} is not what the lines say")
     stored = b"".join(files.get(name, b"") for name in (layout.BEFORE, layout.BODY)).split(b"\n")

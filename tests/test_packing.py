@@ -1,0 +1,146 @@
+"""Packs and trees that are written without git, as git has them."""
+
+from __future__ import annotations
+
+import base64
+import random
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain import run_git
+from transcripts import SESSION, Talk
+
+from sessgit.errors import StoreError
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
+from sessgit.store import maintenance
+from sessgit.store import store as stores
+from sessgit.store.index import Index
+from sessgit.store.packing import due
+from sessgit.store.packing.gathering import Gathering, GatheringStore
+from sessgit.store.packing.pack import BLOB, Pack
+from sessgit.store.store import Store
+
+SIZES = (0, 1, 15, 16, 1023, 1024, 1025, 2047, 2048, 65_535, 65_536, 300_000)
+
+
+def test_a_pack_is_what_git_makes_of_it(tmp_path: Path, store: Store) -> None:
+    pack = Pack(tmp_path / "one.pack")
+    held = {pack.add(BLOB, data): data for data in (bytes(range(251)) * (size // 251 + 1) for size in SIZES)}
+    held |= {pack.add(BLOB, data): data for data in (b"x" * size for size in SIZES)}
+    assert pack.add(BLOB, b"") in held
+    assert {oid: pack.read(oid) for oid in held} == {oid: (BLOB, data) for oid, data in held.items()}
+    assert len(pack) == len(held)
+    name = pack.finish()
+    assert (tmp_path / "one.pack").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "one.pack").rename(store.path / "objects" / "pack" / f"pack-{name}.pack")
+    place = store.path / "objects" / "pack" / f"pack-{name}.pack"
+    ours = (tmp_path / "one.idx").read_bytes()
+    subprocess.run(["git", "index-pack", "-o", str(tmp_path / "git.idx"), str(place)], check=True, capture_output=True)
+    assert ours == (tmp_path / "git.idx").read_bytes()
+    (tmp_path / "one.idx").rename(place.with_suffix(".idx"))
+    fresh = Store(store.path)
+    assert {oid: fresh.repo.blob(oid) for oid in held} == held
+
+
+def test_a_place_that_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "one.pack").touch()
+    with pytest.raises(StoreError, match=r"one\.pack: File exists"):
+        Pack(tmp_path / "one.pack")
+
+
+_NAMES = st.sampled_from(["a", "a.b", "a-", "a0", "A", "é", "ab", "texts", "000001"])
+_PATHS = st.lists(_NAMES, min_size=1, max_size=3).map("/".join)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.dictionaries(_PATHS, st.binary(max_size=3) | st.none(), max_size=6), max_size=4))
+def test_trees_and_commits_are_those_of_the_library(edits: list[dict[str, bytes | None]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        stores.create(Path(folder) / "store")
+        plain = Store(Path(folder) / "store").repo
+        gathering = Gathering(Path(folder) / "store", Path(folder))
+        told = []
+        for repo in (plain, gathering):
+            tree, tip, seen = None, list[str](), list[object]()
+            for edit in edits:
+                # A file and a folder of one name are two changes that contradict each other.
+                paths = {p: d for p, d in edit.items() if not any(other.startswith(f"{p}/") for other in edit)}
+                tree = repo.edit_tree(
+                    tree, {p: (repo.write_blob(d), False) if d is not None else None for p, d in paths.items()}
+                )
+                tip = [repo.write_commit(tree, tip, "turn 1: naïve\n\nEvent: turn\n", 1_700_000_000)]
+                seen += [tree, *tip, sorted(repo.files(tree).items()), repo.commit(tip[0])]
+                seen += [repo.entry(tree, path) for path in paths]
+            told.append(seen)
+        assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("name", [".", "..", ".git", ".GIT", "a\0b", "\udc80"])
+def test_names_that_git_refuses(tmp_path: Path, store: Store, name: str) -> None:
+    repo = Gathering(store.path, tmp_path)
+    with pytest.raises(StoreError, match="cannot write to the store"):
+        repo.edit_tree(None, {f"in/{name}": (repo.write_blob(b""), False)})
+
+
+def test_what_is_not_in_the_pack_is_read_from_the_store(tmp_path: Path, store: Store) -> None:
+    old = store.repo.write_blob(b"old" * 9)
+    tree = store.repo.edit_tree(None, {"a/b": (old, False)})
+    commit = store.repo.write_commit(tree, [], "x", 1)
+    repo = Gathering(store.path, tmp_path)
+    assert (repo.blob(old), repo.files(tree), repo.commit(commit).tree) == (b"old" * 9, {"a/b": (old, False)}, tree)
+    assert repo.edit_tree(tree, {"a/b": None}) == store.repo.edit_tree(tree, {"a/b": None})
+    with pytest.raises(StoreError, match="lacks the object"):
+        repo.blob("0" * 40)
+
+
+def test_nothing_is_seen_before_the_refs_move(tmp_path: Path, store: Store) -> None:
+    other = GatheringStore(store.path, tmp_path)
+    commit = other.repo.write_commit(other.repo.edit_tree(None, {}), [], "x", 1)
+    other.repo.move("refs/heads/one", None, commit)
+    assert (other.branches("one"), other.ref("refs/heads/one")) == ({"one": commit}, commit)
+    assert (store.branches("one"), store.repo.has(commit)) == ({}, False)
+    assert other.repo.finish()
+    assert run_git(store.path, "for-each-ref") == ""
+
+
+def test_it_is_time_to_pack_before_the_store_outgrows_the_files(tmp_path: Path, store: Store, index: Index) -> None:
+    """Turn by turn, as a recorder does it: never more than half above what the agent wrote, but for a store of a few
+    turns."""
+    transcript = tmp_path / "projects" / "p" / f"{SESSION}.jsonl"
+    talk, packed = Talk(), 0
+    for number in range(40):
+        talk.prompt(f"turn {number}").tool("Read", {"file_path": f"/p/{number}"}, _text(number, 30_000)).answer("So.")
+        talk.save(transcript.parent)
+        record(store, index, Source(transcript, SESSION, tmp_path), Rules())
+        packed += maintenance.pack(store.path)
+        size = sum(path.stat().st_blocks * 512 for path in (store.path / "objects").rglob("*") if path.is_file())
+        assert size < max(1.5 * len(talk.data), 1.5 * (1 << 20))
+    assert 1 <= packed <= 10
+
+
+def test_what_no_ref_leads_to_is_not_packed_again_and_again(store: Store) -> None:
+    for number in range(400):
+        store.repo.write_blob(b"%d" % number)
+    assert maintenance.pack(store.path)
+    assert not maintenance.pack(store.path)
+    assert due.loose(store.path).objects > 200
+
+
+def test_many_packs_are_made_few(store: Store) -> None:
+    for number in range(due.MOST_PACKS):
+        tree = store.repo.edit_tree(None, {"a": (store.repo.write_blob(b"%d" % number), False)})
+        store.repo.move(f"refs/heads/{number}", None, store.repo.write_commit(tree, [], "x", 1))
+        run_git(store.path, "repack", "-d", "-q")
+    assert due.packs(store.path) == due.MOST_PACKS
+    assert maintenance.pack(store.path)
+    assert due.packs(store.path) == 1
+    run_git(store.path, "fsck", "--strict")
+
+
+def _text(seed: int, length: int) -> str:
+    return base64.b64encode(random.Random(seed).randbytes(length)).decode()
