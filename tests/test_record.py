@@ -97,7 +97,7 @@ def test_the_state(keep: Keep, store: Store, claude: Path) -> None:
         },
         "cells": {"count": 2},
         "trajectory": {"turns": 2, "messages": 4},
-        "rules": {"cut": 1, "redact": 2, "redacted": 0},
+        "rules": {"cut": 2, "redact": 2, "redacted": 0},
         "authored": {"name": "", "description": "", "labels": [], "stage": "", "confidence": None},
     }
 
@@ -375,3 +375,21 @@ def everything(store: Store, git: Git) -> bytes:
     found = git("cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)").splitlines()
     data = [git("cat-file", kind, oid) for oid, kind in map(str.split, found) if kind in ("blob", "commit")]
     return "".join(data).encode()
+
+
+def test_a_session_stays_with_the_rules_that_it_was_begun_by(
+    keep: Keep, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = "\n".join(f"{number:>6}→line {number} of a file" for number in range(1, 400))
+    talk = Talk().prompt("Read it").tool("Read", {"file_path": "/p/a.py"}, shown).answer("Read.")
+    with monkeypatch.context() as then:
+        then.setattr("sessgit.model.texts.RULES_VERSION", 1)
+        keep(talk)
+    talk.prompt("Once more").tool("Read", {"file_path": "/p/a.py"}, shown).answer("Read.")
+    keep(talk)
+    tip = branches(store)[SESSION]
+    assert state(store, SESSION)["rules"]["cut"] == 1
+    for number in (1, 2):
+        texts = store.repo.tree(store.folder(tip, number)["texts"][0])
+        assert all(store.repo.blob(oid).startswith(b"     1") for oid, _ in texts.values())
+        assert not any(".w" in name for name in texts)

@@ -186,6 +186,6 @@ def _recomputed(files: Mapping[str, bytes], made: Folder, where: Where, cut: int
         yield where.found("wrong", "text", f"texts/{unused[0]} is there, and no line names it")
     others = {name: data for name, data in files.items() if name != layout.CELLS}
     if not lost and not unused and others != {name: data for name, data in expected.items() if name != layout.CELLS}:
-        # The lines are the same all the same: an earlier version cut its texts otherwise.
+        # The lines are the same all the same.
         whole = Where(where.branch)
-        yield whole.found("note", "text", "its texts are cut otherwise than this version would cut them")
+        yield whole.found("note", "text", "its texts are cut otherwise than its rules say")
