@@ -270,7 +270,11 @@ def test_an_id_that_leads_elsewhere(sessgit: Shell, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (("--from", "emacs", "x"), 2, "Error: nothing can be imported from “emacs”.\nHint: There is: apex, claude, dialectic, io-log, rlm.\n"),
+        (
+            ("--from", "emacs", "x"),
+            2,
+            "Error: nothing can be imported from “emacs”.\nHint: There is: apex, claude, dialectic, io-log, rlm.\n",
+        ),
         (
             ("--from", "claude"),
             2,

@@ -122,7 +122,7 @@ def test_a_long_name_folds(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, colu
         (
             ("v1", "0b2d"),
             3,
-            "Error: there is a tag “v1”.\nHint: Choose another name, or sessgit tag -d 'v1' first.\n",
+            "Error: there is a tag “v1”.\nHint: Choose another name, or sessgit tag -d v1 first.\n",
         ),
         (
             (UPLOAD, "a41f"),

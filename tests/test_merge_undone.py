@@ -432,7 +432,7 @@ def test_what_could_not_be_flushed_is_not_there(sessgit: Shell, monkeypatch: pyt
     with monkeypatch.context() as broken:
         broken.setattr("os.fsync", _full)
         done = sessgit("merge", "e90c", "--into", "5e55", "--mode", "graft")
-    assert (done.code, done.err.startswith("Error: cannot")) == (1, True), done
+    assert (done.code, done.err.startswith("Error: cannot")) == (7, True), done
     assert now(sessgit) == before
     sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
     assert_whole(sessgit)
