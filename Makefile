@@ -30,10 +30,10 @@ try: $(READY)
 	@$(BIN)/python examples/try.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadgroup --durations=15
 
 test-client: $(READY)
-	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client -n 2 --dist loadgroup
+	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client -n 3 --dist loadgroup
 
 test-crash: $(READY)
 	SESSGIT_TEST_CRASH=long $(BIN)/python -m pytest tests/crash -n auto --ignore tests/crash/test_crowds.py

@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from filelock import FileLock
 
 PACKAGE = "@anthropic-ai/claude-code"
 VERSIONS = ("2.0.46", "2.1.197", "latest")
+ENDS = pytest.mark.parametrize("client", (VERSIONS[0], VERSIONS[-1]), indirect=True, scope="session")
+"""For what does not differ in between: the oldest version and the newest."""
 CACHE_VARIABLE = "SESSGIT_TEST_CLIENT_CACHE"
 INSTALL_SECONDS = 600
 API_KEY = "sk-ant-dummy-key-of-the-client-tests"

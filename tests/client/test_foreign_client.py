@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from clients import ENDS
 from foreigners import BORN, RLM, cell, log, put, rlm, went
 from test_programs_client import Sent, sent
 from world import World
 
 from sessgit.model.foreign import agent_id
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 PENDING = "cell_e5f6g7h8"
 

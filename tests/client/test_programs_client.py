@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients import ENDS
 from model_server import FILLERS, REMINDER
 from world import World
 
 from sessgit import Outcome, Session, Store, Task, ToolCall
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 Sent = list[tuple[str, str, Any]]
 

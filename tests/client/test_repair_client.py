@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from clients import ENDS
 from test_recording import Kept, talk
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 Lines = list[dict[str, Any]]
 PROMPTS = ["bash: echo one", "bash: echo two", "bash: echo three"]

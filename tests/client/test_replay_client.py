@@ -9,11 +9,11 @@ import sys
 from typing import Any
 
 import pytest
-from clients import environment
+from clients import ENDS, environment
 from test_recording import Kept, talk
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 
 @pytest.fixture
