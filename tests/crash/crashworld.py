@@ -50,6 +50,10 @@ def _serve() -> None:
         forkserver.ensure_running()
 
 
+_LOST = 255
+"""What the server of processes tells where it lost the exit code of one."""
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a job ended: its exit code, negative for a signal, what it said, and the calls that the gate saw."""
@@ -126,7 +130,9 @@ class World:
             raise TimeoutError(f"{job.words} did not end")
         words = said.read_text("utf-8", "replace")
         said.unlink()
-        return Ended(process.exitcode, words, gate.calls if gate else [])
+        noted = Path(f"{said}.code")
+        code = int(noted.read_text()) if process.exitcode == _LOST and noted.exists() else process.exitcode
+        return Ended(code, words, gate.calls if gate else [])
 
     def done(self, job: Job, *codes: int) -> Ended:
         """Runs a job that ends well, or with one of these codes."""

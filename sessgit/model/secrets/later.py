@@ -15,8 +15,9 @@ KINDS = (
         2,
         "putty-private-key",
         "-",
-        r"Private-Lines: [0-9]{1,3}(?:[\r\n]|\\+[nr])++(?P<secret>[A-Za-z0-9+/=]{16,64}"
-        r"(?:(?:[\r\n]|\\+[nr])++(?:[A-Za-z0-9+/=]{16,64}|[A-Za-z0-9+/]{1,15}={1,2}))*+)",
+        # No possessive groups: Python before 3.11.5 takes too much by them (python/cpython#106052).
+        r"Private-Lines: [0-9]{1,3}(?:[\r\n]|\\+[nr])+(?P<secret>[A-Za-z0-9+/=]{16,64}"
+        r"(?:(?:[\r\n]|\\+[nr])+(?:[A-Za-z0-9+/=]{16,64}|[A-Za-z0-9+/]{1,15}={1,2}))*)",
     ),
     (2, "docker-auth", "auth", r"\"auth\\{0,3}\" ?: ?\\{0,3}\"(?P<secret>[A-Za-z0-9+/]{12,512}={0,2})"),
     (2, "bitbucket-token", "A", r"ATBB[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
