@@ -6,7 +6,6 @@ import copy
 import json
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from hypothesis import settings
@@ -122,8 +121,3 @@ def lines_of(found: Talk) -> list[Any]:
 def spoils(text: str) -> set[str]:
     """What of a text must not reach a terminal."""
     return set(text) & CONTROL
-
-
-def lasting(folder: Path) -> list[str]:
-    """What lies in a folder, by path."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
