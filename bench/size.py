@@ -24,7 +24,7 @@ from frame import Figure, Table
 from timing import Scale
 
 from sessgit.agents.claude.lines import parse
-from sessgit.model import texts
+from sessgit.model.cutting import texts
 from sessgit.ops.bulk.families import File
 from sessgit.ops.bulk.work import Work
 from sessgit.ops.recording import family

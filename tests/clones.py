@@ -15,7 +15,7 @@ from plain import run_git
 from transcripts import SESSION, File, Talk
 
 from sessgit.model.address import Address
-from sessgit.model.merge import Choice
+from sessgit.model.merging.merge import Choice
 from sessgit.ops import archive, delete, edit, operations, tag
 from sessgit.ops.finding import resolve
 from sessgit.ops.finding.resolve import Target, Whereabouts

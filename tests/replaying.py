@@ -16,7 +16,7 @@ from shell import Done, Shell
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home, written
-from sessgit.model.program import GivenTurn, Outcome, Step, Task
+from sessgit.model.programs.program import GivenTurn, Outcome, Step, Task
 from sessgit.ops.replay import confine
 from sessgit.ops.replay.confine import Confinement
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from sessgit.formats.foreign import apex
 from sessgit.model import canonical
-from sessgit.model.foreign import Foreign, SourceFile
-from sessgit.model.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
+from sessgit.model.programs.foreign import Foreign, SourceFile
+from sessgit.model.programs.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
 A, B, C = (str(uuid.UUID(int=n)) for n in (0xA, 0xB, 0xC))
 START = 1772370000.0

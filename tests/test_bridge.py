@@ -21,7 +21,7 @@ from shell import Done, Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import home, written
-from sessgit.model.program import GivenTurn, Metadata, Outcome, Step, Task
+from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Step, Task
 from sessgit.ops import show
 from sessgit.ops.bridge import LONGEST, Bridge
 from sessgit.ops.cells import graph

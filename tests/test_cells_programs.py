@@ -10,7 +10,7 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.agents.claude import written
-from sessgit.model.program import GivenTurn, Outcome, Step, Task
+from sessgit.model.programs.program import GivenTurn, Outcome, Step, Task
 
 
 def step(kind: str, operation: str, own: str, *depends: str, failed: bool = False, **args: str) -> Step:

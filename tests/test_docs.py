@@ -21,12 +21,13 @@ from plain import run_git
 from sessgit import errors
 from sessgit.agents.claude import lines as transcript_lines
 from sessgit.errors import SessgitError
-from sessgit.model import canonical, ids, jsonscan
+from sessgit.model import canonical, ids
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
 from sessgit.model.config import RecordConfig
+from sessgit.model.cutting import jsonscan
+from sessgit.model.programs.unified import Activation, Budget, Unified
 from sessgit.model.secrets.redact import PROTECTED_KEYS, redact_line
-from sessgit.model.unified import Activation, Budget, Unified
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout

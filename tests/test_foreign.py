@@ -12,7 +12,7 @@ from foreigners import contents, log, put, rlm, went
 from plain import run_git
 from shell import Shell
 
-from sessgit.model.foreign import agent_id
+from sessgit.model.programs.foreign import agent_id
 from sessgit.ops.foreign import scratch
 from sessgit.store import journal
 from sessgit.store.layout import Beside

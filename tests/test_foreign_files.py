@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.formats.foreign import files, shared
 from sessgit.formats.foreign.files import UnreadableError
-from sessgit.model.foreign import Foreign, SourceFile
+from sessgit.model.programs.foreign import Foreign, SourceFile
 
 
 def test_links_and_pipes_are_named_and_never_read(tmp_path: Path) -> None:

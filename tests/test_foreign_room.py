@@ -13,9 +13,9 @@ from foreigners import BORN, RLM, cell, log, put, rlm, went
 from plain import run_git
 from shell import Shell
 
-from sessgit.model import pad as pads
-from sessgit.model import unified
-from sessgit.model.foreign import agent_id
+from sessgit.model.programs import unified
+from sessgit.model.programs.foreign import agent_id
+from sessgit.model.scratchpad import pad as pads
 
 A, B = "cell_a1b2c3d4", "cell_e5f6g7h8"
 

@@ -25,8 +25,10 @@ from sessgit.agents.claude import home, marks
 from sessgit.agents.claude.lines import Line, parse
 from sessgit.errors import SessgitError
 from sessgit.formats.foreign import apex, dialectic, iolog, rlm
-from sessgit.model import address, globs, message, pad, query, session, texts
+from sessgit.model import address, globs, message, query, session
+from sessgit.model.cutting import texts
 from sessgit.model.message import Extent
+from sessgit.model.scratchpad import pad
 from sessgit.model.turn import Cell
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
@@ -343,7 +345,7 @@ SYSTEMS: dict[str, Any] = {"rlm": rlm, "apex": apex, "dialectic": dialectic, "io
 @pytest.fixture
 def theirs(tmp_path: Path) -> dict[str, Path]:
     """A folder of each system."""
-    from sessgit.model.foreign import agent_id
+    from sessgit.model.programs.foreign import agent_id
 
     made = {name: tmp_path / name for name in SYSTEMS}
     foreigners.rlm(made["rlm"])

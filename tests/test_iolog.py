@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from sessgit.formats.foreign import iolog
 from sessgit.model import canonical
-from sessgit.model import pad as pads
-from sessgit.model.foreign import Foreign, SourceFile
-from sessgit.model.program import GivenTurn, Part, Saying, ToolCall
+from sessgit.model.programs.foreign import Foreign, SourceFile
+from sessgit.model.programs.program import GivenTurn, Part, Saying, ToolCall
+from sessgit.model.scratchpad import pad as pads
 
 AT = ".claude-man/sessions"
 

@@ -32,7 +32,7 @@ from strategies import SECRET
 from test_verify import loose, unpack
 from transcripts import MODEL, OTHER, SESSION
 
-from sessgit.model.foreign import agent_id
+from sessgit.model.programs.foreign import agent_id
 from sessgit.ops.bridge import OPERATIONS
 from sessgit.ops.programs import state
 from sessgit.ops.programs.state import Wanted

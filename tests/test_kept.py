@@ -11,8 +11,8 @@ from plain import Git, Keep, run_git
 from shell import Shell
 from transcripts import OTHER, Talk
 
-from sessgit.model.foreign import agent_id
 from sessgit.model.message import Message
+from sessgit.model.programs.foreign import agent_id
 from sessgit.ops.files import keeping
 from sessgit.ops.syncing import joining
 from sessgit.store import layout, refs

@@ -17,7 +17,7 @@ from sessgit.agents.claude.transcript import parsed
 from sessgit.agents.claude.written import Chain
 from sessgit.model.content import Call
 from sessgit.model.message import Extent
-from sessgit.model.program import CELL_ID, TYPES, Metadata, Outcome, Reason, Task
+from sessgit.model.programs.program import CELL_ID, TYPES, Metadata, Outcome, Reason, Task
 from sessgit.ops.cells import turns
 from sessgit.ops.programs.end import End
 

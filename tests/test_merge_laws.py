@@ -20,9 +20,11 @@ from transcripts import OTHER, SESSION, Talk
 from unifying import PARTS
 
 from sessgit.errors import ConflictError, SessgitError, UsageError
-from sessgit.model import canonical, compare, merge, unified
+from sessgit.model import canonical
 from sessgit.model.config import RecordConfig
-from sessgit.model.merge import Base, Choice
+from sessgit.model.merging import compare, merge
+from sessgit.model.merging.merge import Base, Choice
+from sessgit.model.programs import unified
 from sessgit.model.session import Session
 from sessgit.ops import operations, restore
 from sessgit.ops.files import laying

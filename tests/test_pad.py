@@ -16,7 +16,7 @@ from strategies import REDACTED, SECRET
 from transcripts import SESSION, Talk
 
 from sessgit.errors import MovedError, UsageError
-from sessgit.model import pad as pads
+from sessgit.model.scratchpad import pad as pads
 from sessgit.ops.pad import changing, lists
 from sessgit.ops.pad.changing import Place
 from sessgit.store import layout

@@ -12,9 +12,10 @@ from plain import Keep, run_git
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.model import canonical, pad
+from sessgit.model import canonical
 from sessgit.model.message import Message
-from sessgit.model.pad import Entry
+from sessgit.model.scratchpad import pad
+from sessgit.model.scratchpad.pad import Entry
 from sessgit.ops.pad import changing, lists
 from sessgit.ops.pad.changing import Place
 from sessgit.ops.syncing import joining

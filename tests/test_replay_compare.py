@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import SECRET
 
 from sessgit.model.content import Call, Change
-from sessgit.model.program import Outcome
+from sessgit.model.programs.program import Outcome
 from sessgit.model.turn import Cell
 from sessgit.ops.replay import compare
 from sessgit.ops.replay.sandbox import below, replacing

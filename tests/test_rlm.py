@@ -20,8 +20,8 @@ from shell import Shell
 from sessgit.errors import NotFoundError
 from sessgit.formats.foreign import rlm as layout
 from sessgit.formats.foreign import rlmturns
-from sessgit.model.foreign import Foreign
-from sessgit.model.program import GivenTurn, Metadata, Outcome, Reason, Step, Task, ToolCall
+from sessgit.model.programs.foreign import Foreign
+from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Reason, Step, Task, ToolCall
 
 A, B = "cell_a1b2c3d4", "cell_e5f6g7h8"
 

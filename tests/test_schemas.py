@@ -14,8 +14,9 @@ from merging import parted
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.model import canonical, unified
+from sessgit.model import canonical
 from sessgit.model import session as sessions
+from sessgit.model.programs import unified
 from sessgit.model.schema import documents, exchanged, parts, stored
 from sessgit.model.session import Session
 from sessgit.model.turn import Tokens

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import param
 
-from sessgit.model import texts
+from sessgit.model.cutting import texts
 
 LONG = "naïve ünïcode\n" * 300
 

@@ -23,10 +23,10 @@ from unifying import NOW, PARTS, change
 
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.model import session as sessions
-from sessgit.model import unified
 from sessgit.model.config import Price
+from sessgit.model.programs import unified
+from sessgit.model.programs.unified import Activation, Budget, Unified
 from sessgit.model.session import Session
-from sessgit.model.unified import Activation, Budget, Unified
 from sessgit.ops import fork as forks
 from sessgit.ops import operations
 from sessgit.ops.finding import forkpoint

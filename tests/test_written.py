@@ -17,7 +17,7 @@ from sessgit.agents.claude.lines import is_prompt
 from sessgit.agents.claude.transcript import parsed
 from sessgit.agents.claude.written import Chain
 from sessgit.model import canonical
-from sessgit.model.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
+from sessgit.model.programs.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
 COMMON = {"cwd": "/home/ada/calc"}
 

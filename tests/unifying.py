@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sessgit.model.unified import MODES, NOTHING, Activation, Budget, Unified
+from sessgit.model.programs.unified import MODES, NOTHING, Activation, Budget, Unified
 from sessgit.ops.programs import state
 from sessgit.ops.programs.state import Changed, Wanted
 from sessgit.store.index import Index

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from sessgit.errors import UsageError
-from sessgit.model import pad as pads
-from sessgit.model import steps
-from sessgit.model.pad import Entry
-from sessgit.model.pad import Pad as Lists
+from sessgit.model.scratchpad import pad as pads
+from sessgit.model.scratchpad import steps
+from sessgit.model.scratchpad.pad import Entry
+from sessgit.model.scratchpad.pad import Pad as Lists
 from sessgit.ops.finding.resolve import title
 from sessgit.ops.pad import changing, lists
 from sessgit.ops.pad.changing import Change, Place

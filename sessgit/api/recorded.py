@@ -13,7 +13,7 @@ from sessgit.api.replaying import Executors, Replayed
 from sessgit.api.values import Cell, State, Turn
 from sessgit.errors import NotFoundError
 from sessgit.model import graph
-from sessgit.model.program import Reason
+from sessgit.model.programs.program import Reason
 from sessgit.model.session import Session as SessionState
 from sessgit.model.turn import Cell as StoredCell
 from sessgit.ops import fork as forks

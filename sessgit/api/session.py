@@ -14,7 +14,7 @@ from sessgit.api.recorded import Recorded
 from sessgit.api.turn import OpenCell, OpenTurn
 from sessgit.api.values import Cell
 from sessgit.errors import SessgitError
-from sessgit.model.program import GivenTurn, Metadata, Outcome, Reason, Task, ToolCall
+from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Reason, Task, ToolCall
 from sessgit.ops import edit as edits
 from sessgit.ops.programs import beside, reasons
 from sessgit.ops.programs import state as states

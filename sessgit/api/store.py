@@ -20,7 +20,7 @@ from sessgit.api.values import Merge, Summary
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.model.address import check_name, parse
 from sessgit.model.config import Config
-from sessgit.model.merge import Choice
+from sessgit.model.merging.merge import Choice
 from sessgit.ops import archive as archives
 from sessgit.ops import diff as diffs
 from sessgit.ops import fork as forks

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from sessgit.errors import SessgitError
-from sessgit.model.program import Outcome, Part, Saying
+from sessgit.model.programs.program import Outcome, Part, Saying
 from sessgit.ops.programs.held import Held
 
 

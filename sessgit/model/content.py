@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sessgit.model.program import Outcome, Task
+from sessgit.model.programs.program import Outcome, Task
 from sessgit.model.turn import Cell
 
 Speaker = Literal["person", "model", "client"]

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sessgit.model import canonical, unified
+from sessgit.model import canonical
+from sessgit.model.programs import unified
+from sessgit.model.programs.unified import Unified
 from sessgit.model.turn import Tokens, Turn, add_by_model, count
-from sessgit.model.unified import Unified
 
 STATES = ("active", "ended", "interrupted", "archived")
 _MOST = 1 << 53

@@ -13,9 +13,10 @@ from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.lines import Line, blocks, tool_results
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.model import canonical, unified, words
+from sessgit.model import canonical, words
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
+from sessgit.model.programs import unified
 from sessgit.model.secrets import needles
 from sessgit.model.session import Origin, Session
 from sessgit.model.turn import Cell, Turn

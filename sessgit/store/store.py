@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from sessgit.errors import ROOM, ConflictError, DamageError, NewerStoreError, NotFoundError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
-from sessgit.model import texts
+from sessgit.model.cutting import texts
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Cell

@@ -16,7 +16,7 @@ from sessgit.agents.claude import marks
 from sessgit.agents.claude.lines import Line, blocks, parse, prompt_uuid, said, tool_results
 from sessgit.model import canonical, ids
 from sessgit.model.message import Extent
-from sessgit.model.program import Task
+from sessgit.model.programs.program import Task
 from sessgit.model.turn import Cell, Tokens, Turn, count
 
 _READING = ("file_path", "notebook_path", "path")

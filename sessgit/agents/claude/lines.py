@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sessgit.model import ids, texts
+from sessgit.model import ids
+from sessgit.model.cutting import texts
 from sessgit.model.message import Extent
 
 BODY_TYPES = ("user", "assistant", "attachment")

@@ -23,7 +23,8 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.cells import display_prompt
 from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse, said, tool_results
 from sessgit.errors import ROOM, ConflictError, SessgitError
-from sessgit.model import canonical, jsonscan
+from sessgit.model import canonical
+from sessgit.model.cutting import jsonscan
 from sessgit.model.message import Extent
 
 _LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob", "api-request-shape", "cost-state")

@@ -15,7 +15,7 @@ from typing import Any
 
 from sessgit.agents.claude import marks
 from sessgit.model import canonical, ids
-from sessgit.model.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
+from sessgit.model.programs.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
 SYNTHETIC = "<synthetic>"
 ENTRYPOINT = "sessgit"

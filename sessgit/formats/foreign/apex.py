@@ -17,8 +17,8 @@ from sessgit.formats.foreign.apexfolder import ACTIVE, ID, INDEX, SYSTEM, VERSIO
 from sessgit.formats.foreign.apexmessages import Told
 from sessgit.formats.foreign.files import UnreadableError
 from sessgit.model import canonical, words
-from sessgit.model.foreign import Foreign, Found, agent_id
-from sessgit.model.program import GivenTurn
+from sessgit.model.programs.foreign import Foreign, Found, agent_id
+from sessgit.model.programs.program import GivenTurn
 
 KEPT = "apex/session.json"
 KEPT_ACTIVE = "apex/active.json"

@@ -10,7 +10,7 @@ from typing import Any
 from sessgit.formats.foreign import files
 from sessgit.formats.foreign.files import Folder, UnreadableError
 from sessgit.model import canonical, words
-from sessgit.model.foreign import agent_id
+from sessgit.model.programs.foreign import agent_id
 
 SYSTEM = "apex"
 VERSION = 1

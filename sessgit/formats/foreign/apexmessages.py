@@ -16,7 +16,7 @@ from typing import Any
 
 from sessgit.formats.foreign import files
 from sessgit.model import canonical
-from sessgit.model.program import GivenTurn, Part, Reason, Saying, Step, ToolCall
+from sessgit.model.programs.program import GivenTurn, Part, Reason, Saying, Step, ToolCall
 
 NAMELESS = "apex"
 """The model of messages that say what they used and not of what."""

@@ -19,10 +19,10 @@ from sessgit.formats.foreign.dialecticfiles import KEPT, STATE, SYSTEM
 from sessgit.formats.foreign.dialecticpad import LISTS, Frame, Item, Known, Noted, Pairs
 from sessgit.formats.foreign.files import Folder, UnreadableError
 from sessgit.model import canonical, ids, words
-from sessgit.model import pad as pads
-from sessgit.model.foreign import Foreign, Found, agent_id
-from sessgit.model.pad import Entry, Pad
-from sessgit.model.program import GivenTurn
+from sessgit.model.programs.foreign import Foreign, Found, agent_id
+from sessgit.model.programs.program import GivenTurn
+from sessgit.model.scratchpad import pad as pads
+from sessgit.model.scratchpad.pad import Entry, Pad
 from sessgit.model.session import STAGES
 
 FOLDER = ".dialectic"

@@ -10,8 +10,8 @@ from typing import Any
 from sessgit.formats.foreign import dialecticpad, files
 from sessgit.formats.foreign.dialecticpad import Frame, Known, Noted, Pairs
 from sessgit.model import canonical
-from sessgit.model import pad as pads
-from sessgit.model.pad import Entry, Pad
+from sessgit.model.scratchpad import pad as pads
+from sessgit.model.scratchpad.pad import Entry, Pad
 
 SYSTEM = "dialectic"
 KEPT = "dialectic"

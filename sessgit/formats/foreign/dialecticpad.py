@@ -13,8 +13,8 @@ from typing import Any
 from sessgit.formats.foreign import files
 from sessgit.formats.foreign.apexmessages import less, more
 from sessgit.model import canonical
-from sessgit.model import pad as pads
-from sessgit.model.pad import Entry
+from sessgit.model.scratchpad import pad as pads
+from sessgit.model.scratchpad.pad import Entry
 
 LISTS = {
     "claim": "claims", "tension": "tensions", "thesis": "thesis", "pass": "passes", "insight": "insights",

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.model import canonical
-from sessgit.model.foreign import Foreign, Outcome, SourceFile
+from sessgit.model.programs.foreign import Foreign, Outcome, SourceFile
 
 LARGEST = 64 << 20
 """Bytes of a file, also of one that is unpacked."""

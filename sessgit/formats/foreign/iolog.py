@@ -15,10 +15,10 @@ from sessgit.errors import NotFoundError
 from sessgit.formats.foreign import files, said
 from sessgit.formats.foreign.files import Folder, UnreadableError
 from sessgit.model import canonical, ids, words
-from sessgit.model import pad as pads
-from sessgit.model.foreign import Foreign, Found, agent_id
-from sessgit.model.pad import Entry
-from sessgit.model.program import GivenTurn, Part, Saying, ToolCall
+from sessgit.model.programs.foreign import Foreign, Found, agent_id
+from sessgit.model.programs.program import GivenTurn, Part, Saying, ToolCall
+from sessgit.model.scratchpad import pad as pads
+from sessgit.model.scratchpad.pad import Entry
 
 SYSTEM = "io-log"
 KEPT = "io-log"

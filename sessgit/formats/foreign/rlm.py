@@ -15,9 +15,9 @@ from sessgit.errors import NotFoundError, SessgitError
 from sessgit.formats.foreign import files, rlmflat, rlmturns, said
 from sessgit.formats.foreign.files import Folder, UnreadableError
 from sessgit.formats.foreign.rlmflat import CURRENT, EXTERNALIZED, STATE, TRAJECTORIES, Names
-from sessgit.model import unified
-from sessgit.model.foreign import Foreign, Found
-from sessgit.model.program import Reason, Step
+from sessgit.model.programs import unified
+from sessgit.model.programs.foreign import Foreign, Found
+from sessgit.model.programs.program import Reason, Step
 
 SYSTEM = "rlm"
 KEPT = "rlm"

@@ -12,8 +12,8 @@ from typing import Any
 
 from sessgit.formats.foreign import files, rlmturns
 from sessgit.formats.foreign.files import Folder, UnreadableError
-from sessgit.model import unified
-from sessgit.model.foreign import Foreign
+from sessgit.model.programs import unified
+from sessgit.model.programs.foreign import Foreign
 
 KEPT = "rlm"
 STATE, EXTERNALIZED, TRAJECTORIES = "rlm-state", "rlm-externalized", "rlm-trajectories"

@@ -12,8 +12,8 @@ from typing import Any
 
 from sessgit.errors import UsageError
 from sessgit.formats.foreign import files
-from sessgit.model import program
-from sessgit.model.program import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Step, Task, ToolCall
+from sessgit.model.programs import program
+from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
 CELLS = "What a program ran outside of the conversation"
 """The prompt of what no turn can have."""

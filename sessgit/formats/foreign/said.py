@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from sessgit.formats.foreign import files
-from sessgit.model import pad as pads
-from sessgit.model.foreign import Foreign
+from sessgit.model.programs.foreign import Foreign
+from sessgit.model.scratchpad import pad as pads
 from sessgit.model.session import STAGES
 
 KEY = "sessgit"

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from sessgit.errors import UsageError
-from sessgit.model import canonical, unified
-from sessgit.model.unified import Mode
+from sessgit.model import canonical
+from sessgit.model.programs import unified
+from sessgit.model.programs.unified import Mode
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict

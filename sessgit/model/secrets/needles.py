@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Protocol
 from urllib.parse import quote, quote_plus
 
-from sessgit.model.jsonscan import decode, encode, string_tokens
+from sessgit.model.cutting.jsonscan import decode, encode, string_tokens
 
 MARK = b"[redacted:purged]"
 SHORTEST = 6

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sessgit.model.jsonscan import Token, decode, encode, string_tokens
+from sessgit.model.cutting.jsonscan import Token, decode, encode, string_tokens
 from sessgit.model.secrets.names import (
     find_assigned,
     is_made_up,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.formats.foreign import shared
-from sessgit.model.foreign import Foreign
+from sessgit.model.programs.foreign import Foreign
 from sessgit.ops import restore
 from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index

@@ -17,9 +17,9 @@ from sessgit.agents.claude import written
 from sessgit.agents.claude.lines import Line, parse, split
 from sessgit.agents.claude.written import Chain, Name
 from sessgit.model import canonical
-from sessgit.model.foreign import Foreign, agent_id
 from sessgit.model.message import Extent
-from sessgit.model.program import GivenTurn, Step
+from sessgit.model.programs.foreign import Foreign, agent_id
+from sessgit.model.programs.program import GivenTurn, Step
 
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _ODD = "\u2060"

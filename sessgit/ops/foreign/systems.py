@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.errors import UsageError
-from sessgit.model.foreign import Foreign, Found
+from sessgit.model.programs.foreign import Foreign, Found
 
 SYSTEMS = {"rlm": "rlm", "dialectic": "dialectic", "apex": "apex", "io-log": "iolog"}
 """By name the module of `formats.foreign` that knows its layout."""

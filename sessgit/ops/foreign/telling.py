@@ -9,10 +9,11 @@ from typing import Any
 from sessgit.agents.claude import content, marks
 from sessgit.agents.claude.cells import message_of, time_of
 from sessgit.agents.claude.lines import Line, blocks, said
-from sessgit.model import canonical, ids, unified
+from sessgit.model import canonical, ids
 from sessgit.model.content import Call, Piece, Words
-from sessgit.model.foreign import Foreign, agent_id
-from sessgit.model.program import GivenTurn, Part, Saying, Step, ToolCall
+from sessgit.model.programs import unified
+from sessgit.model.programs.foreign import Foreign, agent_id
+from sessgit.model.programs.program import GivenTurn, Part, Saying, Step, ToolCall
 from sessgit.model.turn import Tokens, Turn
 from sessgit.ops.files import keeping
 from sessgit.ops.foreign import lines as given_lines

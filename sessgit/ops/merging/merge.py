@@ -10,8 +10,9 @@ from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.errors import ConflictError, NotFoundError, StoreError, UsageError
-from sessgit.model import canonical, ids, unified, words
+from sessgit.model import canonical, ids, words
 from sessgit.model.message import Message
+from sessgit.model.programs import unified
 from sessgit.model.session import Session
 from sessgit.ops import fork as forks
 from sessgit.ops import operations

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessgit.model import pad as pads
-from sessgit.model.merge import Choice, Decision
-from sessgit.model.pad import Entry
+from sessgit.model.merging.merge import Choice, Decision
+from sessgit.model.scratchpad import pad as pads
+from sessgit.model.scratchpad.pad import Entry
 from sessgit.ops.files import keeping
 from sessgit.ops.merging.sides import Sides, began_at
 from sessgit.store import layout

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sessgit.errors import ConflictError, NotFoundError, UsageError
-from sessgit.model import canonical, ids, merge, unified, words
-from sessgit.model.merge import Choice, Decision, Mode
+from sessgit.model import canonical, ids, words
+from sessgit.model.merging import merge
+from sessgit.model.merging.merge import Choice, Decision, Mode
+from sessgit.model.programs import unified
 from sessgit.model.session import Session
 from sessgit.ops.edit import MOST_LABELS
 from sessgit.ops.merging import pads

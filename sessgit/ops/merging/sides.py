@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sessgit.agents.claude import transcript
 from sessgit.errors import ConflictError, UsageError
-from sessgit.model.merge import Base
+from sessgit.model.merging.merge import Base
 from sessgit.model.session import Session
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging import grafting

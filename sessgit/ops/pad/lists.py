@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sessgit.errors import ConflictError, StoreError
-from sessgit.model import pad as pads
-from sessgit.model.pad import Lists, Pad
+from sessgit.model.scratchpad import pad as pads
+from sessgit.model.scratchpad.pad import Lists, Pad
 from sessgit.store import layout
 from sessgit.store.store import Store
 
@@ -48,7 +48,7 @@ def changes(store: Store, commit: str, before: Lists, after: Lists) -> Changes:
 
 def inherited(store: Store, commit: str, *, whole: bool = False) -> Changes:
     """What becomes of the pad of a commit in the tree of a session that leaves another one: all of it, or what
-    `model.pad.inherited` leaves."""
+    `model.scratchpad.pad.inherited` leaves."""
     held = store.repo.entry(store.tree(commit), layout.PAD)
     before = read(store, commit)
     after = pads.inherited(before)

@@ -12,7 +12,7 @@ from pathlib import Path
 from sessgit.agents.claude import written
 from sessgit.agents.claude.written import Chain
 from sessgit.errors import ConflictError, NotFoundError
-from sessgit.model.program import GivenTurn
+from sessgit.model.programs.program import GivenTurn
 from sessgit.ops import edit
 from sessgit.ops.programs.end import End
 from sessgit.ops.programs.world import World

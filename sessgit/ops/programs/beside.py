@@ -10,7 +10,7 @@ from typing import Any
 
 from sessgit.agents.claude.beside import sidefiles
 from sessgit.errors import ROOM, SessgitError, UsageError
-from sessgit.model.program import GivenTurn, ToolCall
+from sessgit.model.programs.program import GivenTurn, ToolCall
 from sessgit.ops.programs.held import Held
 from sessgit.store import private
 from sessgit.store.store import write_private

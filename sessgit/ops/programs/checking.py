@@ -10,8 +10,9 @@ from typing import Any
 
 from sessgit.agents.claude.lines import opens_turn
 from sessgit.errors import UsageError
-from sessgit.model import canonical, graph, program
-from sessgit.model.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
+from sessgit.model import canonical, graph
+from sessgit.model.programs import program
+from sessgit.model.programs.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
 KINDS = ("input", "output", "cache_read", "cache_write")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")

@@ -20,7 +20,7 @@ from sessgit.agents.claude.written import Chain, call_id
 from sessgit.errors import ROOM, SessgitError
 from sessgit.model import canonical
 from sessgit.model.message import Extent
-from sessgit.model.program import Task
+from sessgit.model.programs.program import Task
 
 _STEP = 64 << 10
 _SEAM = 4096

@@ -17,8 +17,9 @@ from typing import Literal
 from sessgit.agents.claude import written
 from sessgit.agents.claude.written import Chain
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
-from sessgit.model import graph, program
-from sessgit.model.program import GivenTurn, Outcome, Part, Step, Task
+from sessgit.model import graph
+from sessgit.model.programs import program
+from sessgit.model.programs.program import GivenTurn, Outcome, Part, Step, Task
 from sessgit.ops.programs import checking, known, opening
 from sessgit.ops.programs.known import Known
 from sessgit.ops.programs.log import WAIT, Log

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sessgit.model.program import Task
+from sessgit.model.programs.program import Task
 from sessgit.ops.cells import turns
 from sessgit.ops.programs.world import World
 from sessgit.store.index import Branch

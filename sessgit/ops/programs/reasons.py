@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessgit.agents.claude import marks
 from sessgit.model import canonical
-from sessgit.model.program import GivenTurn, Reason
+from sessgit.model.programs.program import GivenTurn, Reason
 from sessgit.ops.programs import checking
 from sessgit.ops.programs.held import Held
 from sessgit.ops.reading.views import body_of

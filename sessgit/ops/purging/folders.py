@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.lines import Line, blocks, parse
 from sessgit.errors import ConflictError
-from sessgit.model import texts
+from sessgit.model.cutting import texts
 from sessgit.model.message import Extent
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, SessgitError
-from sessgit.model.jsonscan import decode, string_tokens
+from sessgit.model.cutting.jsonscan import decode, string_tokens
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder
 from sessgit.store import layout, refs

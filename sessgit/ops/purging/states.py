@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sessgit.model import canonical
-from sessgit.model import pad as pads
+from sessgit.model.scratchpad import pad as pads
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder
 from sessgit.ops.pad.lists import SUFFIX

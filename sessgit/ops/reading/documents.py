@@ -11,7 +11,7 @@ from typing import Any
 
 from sessgit.model import canonical, prices
 from sessgit.model.content import Call, Piece, Words
-from sessgit.model.program import Metadata, Task
+from sessgit.model.programs.program import Metadata, Task
 from sessgit.model.session import Session
 from sessgit.ops import show
 from sessgit.ops.cells import graph as cell_graph

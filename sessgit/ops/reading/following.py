@@ -10,7 +10,7 @@ from typing import Any
 from sessgit.agents.claude.lines import Line, parse
 from sessgit.agents.claude.said import Said, said
 from sessgit.errors import SessgitError
-from sessgit.model import texts
+from sessgit.model.cutting import texts
 from sessgit.model.message import Extent
 from sessgit.store import layout, refs
 from sessgit.store.index import Index, Row

@@ -14,8 +14,9 @@ from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.beside import subagents
 from sessgit.agents.claude.cutter import Node
 from sessgit.agents.claude.lines import Line
-from sessgit.model import canonical, texts
+from sessgit.model import canonical
 from sessgit.model import message as messages
+from sessgit.model.cutting import texts
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Cell, Gist, Turn

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.model import ids, texts
+from sessgit.model import ids
+from sessgit.model.cutting import texts
 from sessgit.model.secrets import redact
 
 Head = str | Callable[[], str]

@@ -14,8 +14,9 @@ from sessgit.agents.claude import transcript
 from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.mending.chain import Mend
 from sessgit.errors import SessgitError
-from sessgit.model import canonical, unified, words
+from sessgit.model import canonical, words
 from sessgit.model.message import Message
+from sessgit.model.programs import unified
 from sessgit.model.session import Origin, Session
 from sessgit.ops import operations
 from sessgit.ops.files import keeping, sidefiles

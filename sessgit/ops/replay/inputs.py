@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sessgit.errors import SessgitError, UsageError
-from sessgit.model.program import GivenTurn, Saying
+from sessgit.model.programs.program import GivenTurn, Saying
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.fork import Point
 from sessgit.ops.programs.world import World

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sessgit.errors import DamageError
-from sessgit.model import merge, unified
+from sessgit.model.merging import merge
 from sessgit.model.message import Message
+from sessgit.model.programs import unified
 from sessgit.model.session import Session
 from sessgit.ops.files import keeping
 from sessgit.ops.merging.sides import base_of

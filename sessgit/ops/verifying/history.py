@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
 from sessgit.model import canonical
 from sessgit.model import message as messages
-from sessgit.model import texts as text_rules
+from sessgit.model.cutting import texts as text_rules
 from sessgit.model.finding import Finding, Severity
 from sessgit.model.message import EVENTS, Message
 from sessgit.model.session import Session

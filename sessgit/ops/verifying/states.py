@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sessgit.errors import DamageError, SessgitError
-from sessgit.model import canonical, ids, unified
-from sessgit.model import pad as pads
+from sessgit.model import canonical, ids
 from sessgit.model import session as sessions
 from sessgit.model.address import check_name
 from sessgit.model.finding import Finding
+from sessgit.model.programs import unified
+from sessgit.model.scratchpad import pad as pads
 from sessgit.model.session import STAGES, STATES, Session
 from sessgit.model.turn import Tokens, Turn
 from sessgit.ops import edit

@@ -11,7 +11,7 @@ from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.lines import Line, is_name
 from sessgit.agents.claude.transcript import parsed
 from sessgit.errors import StoreError
-from sessgit.model import texts
+from sessgit.model.cutting import texts
 from sessgit.model.finding import Finding, Severity
 from sessgit.model.message import Message
 from sessgit.model.turn import Turn

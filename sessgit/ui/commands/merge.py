@@ -10,7 +10,7 @@ import typer
 from sessgit.ui import complete, context, named, options, render, text
 
 if TYPE_CHECKING:
-    from sessgit.model.merge import Choice
+    from sessgit.model.merging.merge import Choice
     from sessgit.ops.merging.merge import Merged, New
     from sessgit.ops.merging.plan import Wish
 
@@ -153,7 +153,7 @@ def _numbers(turns: str) -> tuple[int, ...]:
 
 def _choice(ours: bool, theirs: bool, values: list[str]) -> Choice:
     from sessgit.errors import UsageError
-    from sessgit.model.merge import Choice
+    from sessgit.model.merging.merge import Choice
     from sessgit.ops import edit
 
     said: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.model import pad as pads
+from sessgit.model.scratchpad import pad as pads
 from sessgit.ui import complete, context, named, options, render
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _compact(here: Context, address: str, *, as_json: bool) -> None:
 
 def _show(here: Context, address: str, *, as_brief: bool, as_json: bool) -> None:
     from sessgit.errors import UsageError
-    from sessgit.model import steps
+    from sessgit.model.scratchpad import steps
     from sessgit.ops.finding import forkpoint
     from sessgit.ops.finding.resolve import title
     from sessgit.ops.pad import lists

@@ -78,7 +78,7 @@ def run(
 
 def _brief(here: context.Context, commit: str) -> str:
     """What is on the scratchpad, as a prompt; it is told where that is nothing."""
-    from sessgit.model import steps
+    from sessgit.model.scratchpad import steps
     from sessgit.ops.finding.resolve import title
     from sessgit.ops.pad import lists
 

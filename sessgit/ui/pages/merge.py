@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sessgit.model import canonical, unified
-from sessgit.model.merge import SCALARS, Decision
+from sessgit.model import canonical
+from sessgit.model.merging.merge import SCALARS, Decision
+from sessgit.model.programs import unified
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging.merge import Merged
 from sessgit.ops.merging.plan import Picked, Plan

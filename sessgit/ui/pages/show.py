@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from sessgit.agents.claude import home
-from sessgit.model import canonical, prices, unified
+from sessgit.model import canonical, prices
+from sessgit.model.programs import unified
 from sessgit.model.turn import Tokens
 from sessgit.ops.finding.resolve import title
 from sessgit.ops.reading import views

@@ -19,7 +19,7 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.lines import Line, parse
 from sessgit.agents.claude.reader import Redact, opened
 from sessgit.errors import SessgitError
-from sessgit.model.texts import LONGEST_LINE
+from sessgit.model.cutting.texts import LONGEST_LINE
 from sessgit.store import layout
 
 AGENT = re.compile(r"agent-[A-Za-z0-9_-]{1,80}\.(jsonl|meta\.json)")

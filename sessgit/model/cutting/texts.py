@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from sessgit.model import jsonscan
+from sessgit.model.cutting import jsonscan
 
 RULES_VERSION = 2
 LIMIT = 4096

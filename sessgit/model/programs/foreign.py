@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sessgit.model.program import GivenTurn
+from sessgit.model.programs.program import GivenTurn
 
 _NAMESPACE = uuid.UUID("6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11")
 
@@ -31,7 +31,7 @@ class Foreign:
 
     `id` is that system's own. Times are RFC 3339 or empty. `branch` is the number of the last turn that it shares with
     `parent`, which is the id of another session of that system. `pad` are lists of a scratchpad by their names, in the
-    form of `sessgit.model.pad`. `unified` are the parts of a state that only programs set, by their keys in
+    form of `sessgit.model.scratchpad.pad`. `unified` are the parts of a state that only programs set, by their keys in
     session.json (`activation`, `context`, `budget`, `trajectory`). `kept` are files of the session as a whole, which
     come back byte for byte, by their paths. `transcript` are lines in the client's own form where the system keeps
     such: they are the conversation then, and `turns` tell nothing beside. `agent` is the id that the session had here

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from sessgit.model import unified
+from sessgit.model.programs import unified
 from sessgit.model.session import Session
 
 Mode = Literal["forward", "summary", "graft", "pick"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical, words
-from sessgit.model import pad as pads
-from sessgit.model.pad import Entry, Pad
+from sessgit.model.scratchpad import pad as pads
+from sessgit.model.scratchpad.pad import Entry, Pad
 from sessgit.model.session import STAGES
 
 SURE = 0.8

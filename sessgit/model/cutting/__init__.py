@@ -1,0 +1,1 @@
+"""Long strings cut out of the lines of transcripts."""

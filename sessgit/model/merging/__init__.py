@@ -1,0 +1,1 @@
+"""Two conversations beside each other, and brought together."""

@@ -1,0 +1,1 @@
+"""What programs say of conversations that they hold themselves, and what other systems keep."""
