@@ -26,7 +26,8 @@ from sessgit.ops import show
 from sessgit.ops.bridge import LONGEST, Bridge
 from sessgit.ops.cells import graph
 from sessgit.ops.programs import celldocument
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 Ask = Callable[..., Any]

@@ -17,7 +17,8 @@ from sessgit.model.config import RecordConfig
 from sessgit.ops import privacy
 from sessgit.ops.privacy import Privacy, Verdict
 from sessgit.recorder import drain
-from sessgit.store import derived, settings
+from sessgit.store import settings
+from sessgit.store.indexed import derived
 from sessgit.store.layout import Beside
 
 THIRD = "0b2d7f10-0000-4000-8000-00000000000b"

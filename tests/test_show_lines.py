@@ -15,8 +15,8 @@ from shell import Shell
 from shown import document
 from transcripts import OTHER, SESSION
 
-from sessgit.store import derived
 from sessgit.store import store as stores
+from sessgit.store.indexed import derived
 from sessgit.store.layout import Beside
 from sessgit.ui import context, text
 from sessgit.ui.pages.pieces import duration

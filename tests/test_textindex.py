@@ -19,8 +19,9 @@ from sessgit.errors import StoreError
 from sessgit.ops import search
 from sessgit.ops.reading import following
 from sessgit.ops.search import Where
-from sessgit.store import derived, layout
+from sessgit.store import layout
 from sessgit.store.index import Index
+from sessgit.store.indexed import derived
 from sessgit.store.store import Store
 from sessgit.store.words.index import TextIndex
 

@@ -34,8 +34,10 @@ from sessgit.ops.finding.resolve import Target
 from sessgit.ops.programs import state
 from sessgit.ops.programs import unified as programs
 from sessgit.ops.programs.state import Wanted
-from sessgit.store import derived, layout
-from sessgit.store.index import Branch, Index
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.indexed import derived
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 EVERYTHING: dict[str, Any] = {

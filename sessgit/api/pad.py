@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from sessgit.api.recorded import Recorded
 from sessgit.errors import UsageError
 from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad import steps
@@ -14,9 +14,6 @@ from sessgit.ops.finding.resolve import title
 from sessgit.ops.pad import changing, lists
 from sessgit.ops.pad.changing import Change, Place
 
-if TYPE_CHECKING:
-    from sessgit.api.session import Session
-
 
 class Pad:
     """What is noted on a session. Each change is one commit, which `sessgit undo` takes back.
@@ -25,7 +22,7 @@ class Pad:
     for words that are too long or empty, NotFoundError for an entry that is not there.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Recorded) -> None:
         self._session = session
 
     def entries(self, *kinds: str) -> list[Entry]:

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessgit.api import replaying
+from sessgit.api.opened import Opened
 from sessgit.api.replaying import Executors, Replayed
 from sessgit.api.values import Cell, State, Turn
 from sessgit.errors import NotFoundError
@@ -24,10 +25,7 @@ from sessgit.ops.programs.held import Lives
 from sessgit.ops.reading import documents
 from sessgit.ops.reading.views import read_turn
 from sessgit.ops.replay.plan import Choice
-from sessgit.store.index import Branch, Row
-
-if TYPE_CHECKING:
-    from sessgit.api.store import Store
+from sessgit.store.indexed.rows import Branch, Row
 
 AnyCell = StoredCell | known.Recorded
 
@@ -35,7 +33,7 @@ AnyCell = StoredCell | known.Recorded
 class Recorded(ABC):
     """What is recorded of a session, as of the moment when it is asked for."""
 
-    def __init__(self, store: Store, id: str) -> None:
+    def __init__(self, store: Opened, id: str) -> None:
         self.store, self.id = store, id
         self._read: _Read | None = None
 

@@ -12,7 +12,8 @@ from sessgit.ops.replay import run as runs
 from sessgit.ops.replay.compare import Outcome
 from sessgit.ops.replay.plan import Choice, Plan
 from sessgit.ops.replay.sandbox import Sandbox
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 Executors = Mapping[str | tuple[str, str], Callable[..., Any]]

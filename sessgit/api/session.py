@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
+from sessgit.api.opened import Opened
 from sessgit.api.pad import Pad
 from sessgit.api.recorded import Recorded
 from sessgit.api.turn import OpenCell, OpenTurn
 from sessgit.api.values import Cell
 from sessgit.errors import SessgitError
+from sessgit.model.address import check_name
 from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Reason, Task, ToolCall
 from sessgit.ops import edit as edits
+from sessgit.ops import fork as forks
+from sessgit.ops.finding import forkpoint
 from sessgit.ops.programs import beside, reasons
 from sessgit.ops.programs import state as states
 from sessgit.ops.programs.held import Held
 from sessgit.ops.programs.log import WAIT
-
-if TYPE_CHECKING:
-    from sessgit.api.store import Store
 
 Stage = Literal["", "gathering", "shaping", "critiquing", "synthesized"]
 
@@ -35,7 +37,7 @@ class Session(Recorded):
     open another one waits.
     """
 
-    def __init__(self, store: Store, id: str) -> None:
+    def __init__(self, store: Opened, id: str) -> None:
         super().__init__(store, id)
         self._held: Held | None = None
         self._pid = 0
@@ -220,8 +222,8 @@ class Session(Recorded):
     # Others
 
     def fork(self, at: int | str | None = None, name: str = "") -> Session:
-        """As `Store.fork`."""
-        return self.store.fork(self, at, name)
+        """A new session with its turns up to `at`, as `Store.fork` makes it."""
+        return fork(self.store, self.id, at, name)
 
     def end(self) -> None:
         """Records that the session has ended; whoever writes it again goes on with it. Cells that are running outside
@@ -242,3 +244,16 @@ class Session(Recorded):
                 self._held, self._pid = Held(self.store.world, self._branch(), self.store.lock), os.getpid()
             self._held.world = self.store.world  # another one where the settings changed, or the store was closed
             return self._held
+
+
+def fork(store: Opened, address: str, at: int | str | None = None, name: str = "") -> Session:
+    """A new session with the turns of an address up to `at`, as `Store.fork` says."""
+    found = store.target(address, None if at is None else str(at))
+    with store.lock:
+        if name:
+            edits.check_free(store.world.index, check_name(name), "", found.state.project)
+        point = forkpoint.point(store.world.store, store.world.index, found)
+        plan = forks.Plan(str(uuid.uuid4()), name, store.world.now(), store.config)
+        made = forks.fork(store.world.store, found.state, point, plan)
+        store.world.index.sync(made.state.id)
+    return Session(store, made.state.id)

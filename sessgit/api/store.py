@@ -4,60 +4,39 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-import time
 import uuid
-import weakref
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self, get_args
 
 from sessgit import environment
+from sessgit.api import session as sessions
+from sessgit.api.opened import Opened
 from sessgit.api.session import Session
 from sessgit.api.values import Merge, Summary
-from sessgit.errors import NotFoundError, UsageError
-from sessgit.model.address import check_name, parse
-from sessgit.model.config import Config
+from sessgit.errors import UsageError
+from sessgit.model.address import check_name
 from sessgit.model.merging.merge import Choice
 from sessgit.ops import archive as archives
 from sessgit.ops import diff as diffs
-from sessgit.ops import fork as forks
 from sessgit.ops.edit import check_free
-from sessgit.ops.finding import forkpoint, places, resolve
-from sessgit.ops.finding.resolve import Target, Whereabouts
+from sessgit.ops.finding import resolve
 from sessgit.ops.merging import merge as merges
 from sessgit.ops.merging.plan import Wish
-from sessgit.ops.privacy import Privacy
 from sessgit.ops.programs import creating
 from sessgit.ops.programs.creating import New
-from sessgit.ops.programs.world import World
-from sessgit.ops.recording import catchup
-from sessgit.store import settings
 from sessgit.store import store as stores
-from sessgit.store.index import Index
-from sessgit.store.layout import Beside
-from sessgit.store.store import Store as Objects
 
 Mode = Literal["summary", "graft", "pick"]
 
 
-class Store:
+class Store(Opened):
     """The sessions of a machine. One object may be used by several threads, and by children of `os.fork` too; several
     processes may have one each.
 
     An address is a session, or a text as on the command line: an id, a name, the beginning of an id, `NAME@7` for
     turn 7 of it. Every error is a `SessgitError` with a `hint` that says what to do.
     """
-
-    def __init__(self, path: Path, config: Path, home: Path, *, off: bool = False) -> None:
-        self.path, self.config, self.home = path, config, home
-        self._off = off
-        self._lock = threading.RLock()
-        self._opened: World | None = None
-        self._settings: tuple[tuple[int, ...], Config] = ((), Config())
-        _stores.add(self)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, config: str | os.PathLike[str] | None = None) -> Self:
@@ -74,19 +53,6 @@ class Store:
         if not stores.exists(place):
             stores.create(place)
         return cls(place, folder, said.home, off=said.off)
-
-    def close(self) -> None:
-        """Lets go of files; what is used after that opens them again. Nothing waits to be written."""
-        with self.lock:
-            if self._opened is not None:
-                self._opened.index.close()
-            self._opened = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     # Sessions
 
@@ -137,19 +103,11 @@ class Store:
 
         Raises NotFoundError for a turn that is not there, ConflictError where the name is taken.
         """
-        found = self.target(address, None if at is None else str(at))
-        with self.lock:
-            if name:
-                check_free(self.world.index, check_name(name), "", found.state.project)
-            point = forkpoint.point(self.world.store, self.world.index, found)
-            plan = forks.Plan(str(uuid.uuid4()), name, self.world.now(), self.config)
-            made = forks.fork(self.world.store, found.state, point, plan)
-            self.world.index.sync(made.state.id)
-        return Session(self, made.state.id)
+        return sessions.fork(self, _text(address), at, name)
 
     def diff(self, a: Session | str, b: Session | str) -> dict[str, Any]:
         """What two conversations have in common and what each did on its own: `sessgit.diff/v1` of docs/json.md."""
-        left, right = self.target(a), self.target(b)
+        left, right = self.target(_text(a)), self.target(_text(b))
         with self.lock:
             found = diffs.diff(self.world.store, self.world.index, (left.branch, left.turn), (right.branch, right.turn))
             return diffs.as_json(self.world.store, found, self.prices)
@@ -171,7 +129,7 @@ class Store:
             if word not in known:
                 hint = f"One is {', '.join(filter(None, known))}. Nothing was changed."
                 raise UsageError(f"“{word}” is no {what} of a merge", hint)
-        ours, other = self.target(into), self.target(theirs)
+        ours, other = self.target(_text(into)), self.target(_text(theirs))
         with self.lock:
             if new:
                 check_free(self.world.index, check_name(new), "", ours.state.project)
@@ -185,90 +143,17 @@ class Store:
 
     def archive(self, *addresses: Session | str) -> None:
         """Puts sessions out of the way, with all that is recorded of them."""
-        ids = [self.target(one).session for one in addresses]
+        ids = [self.target(_text(one)).session for one in addresses]
         with self.lock:
             world = self.world
             archives.archive(world.store, world.index, ids, self.config, world.privacy, world.now())
 
     def unarchive(self, *addresses: Session | str) -> None:
         """Brings archived sessions back."""
-        ids = [self.target(one).session for one in addresses]
+        ids = [self.target(_text(one)).session for one in addresses]
         with self.lock:
             archives.unarchive(self.world.store, self.world.index, ids, self.world.now())
 
-    # What sessions share with it
 
-    @property
-    def lock(self) -> threading.RLock:
-        """Held by whoever uses `world`; threads take turns with it."""
-        return self._lock
-
-    @property
-    def world(self) -> World:
-        """The open store, with the settings as they are now; whoever uses it holds `lock`."""
-        beside = Beside(self.path)
-        version = _version(beside.config)
-        if self._opened is None:
-            config = settings.load(beside)
-            objects = Objects(self.path, fsync=config.record.fsync)
-            index = Index(self.path, lambda: objects)
-            index.sync()
-            self._settings = version, config
-            self._opened = World(objects, index, self.config, self._privacy(), dict(os.environ), time.time)
-            index.here = places.here(config.project.map, str(self.home))
-        elif version != self._settings[0]:
-            self._settings = version, settings.load(beside)
-            self._opened = replace(self._opened, privacy=self._privacy())
-        return self._opened
-
-    def target(self, address: Session | str, at: str | None = None) -> Target:
-        """What an address names, once all that the session's transcript holds is recorded."""
-        with self.lock:
-            self.world.index.sync()
-            text = address.id if isinstance(address, Session) else address
-            if not text.partition("@")[0]:
-                raise NotFoundError("an address names a session", "An id, a name or the beginning of an id does.")
-            where = Whereabouts(self.config, "/", os.getpid())
-            found = resolve.target(self.world.index, parse(text, at), where)
-            self._catch_up(found)
-            return resolve.target(self.world.index, parse(text, at), where)
-
-    def _catch_up(self, found: Target) -> None:
-        world = self.world
-        catchup.catch_up(lambda: world.store, world.index, found.state, self.config, world.privacy, world.now())
-        world.index.sync(found.session)
-
-    @property
-    def prices(self) -> Mapping[str, Any]:
-        """What tokens cost, where the settings say."""
-        _ = self.world
-        return self._settings[1].prices
-
-    def _privacy(self) -> Privacy:
-        return Privacy(self._settings[1].record, str(self.home), self._off)
-
-
-_stores = weakref.WeakSet[Store]()
-_left = list[World]()
-
-
-def _after_fork() -> None:
-    """A child opens everything anew: a lock may have been held by a thread that it has not, and of a database it may
-    not even close what its parent opened."""
-    for store in _stores:
-        store._lock = threading.RLock()
-        if store._opened is not None:
-            _left.append(store._opened)
-            store._opened = None
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-def _version(path: Path) -> tuple[int, ...]:
-    """Another one when the file has changed."""
-    try:
-        info = path.stat()
-    except OSError:
-        return ()
-    return (info.st_mtime_ns, info.st_size, info.st_ino)
+def _text(address: Session | str) -> str:
+    return address.id if isinstance(address, Session) else address

@@ -19,7 +19,8 @@ from sessgit.ops.code.between import Code
 from sessgit.ops.code.git import Head
 from sessgit.ops.reading.views import gists
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 Report = Callable[[int, int, Answer | None], None]

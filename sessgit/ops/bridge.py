@@ -21,7 +21,8 @@ from sessgit.ops.programs import celldocument
 from sessgit.ops.reading.documents import bounded
 from sessgit.ops.reading.views import total
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 LONGEST = 1 << 20

@@ -19,8 +19,9 @@ from sessgit.model.words import counted
 from sessgit.ops import operations, tag
 from sessgit.ops.finding import places
 from sessgit.store import layout, locks, refs, transaction
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.journal import Operation
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move

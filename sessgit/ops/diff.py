@@ -11,7 +11,8 @@ from sessgit.model.merging.compare import Edit
 from sessgit.model.turn import Gist, Tokens, add_by_model
 from sessgit.ops.reading.views import Prices, gists, read_turn, turn_json
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 

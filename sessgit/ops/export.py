@@ -25,7 +25,8 @@ from sessgit.ops.finding.resolve import row_of, title
 from sessgit.ops.reading import documents
 from sessgit.ops.reading.views import Prices, Report, gists
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 _RANGE = re.compile(r"([0-9]{1,9})?(-)?([0-9]{1,9})?")

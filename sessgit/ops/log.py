@@ -11,8 +11,9 @@ from sessgit.errors import SessgitError
 from sessgit.ops.reading import views
 from sessgit.ops.reading.merged import merges
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.rows import Branch, Row
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store

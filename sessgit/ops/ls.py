@@ -14,8 +14,9 @@ from sessgit.ops.log import asides
 from sessgit.ops.reading import views
 from sessgit.ops.reading.views import Prices
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Outline
+from sessgit.store.index import Index
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.rows import Branch, Outline
 
 Order = Literal["updated", "created", "turns", "tokens", "cost", "name"]
 State = Literal["live", "active", "ended", "interrupted"]

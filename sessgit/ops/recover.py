@@ -20,7 +20,8 @@ from sessgit.ops.privacy import Privacy
 from sessgit.ops.reading.views import body_of
 from sessgit.ops.recording import catchup
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.recorder import cursor as cursors
 
 if TYPE_CHECKING:

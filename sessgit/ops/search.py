@@ -15,8 +15,10 @@ from sessgit.model.turn import Cell
 from sessgit.ops.finding import project
 from sessgit.ops.reading import following
 from sessgit.ops.reading.following import Progress, TurnTexts
-from sessgit.store import derived, layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.indexed import derived
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.words import find
 from sessgit.store.words.find import Hit, Wanted
 from sessgit.store.words.index import TextIndex

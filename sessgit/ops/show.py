@@ -17,7 +17,8 @@ from sessgit.ops.finding import resolve
 from sessgit.ops.log import Left
 from sessgit.ops.reading.views import Report, TurnView, body_of, gists
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 

@@ -20,7 +20,8 @@ from sessgit.ops.reading import used
 from sessgit.ops.reading.used import Held
 from sessgit.ops.reading.views import Prices, Report
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Outline, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Outline, Row
 
 By = Literal["day", "project", "model", "session", "tool"]
 _NOTHING = Gist()

@@ -15,8 +15,9 @@ from sessgit.ops.finding import project
 from sessgit.ops.privacy import Privacy, Verdict
 from sessgit.ops.recording import catchup
 from sessgit.store import layout, log, refs
-from sessgit.store.index import Index, Outline
+from sessgit.store.index import Index
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.rows import Outline
 from sessgit.store.layout import Beside
 from sessgit.store.log import Entry
 from sessgit.store.recorder import latest, stub

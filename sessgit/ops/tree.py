@@ -15,9 +15,10 @@ from sessgit.ops.reading import views
 from sessgit.ops.reading.merged import merges
 from sessgit.ops.reading.views import Prices, Report
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Outline, Row
+from sessgit.store.index import Index
 from sessgit.store.indexed import kin
 from sessgit.store.indexed.kin import Departure
+from sessgit.store.indexed.rows import Branch, Outline, Row
 
 if TYPE_CHECKING:
     pass

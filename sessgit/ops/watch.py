@@ -22,7 +22,7 @@ from sessgit.ops.finding import project, resolve
 from sessgit.ops.finding.places import Here
 from sessgit.ops.reading import pulse
 from sessgit.store import journal, layout, refs
-from sessgit.store.index import Row
+from sessgit.store.indexed.rows import Row
 from sessgit.store.journal import Operation
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit.errors import SessgitError
-from sessgit.store import log, private
+from sessgit.store import log, owner
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import spool
 
@@ -26,7 +26,7 @@ def main(store: Path) -> None:
     _detach()
     beside = Beside(store)
     try:
-        private.check(store)
+        owner.check(store)
     except SessgitError:  # whose it is has not asked to be told
         return
     if not spool.claim_waiting(beside.spool, time.time()):

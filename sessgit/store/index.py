@@ -11,18 +11,18 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
 from sessgit.model import message as messages
 from sessgit.model import session as sessions
-from sessgit.model.message import Message
-from sessgit.model.session import Session
-from sessgit.model.turn import Gist, Tokens
-from sessgit.store import derived, layout, refs, tables
+from sessgit.model.turn import Gist
+from sessgit.store import layout, refs
+from sessgit.store.indexed import derived, tables
+from sessgit.store.indexed.rows import Branch, Outline, Row
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
@@ -33,74 +33,6 @@ _OUTLINE = (
     "name, archived, agent_id, project, title, authored_name, created, updated, turns, headless, status, stage, labels,"
     " parent"
 )
-
-
-class Outline(NamedTuple):
-    """What a list of many sessions is chosen and ordered by; times are RFC 3339 or empty, `labels` JSON."""
-
-    name: str
-    archived: bool
-    agent_id: str
-    project: str
-    title: str
-    authored_name: str
-    created: str
-    updated: str
-    turns: int
-    headless: bool
-    state: str
-    stage: str
-    labels: str
-    parent: str
-    """The session that this one left, or empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A turn as its commits tell it; `time` is in seconds since 1970, `commits` are oldest first.
-
-    `compacted` says that the conversation so far was made a summary before this turn's prompt.
-    """
-
-    branch: str
-    turn: int
-    commits: tuple[str, ...]
-    prompt: str
-    time: int
-    text: str
-    """The message of the turn's last commit."""
-    compacted: bool = False
-
-    @property
-    def message(self) -> Message:
-        """The same, parsed; most turns of a long conversation are never asked for theirs."""
-        return _parsed(self.text)
-
-    @property
-    def commit(self) -> str:
-        """The turn's last commit."""
-        return self.commits[-1]
-
-    @property
-    def tokens(self) -> Tokens:
-        said = dict(self.message.trailers)
-        kinds = ("Tokens-In", "Tokens-Out", "Tokens-Cache-Read", "Tokens-Cache-Write")
-        return Tokens(*(int(v) if (v := said.get(kind, "")).isdecimal() and len(v) < 16 else 0 for kind in kinds))
-
-    @property
-    def title(self) -> str:
-        """The first line of the prompt."""
-        return self.message.subject.partition(": ")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """A branch with its state as of its tip."""
-
-    name: str
-    tip: str
-    state: Session
-    archived: bool = False
 
 
 class Index:
@@ -395,6 +327,3 @@ def _taken(values: Sequence[object]) -> list[object]:
 def _row(fields: tuple[str, int, str, str, int, str, int]) -> Row:
     branch, turn, commits, prompt, time, message, compacted = fields
     return Row(branch, turn, tuple(commits.split()), prompt, time, message, bool(compacted))
-
-
-_parsed = lru_cache(maxsize=1024)(messages.loads)

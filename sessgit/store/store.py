@@ -23,7 +23,7 @@ from sessgit.model.cutting import texts
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Cell
-from sessgit.store import layout, private, refs
+from sessgit.store import layout, owner, private, refs
 
 if TYPE_CHECKING:
     from sessgit.store import backend
@@ -53,7 +53,7 @@ def create(path: Path) -> None:
         raise ConflictError(f"{path} is a repository that is no store", "Name another folder in SESSGIT_STORE.")
     try:
         private.folder(path)
-        private.check(path)
+        owner.check(path)
         path.chmod(0o700)
         backend.create(path)
         beside = layout.Beside(path)
@@ -116,7 +116,7 @@ class Store:
         # Loaded where a repository is opened: what only asks the index goes without the library.
         from sessgit.store import backend
 
-        private.check(path)
+        owner.check(path)
         self.path = path
         self.beside = layout.Beside(path)
         self.repo = repo or backend.Repository(path, fsync=fsync)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from sessgit.model import canonical
 
 if TYPE_CHECKING:
-    from sessgit.store.index import Branch, Index
+    from sessgit.store.index import Index
+    from sessgit.store.indexed.rows import Branch
 
 _MOST = 200
 _SPECIAL = re.compile(r"[`$;|&<>()\\\"'*?\[\]{}!#]")

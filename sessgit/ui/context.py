@@ -112,7 +112,7 @@ class Context:
 
     @property
     def has_store(self) -> bool:
-        from sessgit.store import private
+        from sessgit.store import owner
         from sessgit.store.store import exists
 
         try:
@@ -120,7 +120,7 @@ class Context:
                 return False
         except OSError as error:
             raise StoreError(f"cannot read the store at {self.store_path}: {error.strerror}") from error
-        private.check(self.store_path)
+        owner.check(self.store_path)
         return True
 
     def check_store(self) -> None:

@@ -10,7 +10,7 @@ from sessgit.errors import SessgitError, UsageError
 from sessgit.model.content import Call
 from sessgit.ops import show
 from sessgit.ops.bisecting.search import Answer
-from sessgit.store.index import Branch, Row
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 _LONGEST = 10_000

@@ -13,7 +13,8 @@ from sessgit.model.turn import Cell
 from sessgit.ops import show
 from sessgit.ops.cells.graph import Node
 from sessgit.ops.reading.views import Report
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 _LONGEST = 500

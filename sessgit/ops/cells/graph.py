@@ -23,7 +23,8 @@ from sessgit.model.turn import Cell
 from sessgit.ops.cells import turns as stored
 from sessgit.ops.cells.turns import NOTHING, TurnCells
 from sessgit.ops.reading.views import Report
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store

@@ -13,7 +13,8 @@ from sessgit.ops.cells.details import details
 from sessgit.ops.cells.graph import Node, node_of
 from sessgit.ops.reading.views import Report
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 

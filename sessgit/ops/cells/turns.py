@@ -27,7 +27,8 @@ from sessgit.ops.reading.views import Report, read_turn
 from sessgit.store import layout
 from sessgit.store.cells import remembered
 from sessgit.store.cells.remembered import Known
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store

@@ -9,7 +9,8 @@ from sessgit.ops.code import git, heads
 from sessgit.ops.code.git import Env, Head
 from sessgit.ops.finding import project
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 MOST = 200

@@ -6,7 +6,8 @@ from sessgit.errors import NotFoundError
 from sessgit.ops.code import git
 from sessgit.ops.code.git import Head
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 

@@ -13,8 +13,9 @@ from sessgit.errors import SessgitError, StoreError
 from sessgit.model import words
 from sessgit.model.finding import Finding
 from sessgit.ops.doctoring.patient import Ailment, Patient
-from sessgit.store import derived, locks, maintenance, refs
+from sessgit.store import locks, maintenance, refs
 from sessgit.store import store as stores
+from sessgit.store.indexed import derived
 from sessgit.store.packing import due
 
 _DAY = 86_400.0

@@ -23,7 +23,7 @@ from sessgit.ops.files.laying import Laid, Piece
 from sessgit.ops.merging import writing
 from sessgit.ops.recording import catchup, family
 from sessgit.store import locks
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors

@@ -23,7 +23,8 @@ from sessgit.ops import restore
 from sessgit.ops.files import laying, sidefiles
 from sessgit.ops.files.sidefiles import ALREADY, LEFT, WRITTEN, WrittenFile
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store, write_private
 
 TRANSCRIPT, INDEX = "transcript", "index"

@@ -13,7 +13,8 @@ from sessgit.ops.finding import places
 from sessgit.ops.finding.places import Here
 from sessgit.ops.restore import Outcome
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 Progress = Callable[[int, int], None]

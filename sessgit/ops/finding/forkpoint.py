@@ -6,7 +6,8 @@ from sessgit.errors import NotFoundError, UsageError
 from sessgit.ops.finding.resolve import Target, row_of
 from sessgit.ops.fork import Point
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 

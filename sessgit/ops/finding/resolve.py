@@ -16,7 +16,8 @@ from sessgit.model.address import Address
 from sessgit.model.session import Session
 from sessgit.ops.finding import project
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Outline, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Outline, Row
 
 SHORTEST_PREFIX = 4
 _COMMIT = re.compile(r"[0-9a-f]{40}")

@@ -29,7 +29,8 @@ from sessgit.ops.recording import commits, family
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout, refs
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.journal import Operation
 from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store

@@ -17,7 +17,8 @@ from sessgit.ops.foreign import systems, telling
 from sessgit.ops.programs import celldocument, unified
 from sessgit.ops.reading.views import Prices, Report
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store, write_private
 
 

@@ -21,7 +21,8 @@ from sessgit.ops.foreign import stating
 from sessgit.ops.pad import lists
 from sessgit.ops.reading.views import Report, body_of
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 _SYNTHETIC = "<synthetic>"

@@ -27,7 +27,8 @@ from sessgit.ops.merging.sides import check, check_ours
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.reading.views import Prices
 from sessgit.store import journal, layout, locks, refs
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.journal import Piece, Wrote
 from sessgit.store.recorder import appending
 from sessgit.store.store import Store

@@ -11,7 +11,8 @@ from sessgit.model.session import Session
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging import grafting
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 

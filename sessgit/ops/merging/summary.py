@@ -18,7 +18,7 @@ from sessgit.ops.merging import pads
 from sessgit.ops.merging.sides import Sides
 from sessgit.ops.reading.views import Prices, read_turn
 from sessgit.store import layout
-from sessgit.store.index import Row
+from sessgit.store.indexed.rows import Row
 from sessgit.store.store import Store
 
 _LONGEST = 4 << 20

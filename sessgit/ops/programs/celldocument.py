@@ -19,7 +19,8 @@ from sessgit.ops.reading import documents
 from sessgit.ops.reading.views import Report
 from sessgit.ops.show import ShownCell
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 KEYS = ("cell_id", "created_at", "type", "input", "output", "dependencies", "dependents", "metadata")

@@ -15,7 +15,7 @@ from sessgit.ops.edit import check_free
 from sessgit.ops.programs.world import World
 from sessgit.ops.recording import commits
 from sessgit.store import layout, locks, refs
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from sessgit.ops.programs.known import Known
 from sessgit.ops.programs.log import WAIT, Log
 from sessgit.ops.programs.opening import HeldTurn
 from sessgit.ops.programs.world import World
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 
 _GRACE = 0.5
 """Seconds that the end of a cell waits for whoever only looks whether its turn is open."""

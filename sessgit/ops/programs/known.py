@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sessgit.model.programs.program import Task
 from sessgit.ops.cells import turns
 from sessgit.ops.programs.world import World
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 
 
 class Recorded(NamedTuple):

@@ -19,7 +19,7 @@ from sessgit.ops.recording.record import Aside, record
 from sessgit.ops.recording.source import Head, Source
 from sessgit.ops.restore import restore
 from sessgit.store import layout, locks, refs
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 
 WAIT = 10.0
 """Seconds that a write waits for a recorder or another writer."""

@@ -8,7 +8,8 @@ from sessgit.model.programs.program import GivenTurn, Reason
 from sessgit.ops.programs import checking
 from sessgit.ops.programs.held import Held
 from sessgit.ops.reading.views import body_of
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 

@@ -15,7 +15,8 @@ from sessgit.ops.reading.documents import bounded
 from sessgit.ops.reading.seen import Seen, activation, budget
 from sessgit.ops.reading.views import Prices, Report
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 INDEX_PATH = "cells/index.json"

@@ -22,7 +22,8 @@ from sessgit.ops.reading.seen import Seen, activation, budget, moment
 from sessgit.ops.reading.views import Prices, Report, total, turn_json
 from sessgit.ops.show import Family, ShownCell, ShownTurn, Start
 from sessgit.store import layout
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 _DEEPEST = 100

@@ -13,7 +13,8 @@ from sessgit.errors import SessgitError
 from sessgit.model.cutting import texts
 from sessgit.model.message import Extent
 from sessgit.store import layout, refs
-from sessgit.store.index import Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Row
 from sessgit.store.store import Store
 from sessgit.store.words.index import Body, TextIndex, Texts, Turn
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sessgit.store import layout
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 
 if TYPE_CHECKING:
     from sessgit.model.message import Message

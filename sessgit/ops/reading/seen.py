@@ -16,7 +16,7 @@ from sessgit.model.content import Call, Piece
 from sessgit.model.session import Session
 from sessgit.model.turn import Tokens, Turn
 from sessgit.ops.reading.views import Prices, total
-from sessgit.store.index import Row
+from sessgit.store.indexed.rows import Row
 
 _FILE_TOOLS = ("Read", "NotebookRead", "Write", "Edit", "MultiEdit", "NotebookEdit")
 _SUBAGENT_TOOLS = frozenset({"Task", "Agent"})

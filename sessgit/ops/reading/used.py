@@ -11,7 +11,8 @@ from sessgit.errors import SessgitError
 from sessgit.model.turn import Gist
 from sessgit.ops.reading.views import Report
 from sessgit.store import layout
-from sessgit.store.index import Index, Outline, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Outline, Row
 
 if TYPE_CHECKING:
     from sessgit.agents.claude.lines import Line

@@ -14,7 +14,8 @@ from sessgit.model import canonical, prices
 from sessgit.model.config import Price
 from sessgit.model.session import Session
 from sessgit.model.turn import Gist, Tokens, Turn
-from sessgit.store.index import Branch, Index, Row
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
 
 if TYPE_CHECKING:
     from sessgit.agents.claude.lines import Line

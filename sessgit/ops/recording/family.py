@@ -26,8 +26,9 @@ from sessgit.model.session import Origin, Session
 from sessgit.ops.files import keeping
 from sessgit.ops.pad import lists
 from sessgit.store import layout
-from sessgit.store.index import Index, Row
+from sessgit.store.index import Index
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.rows import Row
 from sessgit.store.store import Store, join_lines
 
 

@@ -16,7 +16,7 @@ from sessgit.ops.replay.compare import Outcome
 from sessgit.ops.replay.keeping import Kept, New
 from sessgit.ops.replay.speaking import Partner, Said
 from sessgit.store import layout
-from sessgit.store.index import Branch, Row
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
 

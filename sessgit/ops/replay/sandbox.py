@@ -19,7 +19,8 @@ from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.ops.code import git, heads
 from sessgit.ops.code.git import Head
 from sessgit.ops.finding import project
-from sessgit.store.index import Branch, Index
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 _KEPT = ("PATH",)

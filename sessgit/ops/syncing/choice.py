@@ -13,7 +13,8 @@ from sessgit.ops.finding import resolve
 from sessgit.ops.finding.resolve import Whereabouts
 from sessgit.ops.privacy import Privacy
 from sessgit.store import layout
-from sessgit.store.index import Index, Outline
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Outline
 
 _SHORTEST = resolve.SHORTEST_PREFIX
 

@@ -1,1 +1,1 @@
-"""More questions to the index: of families, and of what the refs held once."""
+"""Beneath the index, and more questions to it: files that may be thrown away, families, what the refs held once."""

@@ -11,7 +11,7 @@ from sessgit.model import message as messages
 from sessgit.model.turn import count
 from sessgit.store import layout
 from sessgit.store.index import Index
-from sessgit.store.tables import BROUGHT
+from sessgit.store.indexed.tables import BROUGHT
 
 _ORIGIN = re.compile(r"([^@]+)@(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 

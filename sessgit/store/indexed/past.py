@@ -12,8 +12,9 @@ from functools import partial
 from typing import NamedTuple
 
 from sessgit.errors import StoreError
-from sessgit.store import derived, layout, tables
+from sessgit.store import layout
 from sessgit.store.index import Index
+from sessgit.store.indexed import derived, tables
 
 Tips = Mapping[str, tuple[str, bool]]
 """The tip of each branch, and whether it is archived."""

@@ -18,9 +18,10 @@ from sessgit.errors import MovedError, StoreError
 from sessgit.model import session as sessions
 from sessgit.model.message import Message
 from sessgit.model.session import Session
-from sessgit.store import backend, derived, layout, tables
+from sessgit.store import backend, layout
 from sessgit.store.backend import AUTHOR, Commit, Entry
 from sessgit.store.index import Index
+from sessgit.store.indexed import derived, tables
 from sessgit.store.packing.pack import BLOB, COMMIT, TREE, Pack
 from sessgit.store.store import Store
 

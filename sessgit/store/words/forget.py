@@ -7,8 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from sessgit.errors import StoreError
-from sessgit.store import derived
 from sessgit.store.index import Index
+from sessgit.store.indexed import derived
 from sessgit.store.layout import Beside
 from sessgit.store.words.index import TextIndex
 

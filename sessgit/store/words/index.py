@@ -18,7 +18,8 @@ from pathlib import Path
 
 from sessgit.errors import StoreError
 from sessgit.model.query import spaced
-from sessgit.store import derived, layout
+from sessgit.store import layout
+from sessgit.store.indexed import derived
 
 LONGEST = 1 << 18
 """Characters of one line's text by one speaker that are indexed: half of them from its beginning, half from its end."""

@@ -15,7 +15,7 @@ from sessgit.ui import complete, context, named, render
 
 if TYPE_CHECKING:
     from sessgit.ops.bridge import Answer
-    from sessgit.store.index import Branch
+    from sessgit.store.indexed.rows import Branch
     from sessgit.store.store import Store
     from sessgit.ui.context import Context
 

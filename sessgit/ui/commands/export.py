@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sessgit.ops.export import Choice
     from sessgit.ops.finding.resolve import Target
     from sessgit.ops.reading.views import Report
-    from sessgit.store.index import Branch, Row
+    from sessgit.store.indexed.rows import Branch, Row
     from sessgit.ui.context import Context
 
 Format = Literal["markdown", "html", "json", "jsonl", "claude", "rlm", "dialectic", "apex", "io-log"]

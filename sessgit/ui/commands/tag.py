@@ -12,7 +12,7 @@ from sessgit.ui import complete, context, named, options, render, text
 
 if TYPE_CHECKING:
     from sessgit.ops.tag import Tag
-    from sessgit.store.index import Row
+    from sessgit.store.indexed.rows import Row
 
 _NARROWEST = 16
 """Columns that the title of a turn needs at least."""

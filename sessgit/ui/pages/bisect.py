@@ -16,7 +16,7 @@ from sessgit.ops.cells.details import NOTHING, Detail, details
 from sessgit.ops.cells.graph import Node
 from sessgit.ops.code import between
 from sessgit.store import layout
-from sessgit.store.index import Row
+from sessgit.store.indexed.rows import Row
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.pages import cells, code, pieces

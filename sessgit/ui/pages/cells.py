@@ -11,7 +11,7 @@ from sessgit.ops.cells.graph import KINDS, Graph, Node
 from sessgit.ops.cells.listing import Listed
 from sessgit.ops.finding.resolve import title
 from sessgit.store import layout
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.pages import pieces

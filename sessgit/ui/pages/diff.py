@@ -9,7 +9,7 @@ from pathlib import PurePath
 from sessgit.model import prices
 from sessgit.ops.diff import Diff, Partial, Side
 from sessgit.ops.finding.resolve import title
-from sessgit.store.index import Row
+from sessgit.store.indexed.rows import Row
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.render import Paint

@@ -15,8 +15,8 @@ from sessgit.ops.reading import views
 from sessgit.ops.reading.merged import merges
 from sessgit.ops.tag import by_commit
 from sessgit.store import layout
-from sessgit.store.index import Branch, Row
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.render import Paint

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sessgit.model import canonical
 from sessgit.ops.finding.resolve import title
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.render import Paint

@@ -13,7 +13,7 @@ from sessgit.ops.finding.resolve import title
 from sessgit.ops.reading import views
 from sessgit.ops.show import Card, ShownCell, ShownTurn, Start
 from sessgit.store import layout
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.pages import pieces

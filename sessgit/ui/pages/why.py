@@ -12,7 +12,7 @@ from sessgit.ops.cells.details import NOTHING, Detail
 from sessgit.ops.cells.graph import Node
 from sessgit.ops.cells.why import Read, Step, Story
 from sessgit.store import layout
-from sessgit.store.index import Branch
+from sessgit.store.indexed.rows import Branch
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.pages import cells, pieces

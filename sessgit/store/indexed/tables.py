@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessgit.store import derived
+from sessgit.store.indexed import derived
 
 BROUGHT = "instr(message, char(10) || 'Origin: ')"
 """Whether a turn was brought from another conversation; the index of these is used where a question says it so."""

@@ -1,0 +1,126 @@
+"""A store that a program has open: what all its sessions share."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sessgit.errors import NotFoundError
+from sessgit.model.address import parse
+from sessgit.model.config import Config
+from sessgit.ops.finding import places, resolve
+from sessgit.ops.finding.resolve import Target, Whereabouts
+from sessgit.ops.privacy import Privacy
+from sessgit.ops.programs.world import World
+from sessgit.ops.recording import catchup
+from sessgit.store import settings
+from sessgit.store.index import Index
+from sessgit.store.layout import Beside
+from sessgit.store.store import Store as Objects
+
+
+class Opened:
+    """One open store with its index and its settings as they are now, for several threads and for children of
+    `os.fork`."""
+
+    def __init__(self, path: Path, config: Path, home: Path, *, off: bool = False) -> None:
+        self.path, self.config, self.home = path, config, home
+        self._off = off
+        self._lock = threading.RLock()
+        self._opened: World | None = None
+        self._settings: tuple[tuple[int, ...], Config] = ((), Config())
+        _stores.add(self)
+
+    def close(self) -> None:
+        """Lets go of files; what is used after that opens them again. Nothing waits to be written."""
+        with self.lock:
+            if self._opened is not None:
+                self._opened.index.close()
+            self._opened = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Held by whoever uses `world`; threads take turns with it."""
+        return self._lock
+
+    @property
+    def world(self) -> World:
+        """The open store, with the settings as they are now; whoever uses it holds `lock`."""
+        beside = Beside(self.path)
+        version = _version(beside.config)
+        if self._opened is None:
+            config = settings.load(beside)
+            objects = Objects(self.path, fsync=config.record.fsync)
+            index = Index(self.path, lambda: objects)
+            index.sync()
+            self._settings = version, config
+            self._opened = World(objects, index, self.config, self._privacy(), dict(os.environ), time.time)
+            index.here = places.here(config.project.map, str(self.home))
+        elif version != self._settings[0]:
+            self._settings = version, settings.load(beside)
+            self._opened = replace(self._opened, privacy=self._privacy())
+        return self._opened
+
+    def target(self, text: str, at: str | None = None) -> Target:
+        """What an address names, once all that the session's transcript holds is recorded."""
+        with self.lock:
+            self.world.index.sync()
+            if not text.partition("@")[0]:
+                raise NotFoundError("an address names a session", "An id, a name or the beginning of an id does.")
+            where = Whereabouts(self.config, "/", os.getpid())
+            found = resolve.target(self.world.index, parse(text, at), where)
+            self._catch_up(found)
+            return resolve.target(self.world.index, parse(text, at), where)
+
+    def _catch_up(self, found: Target) -> None:
+        world = self.world
+        catchup.catch_up(lambda: world.store, world.index, found.state, self.config, world.privacy, world.now())
+        world.index.sync(found.session)
+
+    @property
+    def prices(self) -> Mapping[str, Any]:
+        """What tokens cost, where the settings say."""
+        _ = self.world
+        return self._settings[1].prices
+
+    def _privacy(self) -> Privacy:
+        return Privacy(self._settings[1].record, str(self.home), self._off)
+
+
+_stores = weakref.WeakSet[Opened]()
+_left = list[World]()
+
+
+def _after_fork() -> None:
+    """A child opens everything anew: a lock may have been held by a thread that it has not, and of a database it may
+    not even close what its parent opened."""
+    for store in _stores:
+        store._lock = threading.RLock()
+        if store._opened is not None:
+            _left.append(store._opened)
+            store._opened = None
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """Another one when the file has changed."""
+    try:
+        info = path.stat()
+    except OSError:
+        return ()
+    return (info.st_mtime_ns, info.st_size, info.st_ino)
