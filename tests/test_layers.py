@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def test_imports_go_one_way(file: str) -> None:
             allowed -= pair - {own}
     used = {name.split(".")[1] for name in imported(file) if name.startswith("sessgit.")} - {"__version__"}
     assert used <= allowed
+
+
+def test_no_import_leads_back() -> None:
+    """Also of what is imported for its type alone, or where a function runs: else neither is read without the other."""
+    modules = {"sessgit." + file.removesuffix(".py").replace("/", "."): file for file in FILES}
+    graphlib.TopologicalSorter(
+        {name: {module for module in imported(file) if module in modules} for name, file in modules.items()}
+    ).prepare()
 
 
 @pytest.mark.parametrize(("library", "file"), ONE_IMPORTER.items())
