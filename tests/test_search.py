@@ -233,6 +233,13 @@ def test_control_characters_stay_away(sessgit: Shell) -> None:
     assert "\u202e" not in out
 
 
+def test_what_a_tool_printed_in_colours_is_found(sessgit: Shell) -> None:
+    """With its sequences a word would begin with the number of its colour."""
+    talk = sessgit.talk(ELSEWHERE).prompt("test it").tool("Bash", {"command": "make"}, "\x1b[31mFAILEDTEST\x1b[0m here")
+    sessgit.recorded(talk.answer("No."))
+    assert "FAILEDTEST here" in sessgit.out("search", "failedtest")
+
+
 def test_an_import_leaves_nothing_to_index(sessgit: Shell) -> None:
     store = Store(sessgit.store)
     index, text = Index(sessgit.store, lambda: store), TextIndex(sessgit.store)

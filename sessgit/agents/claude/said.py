@@ -1,4 +1,7 @@
-"""A line of a turn as plain text, by who says it: what can be searched."""
+"""A line of a turn as plain text, by who says it: what can be searched.
+
+What a tool printed in colours is searched as it was read, without the sequences that set them.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from sessgit.agents.claude.cells import display_prompt, message_of
 from sessgit.agents.claude.content import text_of
 from sessgit.agents.claude.lines import Line, blocks
+from sessgit.model import canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ def _answer(line: Line) -> Iterator[Said]:
 def _user(line: Line, number: int) -> Iterator[Said]:
     results = [block for block in blocks(line) if block.get("type") == "tool_result"]
     for block in results:
-        yield Said("tool", text_of(block.get("content"))[0], str(block.get("tool_use_id")))
+        printed = canonical.without_sequences(text_of(block.get("content"))[0])
+        yield Said("tool", printed, str(block.get("tool_use_id")))
     if not results:
         text = text_of(message_of(line).get("content"))[0]
         yield Said("prompt" if number == 1 else "notice", display_prompt(text))

@@ -24,7 +24,8 @@ from sessgit.store.indexed import derived
 LONGEST = 1 << 18
 """Characters of one line's text by one speaker that are indexed: half of them from its beginning, half from its end."""
 
-_VERSION = 1
+_VERSION = 2
+"""Another one where what is indexed of a line is another: an older file is made anew."""
 _TABLES = {
     "branches": "CREATE TABLE branches(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, tip TEXT NOT NULL)",
     "turns": """CREATE TABLE turns(
