@@ -58,6 +58,16 @@ def test_cells_need_a_hook_more(sessgit: Shell) -> None:
     )
 
 
+def test_secrets_that_are_stored_are_told(sessgit: Shell) -> None:
+    done = sessgit("config", "record.redact", "false")
+    assert done.err == "From now on secrets are stored as they are: sessgit config --unset record.redact ends that.\n"
+    remark = "Attention   secrets are stored as they are: record.redact is false"
+    assert remark in sessgit.out("status").splitlines()
+    assert sessgit.json("status")["redact"] is False
+    assert sessgit("config", "record.redact", "true").err == ""
+    assert remark not in sessgit.out("status").splitlines()
+
+
 def test_prices(sessgit: Shell) -> None:
     price = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
     assert sessgit.out("config", "prices.claude-next", price) == ""

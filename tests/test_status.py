@@ -252,6 +252,7 @@ def test_for_programs(sessgit: Shell) -> None:
         "here": {
             "on": False, "project": str(sessgit.project), "recorded": True, "glob": None, "off_in_environment": False,
         },
+        "redact": True,
         "store": str(sessgit.store),
         "sessions": 1,
         "turns": 1,

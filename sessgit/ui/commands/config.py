@@ -39,6 +39,8 @@ def run(
         settings.change(beside, key, _parsed(value))
         if key == "record.granularity":
             render.tell("The hooks follow with sessgit install: a commit for each cell needs one hook more.")
+        if key == "record.redact" and not here.settings.record.redact:
+            render.tell("From now on secrets are stored as they are: sessgit config --unset record.redact ends that.")
         return
     found = settings.flat(here.settings, settings.read(beside))
     if key:

@@ -61,6 +61,7 @@ def as_json(here: Context, found: Status, session: Target | None) -> dict[str, A
             "on": found.recording.on and not why, "project": found.project, "recorded": found.here.recorded,
             "glob": found.here.glob or None, "off_in_environment": here.off,
         },
+        "redact": here.settings.record.redact,
         "store": str(here.store_path),
         "sessions": kept.sessions if kept else 0,
         "turns": kept.turns if kept else 0,
@@ -159,6 +160,8 @@ def _remarks(here: Context, found: Status) -> Iterator[list[str]]:
         yield [f"{many:,} of yours {'is' if many == 1 else 'are'} only here now: sessgit restore --all-lost"]
     if found.older:
         yield [f"{text.counted(found.older, 'older conversation')} can be brought in: sessgit import"]
+    if found.contents and not here.settings.record.redact:
+        yield ["secrets are stored as they are: record.redact is false"]
     if found.errors:
         last = found.errors[-1]
         when = text.ago(canonical.seconds(last.time), here.now)
