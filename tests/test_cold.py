@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
-LARGE = ("pygit2", "pydantic", "rich", "filelock", "tomlkit")
+LARGE = ("pygit2", "pydantic", "rich", "tomlkit")
 
 _RUN = """
 import sys, runpy
@@ -60,14 +60,14 @@ def test_help_loads_nothing_large(sessgit: Shell) -> None:
     ],
 )
 def test_a_level_session_needs_nothing_large(sessgit: Shell, command: tuple[str, ...]) -> None:
-    assert loaded("sessgit", *command) <= {"filelock"}
+    assert loaded("sessgit", *command) == set()
 
 
 def test_what_reads_turns_loads_git_alone(sessgit: Shell) -> None:
     cells = (("cells", "5e55"), ("cell", "5e55@1.1"), ("deps", "5e55@1.1", "--graph"))
     pad = (("pad", "5e55"), ("pad", "--into", "5e55", "claim", "c"), ("resume", "5e55", "--brief", "--print"))
     for command in (("log", "5e55", "--json"), ("diff", "5e55", "5e55"), ("fork", "5e55"), *cells, *pad):
-        assert loaded("sessgit", *command) <= {"pygit2", "filelock"}
+        assert loaded("sessgit", *command) <= {"pygit2"}
 
 
 def test_completion_loads_nothing_large(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ def test_without_a_price_nothing_is_said_of_cost(family: Shell) -> None:
 
 def test_git_is_loaded_only_for_turns_of_which_nothing_is_remembered(family: Shell) -> None:
     assert "pygit2" in loaded("sessgit", "tree")
-    assert loaded("sessgit", "tree") <= {"filelock"}
+    assert loaded("sessgit", "tree") == set()
 
 
 def test_the_family_of_one_wherever_it_was_held(family: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ try:
 except SystemExit as left:
     code = left.code
 loaded = {{name.split(".")[0] for name in sys.modules}} & set({LARGE!r})
-print(code, *sorted(loaded - {{"filelock"}}))
+print(code, *sorted(loaded))
 """
 
 

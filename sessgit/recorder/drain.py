@@ -1,4 +1,7 @@
-"""Recording what waits in the spool, session by session, until nothing waits that nobody else works on."""
+"""Recording what waits in the spool, session by session, until nothing waits that nobody else works on.
+
+What only comes after the commit is loaded after it: somebody may wait for that.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from sessgit.agents.claude import flush, home
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.config import Config, seconds
-from sessgit.ops import archive, privacy, search
+from sessgit.ops import privacy
 from sessgit.ops.code import git
 from sessgit.ops.finding import places
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import locks, log, maintenance, settings
+from sessgit.store import locks, log, settings
 from sessgit.store.index import Index
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import cursor as cursors
@@ -63,6 +66,8 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
         while drain.once():
             pass
         drain.index_words()
+        from sessgit.store import maintenance
+
         with locks.maintenance(beside) as held:
             if held:
                 if maintenance.pack(store_path, held):
@@ -142,6 +147,8 @@ class _Drain:
         rules = Rules(self.config.record.granularity, self.config.record.redact)
         done = record(self.store, self.index, source, rules)
         if done.aside == "archived":
+            from sessgit.ops import archive
+
             archive.bring_back(self.store, self.index, done.session, time.time())
             done = record(self.store, self.index, source, rules)
         if done.turns:
@@ -151,6 +158,8 @@ class _Drain:
 
     def index_words(self) -> None:
         """Makes what was recorded searchable; what goes wrong is for the next search to put right."""
+        from sessgit.ops import search
+
         try:
             search.follow_for(self.index, _INDEXING)
         except (SessgitError, sqlite3.Error) as error:
@@ -161,6 +170,9 @@ class _Drain:
         after = seconds(self.config.archive.after)
         if after == math.inf:
             return
+        from sessgit.ops import archive
+        from sessgit.store import maintenance
+
         try:
             if archive.by_itself(self.store, self.index, self.folder, self.privacy, time.time(), after=after).sessions:
                 maintenance.pack_refs(self.store.path, lock)

@@ -2,6 +2,7 @@
 
 Object ids are 40 hex digits. Every error of the library leaves here as one of `sessgit.errors`. Objects are
 written first; a ref is then moved by compare-and-swap, from the value that was read to the value that was written.
+Where a store shall outlast a loss of power, they lie aside until just before that, and are then made to last at once.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from threading import Lock
 
 import pygit2
 from pygit2.enums import FileMode, ObjectType, Option
 
 from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError, UnreadableError
-from sessgit.store import locks, private, refs
+from sessgit.store import lasting, locks, private, refs
 from sessgit.store.layout import Beside
 
 AUTHOR = ("sessgit", "sessgit@localhost")
@@ -27,9 +28,10 @@ _WRITE_TRIES = 5
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
+_FIRST = 5
+"""The place of the folder aside among those of objects: libgit2 writes to the first one. Its own are 1 and 2."""
+_REFS_LAST = Lock()
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
-
-T = TypeVar("T")
 
 Entry = tuple[str, bool]
 """An object's id and whether it is a tree."""
@@ -71,14 +73,15 @@ def is_trusted(path: Path) -> bool:
 
 
 class Repository:
-    """One open repository. Not to be shared between threads."""
+    """One open repository. Not to be shared between threads. With `fsync` each ref that it moves is on the disk then,
+    and all that was written before."""
 
     def __init__(self, path: Path, *, fsync: bool = False) -> None:
+        self.path = path
+        self._aside = lasting.Aside(path) if fsync else None
         self._pruned = locks.last_pruning(Beside(path))
         with _translated(f"cannot open the store at {path}", "git fsck in it says more."):
-            pygit2.option(Option.ENABLE_FSYNC_GITDIR, fsync)
-            self._repo = pygit2.Repository(str(path))
-        self.path = path
+            self._repo = self._opened()
         self.written = 0
         """Objects that this process asked to be written: the measure of work of a recording."""
         self._lock: weakref.finalize[..., Repository] | None = None
@@ -91,10 +94,12 @@ class Repository:
         pruned = locks.last_pruning(Beside(self.path))
         if pruned != self._pruned:
             # libgit2 goes on to believe in packs that are no more, and does not write what they held.
-            self._repo, self._pruned = pygit2.Repository(str(self.path)), pruned
+            self._repo, self._pruned = self._opened(), pruned
 
     def release(self) -> None:
-        """Tells that refs lead to all that was written."""
+        """Tells that refs lead to all that was written, or never will."""
+        if self._aside is not None:
+            self._aside.drop()
         if self._lock is not None:
             self._lock()
             self._lock = None
@@ -114,19 +119,49 @@ class Repository:
 
     def reopen(self) -> None:
         """Forgets which packs there were."""
-        self._repo, self._pruned = pygit2.Repository(str(self.path)), locks.last_pruning(Beside(self.path))
+        self._repo, self._pruned = self._opened(), locks.last_pruning(Beside(self.path))
 
-    def _write(self) -> None:
-        """Goes before each object that is written."""
+    def _opened(self) -> pygit2.Repository:
+        repo = pygit2.Repository(str(self.path))
+        if self._aside is not None:
+            repo.odb.add_backend(pygit2.OdbBackendLoose(str(self._aside.folder), -1, False), _FIRST)
+            # Looked at when the first ref is read, by what writes refs, and at each object, by what writes those.
+            with _REFS_LAST:
+                pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
+                repo.references.get("HEAD")
+                pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
+        return repo
+
+    def settle(self) -> None:
+        """All that was written is on the disk, and everybody's: goes before refs that others move. Without `fsync`
+        nothing."""
+        if self._aside is not None:
+            with _translated("cannot write to the store", ROOM):
+                self._aside.settle()
+
+    def _write(self, make: Callable[[], object]) -> str:
+        """The id of the object that `make` makes; done again where git took its folder away, as packing does with those
+        that it has emptied."""
         self.written += 1
         self.hold()
+        with _translated("cannot write to the store", ROOM), private.files():
+            if self._aside is not None:
+                self._aside.begin()
+            for tries_left in reversed(range(_WRITE_TRIES)):
+                try:
+                    oid = str(make())
+                    break
+                except pygit2.GitError as error:
+                    if "failed to rename lockfile" not in str(error) or not tries_left:
+                        raise
+            if self._aside is not None:
+                self._aside.note(oid)
+            return oid
 
     # Objects
 
     def write_blob(self, data: bytes) -> str:
-        self._write()
-        with _translated("cannot write to the store", ROOM):
-            return str(_made(lambda: self._repo.create_blob(data)))
+        return self._write(lambda: self._repo.create_blob(data))
 
     def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
         """The tree `base` with each path replaced by an object, or taken out; folders left empty go too."""
@@ -142,7 +177,7 @@ class Repository:
             below = self.entry(base, name) if base else None
             oid = self.edit_tree(below[0] if below and below[1] else None, inner)
             direct[name] = (oid, True) if oid != _EMPTY_TREE else None
-        self._write()
+        self.hold()
         with _translated("cannot write to the store", ROOM):
             builder = self._repo.TreeBuilder(base) if base else self._repo.TreeBuilder()
             for name, value in direct.items():
@@ -150,14 +185,12 @@ class Repository:
                     builder.insert(name, value[0], FileMode.TREE if value[1] else FileMode.BLOB)
                 elif builder.get(name) is not None:
                     builder.remove(name)
-            return str(_made(builder.write))
+        return self._write(builder.write)
 
     def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
         """A commit that no ref points to yet; author and committer date are `time`, in UTC."""
-        self._write()
         who = pygit2.Signature(*AUTHOR, time, 0)
-        with _translated("cannot write to the store", ROOM):
-            return str(_made(lambda: self._repo.create_commit(None, who, who, message, tree, list(parents))))
+        return self._write(lambda: self._repo.create_commit(None, who, who, message, tree, list(parents)))
 
     def tree(self, oid: str) -> dict[str, Entry]:
         """The entries of a tree as `name: (object id, is a tree)`."""
@@ -205,6 +238,11 @@ class Repository:
         if not isinstance(found, pygit2.Commit):
             raise NotFoundError(f"{oid} is not a commit")
         return _commit(found)
+
+    def signatures(self, oid: str) -> list[bytes]:
+        """Who made a commit and who put it there, each with the time, as git has it."""
+        head = self._repo.read(oid)[1].partition(b"\n\n")[0].split(b"\n")
+        return [line.partition(b" ")[2] for line in head if line.startswith((b"author ", b"committer "))]
 
     def peel(self, oid: str) -> str | None:
         """The commit that an object is, or that an annotated tag leads to; None where there is none."""
@@ -305,12 +343,17 @@ class Repository:
         """Moves a ref from `old` to `new`, where None is no ref; raises MovedError if it no longer holds `old`.
 
         Who else is just moving the ref, or git packing it, holds its lock file for a moment: that is waited for. The
-        lock of a process that was killed is taken away.
+        lock of a process that was killed is taken away. What was written is settled before.
         """
+        if new is not None:
+            self.settle()
         for tries_left in reversed(range(_LOCK_TRIES)):
             try:
                 with locks.moving(Beside(self.path)), private.files():
-                    return self._move(name, old, new)
+                    self._move(name, old, new)
+                    if self._aside is not None:
+                        lasting.write_out(self.path)
+                    return
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
                 if self.ref(name) != old:
                     raise MovedError(f"{name} was moved by someone else") from error
@@ -319,7 +362,7 @@ class Repository:
                     raise StoreError(f"cannot move {name}: {error}", hint) from error
                 refs.take_stale_locks(self.path, [name])
                 # Where a delete found `packed-refs` locked, libgit2 passes over the next one and calls it done.
-                self._repo = pygit2.Repository(str(self.path))
+                self._repo = self._opened()
             time.sleep(_LOCK_WAIT)
 
     def _move(self, name: str, old: str | None, new: str | None) -> None:
@@ -333,18 +376,6 @@ class Repository:
             reference.delete()
         else:
             reference.set_target(new)
-
-
-def _made(make: Callable[[], T]) -> T:
-    """What `make` makes, done again where git took its folder away: packing deletes those that it has emptied."""
-    with private.files():
-        for _ in range(_WRITE_TRIES - 1):
-            try:
-                return make()
-            except pygit2.GitError as error:
-                if "failed to rename lockfile" not in str(error):
-                    raise
-        return make()
 
 
 def _commit(found: pygit2.Commit) -> Commit:

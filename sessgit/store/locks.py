@@ -1,7 +1,7 @@
 """File locks of a store: one for each session, held while its branch is written, and those of whoever packs and prunes.
 
-The latter are flock(2) itself, which belongs to an open file: a child that inherits its descriptor holds the lock too,
-until both are gone.
+They are flock(2) itself, which belongs to an open file: a child that inherits its descriptor holds the lock too, until
+both are gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sessgit.errors import ROOM, StoreError
 from sessgit.store import private
 from sessgit.store.layout import Beside
 
-_POLL = 0.02
+_POLL = 0.01
 _MARK = 8
 _LONGEST_LOOK = 5.0
 """Seconds that somebody may look for what a killed process left among the refs, which takes milliseconds."""
@@ -131,22 +131,8 @@ def settings(beside: Beside, timeout: float = 5) -> Iterator[bool]:
 
 @contextmanager
 def _held(beside: Beside, name: str, timeout: float) -> Iterator[bool]:
-    # Loaded here: whoever opens a repository to read it needs no such lock.
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(beside.lock(name), mode=0o600)
-    try:
-        private.folder(beside.locks)
-        lock.acquire(timeout=timeout, poll_interval=0.01)
-    except Timeout:
-        yield False
-        return
-    except OSError as error:
-        raise _unlockable(f"the store cannot be written: {beside.lock(name)}", error) from error
-    try:
-        yield True
-    finally:
-        lock.release()
+    with _alone(beside.lock(name), timeout) as handle:
+        yield bool(handle)
 
 
 @contextmanager

@@ -42,7 +42,8 @@ def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None, last
     if git is None:
         raise StoreError("git is missing", "Install git 2.30 or later.")
     # Else git looks for each commit's id among the refs first, in seven places, and again for its old value.
-    plain = ["-c", "core.warnAmbiguousRefs=false", *(() if lasting else ("-c", "core.fsync=-reference"))]
+    waits = f"core.fsync={'' if lasting else '-'}reference"  # what git does by itself differs by its version
+    plain = ["-c", "core.warnAmbiguousRefs=false", "-c", waits]
     command = [git, "--git-dir", str(store), *plain, "update-ref", "--no-deref", "--stdin"]
     script = "".join(("start\n", *map(_line, moves), "prepare\n", "commit\n")).encode()
     for tries_left in reversed(range(_TRIES)):

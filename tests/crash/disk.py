@@ -35,19 +35,38 @@ class Disk:
     def of(cls, snapshot: Snapshot) -> Disk:
         found = cls()
         for path, file in snapshot.items():
+            found.folders.add(str(PurePath(path).parent))
             if file is None:
                 found.folders.add(path)
             else:
                 found.files[path] = _Node(bytearray(file.data), file.data)
         return found
 
+    def changes(self, call: Call) -> bool:
+        """Whether something is otherwise after the call than before it, as long as the power stays."""
+        if call.kind == "fsync":
+            return False
+        if call.kind == "mkdir":
+            return call.path not in self.folders
+        if call.kind == "rmdir":
+            return call.path in self.folders
+        if call.kind in ("unlink", "link"):
+            return call.path in self.files
+        if call.kind == "open":
+            node = self.files.get(call.path)
+            return bool(call.flags & os.O_CREAT) if node is None else bool(call.flags & os.O_TRUNC and node.data)
+        return True
+
     def do(self, call: Call) -> None:
         """What the call changes; one that fails changes nothing."""
         node = self.files.get(call.path)
+        if call.to and str(PurePath(call.to).parent) not in self.folders:
+            return
         if call.kind == "mkdir":
             self.folders.add(call.path)
         elif call.kind == "rmdir":
-            self.folders.discard(call.path)
+            if not any(path.startswith(f"{call.path}/") for path in (*self.files, *self.folders)):
+                self.folders.discard(call.path)
         elif call.kind == "open":
             self._open(call, node)
         elif node is None:
@@ -90,8 +109,8 @@ def remains(start: Snapshot, calls: Sequence[Call], until: int, without: str = "
     disk = Disk.of(start)
     for number, call in enumerate(calls[:until]):
         left_out = without and call.kind in _NAMING and call.path.startswith(without)
-        # A temporary file that goes on to be there is nothing: what counts is the name that is missing.
-        left_out = left_out and call.kind != "mkdir" and not (call.kind == "unlink" and "/tmp_" in call.path)
+        # What a temporary file or folder holds is nothing to anybody: what counts are the names that are missing.
+        left_out = left_out and call.kind != "mkdir" and "/tmp_" not in (call.to or call.path)
         if left_out and not _is_safe(calls, number, until):
             continue
         disk.do(call)

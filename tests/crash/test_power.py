@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import PurePath
 
 import pytest
@@ -12,17 +13,20 @@ from gate import Call, Gate
 from test_kills import difference
 from transcripts import Talk
 
+from sessgit.store import locks
 from sessgit.store.layout import Beside
 
+_ASIDE = "/tmp_objdir-"
 _SHORT = 6
 """So many moments in the short form."""
 
 
-def traced(world: World, name: str, fsync: bool) -> tuple[dict[str, str], list[Call]]:
-    """What a recorder does, call by call, and what is there when all is done."""
+def traced(world: World, name: str, fsync: bool, *, packs: bool = False) -> tuple[dict[str, str], list[Call]]:
+    """What a recorder does, call by call, and what is there when all is done; if it `packs`, that too."""
     world.done(world.cli("config", "record.fsync", str(fsync).lower()))
     gate = Gate([str(world.root)], with_data=True)
-    ended = world.run(world.recorder(), gate)
+    with nullcontext() if packs else locks.maintenance(Beside(world.store)):
+        ended = world.run(world.recorder(), gate)
     assert ended.code == 0, ended
     STORIES[name].then(world)
     return world.picture(), gate.calls
@@ -36,7 +40,7 @@ def test_whenever_the_power_goes_the_next_event_finds_all(world: World, name: st
     STORIES[name].make(world)
     world.done(world.cli("config", "record.fsync", "true"))
     start = world.snapshot()
-    after, calls = traced(world, name, fsync=True)
+    after, calls = traced(world, name, fsync=True, packs=True)
     every = list(moments(calls))
     tried = set[int]()
     for until in every if LONG else every[:: max(1, len(every) // _SHORT)]:
@@ -61,14 +65,31 @@ def test_objects_are_safe_before_a_ref_and_the_ref_before_the_cursor(world: Worl
     refs = [n for n, call in enumerate(calls) if call.kind in ("rename", "link") and call.path.startswith(heads)]
     cursor = next(n for n, call in enumerate(calls) if call.to == str(Beside(world.store).cursor(Talk().session)))
     synced = [(n, call.path) for n, call in enumerate(calls) if call.kind == "fsync"]
-    for number, call in enumerate(calls):
-        if call.kind == "link" and call.path.startswith(objects):
-            assert any(path == call.path for n, path in synced if n < number), call
-            assert any(path == str(PurePath(call.to).parent) for n, path in synced if number < n < refs[0]), call
+    named = [n for n, call in enumerate(calls) if call.to.startswith(objects) and _ASIDE not in call.to]
+    for number in named:
+        call = calls[number]
+        assert call.kind == "rename" and _ASIDE in call.path
+        assert any(path == call.path for n, path in synced if n < named[0]), call
+        assert any(path == str(PurePath(call.to).parent) for n, path in synced if named[-1] < n < refs[0]), call
+    assert len(named) > 20
+    every = [path for _, path in synced if path.startswith(objects)]
+    assert len(every) == len(set(every))
+    assert max(n for n, path in synced if path.startswith(objects)) < refs[0]
     for number in refs:
         assert any(path == calls[number].path for n, path in synced if n < number)
         assert any(path == heads for n, path in synced if number < n < cursor)
     assert len(refs) >= 3 and refs[-1] < cursor
+
+
+def test_refs_that_move_together_are_safe_before_they_have_their_places(world: World) -> None:
+    recorded(world, world.talk().turns("one", "two").rewind(1).turns("other"))
+    gate = Gate([str(world.root)])
+    ended = world.run(world.cli("archive", Talk().session), gate)
+    assert ended.code == 0, ended
+    moved = [(n, call.path) for n, call in enumerate(gate.calls) if call.kind == "rename" and "/refs/" in call.path]
+    assert len(moved) >= 2
+    for number, path in moved:
+        assert any(call.kind == "fsync" and call.path == path for call in gate.calls[:number]), path
 
 
 def test_without_it_the_store_may_be_damaged(world: World) -> None:

@@ -201,7 +201,7 @@ class _Writer:
             shown = canonical.one_line(prompt, 200)
             last = {"type": "last-prompt", "lastPrompt": shown, "leafUuid": self.leaf, "sessionId": self.agent_id}
             self._out.append(compact(last))
-        return b"".join(raw + b"\n" for raw in self._out)
+        return b"\n".join((*self._out, b""))
 
     def _chain(self, line: Line) -> None:
         parent = self._parent(line)

@@ -182,8 +182,11 @@ def _provenance(store: Store, lines: Sequence[Line], file: int) -> list[tuple[st
         return []
     out = [("File", str(file))] if file > 1 else []
     out += [("Extent", str(extent)) for extent in messages.join(line.extent for line in lines)]
-    stored = hashlib.sha256(join_lines(line.raw for line in lines)).hexdigest()
-    out.append(("Lines-SHA256", stored))
+    stored = hashlib.sha256()
+    for line in lines:
+        stored.update(line.raw)
+        stored.update(b"\n")
+    out.append(("Lines-SHA256", stored.hexdigest()))
     secrets = sum(line.secrets for line in lines)
     if secrets:
         out.append(("Redacted", str(secrets)))

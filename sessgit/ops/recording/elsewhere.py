@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from sessgit.agents.claude.cutter import Node
 from sessgit.ops.recording.history import stands_on
 from sessgit.ops.recording.source import Source
-from sessgit.ops.syncing.delivery import deliver
 from sessgit.store import layout, refs
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
@@ -30,6 +29,9 @@ def set_apart(
         return tips
     if not store.repo.is_ancestor(known.commit, head):
         return tips
+    # Loaded here: it is rare, and brings all with it that joins sessions.
+    from sessgit.ops.syncing.delivery import deliver
+
     kept = {branch: tip for branch, tip in tips.items() if branch != name}
     others = {b: tip for b, tip in refs.of_session(store.path, source.session).items() if layout.is_other(b)}
     found = deliver(store, source.session, {source.session: head}, {**others, **kept}, filed=True).branches

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessgit.store import journal
 from sessgit.store.layout import Beside
 from sessgit.store.store import write_private
 
@@ -86,6 +85,9 @@ def forget_written(beside: Beside, before: float) -> int:
 
     Only those that were noted before a moment: the same bytes may be appended again.
     """
+    # Loaded here: each recording looks whether there is a note.
+    from sessgit.store import journal
+
     written = {
         (path, *piece)
         for operation in journal.read(beside)
