@@ -7,89 +7,25 @@ import os
 import subprocess
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import damaging
 import pytest
+from damaging import LONG, SECOND, THIRD, Recorded
 from plain import run_git
 from shell import Shell
 from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
-from sessgit.model import canonical
 from sessgit.ops import verify
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
-LONG = "x = 1\n" * 1000
-
-
-@dataclass
-class Recorded:
-    """A store with a conversation of three turns in it, whose last commit is that of the third."""
-
-    store: Store
-    index: Index
-    folder: Path
-
-    def keep(self, talk: Talk, *, final: bool = False, granularity: str = "turn") -> None:
-        path = talk.save(self.folder)
-        record(self.store, self.index, Source(path, path.stem, self.folder.parents[1], final=final), Rules(granularity))
-
-    def tip(self, branch: str = SESSION) -> str:
-        return run_git(self.store.path, "rev-parse", f"refs/heads/{branch}").strip()
-
-    def remade(
-        self, *, files: dict[str, bytes | None] | None = None, message: Callable[[str], str] = str,
-        parents: list[str] | None = None, branch: str = SESSION,
-    ) -> str:  # fmt: skip
-        """Puts another commit in the place of a branch's last one: with other files, another message."""
-        tip = self.tip(branch)
-        old = self.store.commit(tip)
-        changes: dict[str, tuple[str, bool] | None] = {
-            path: None if data is None else (self.store.repo.write_blob(data), False)
-            for path, data in (files or {}).items()
-        }
-        tree = self.store.repo.edit_tree(old.tree, changes)
-        above = list(old.parents) if parents is None else parents
-        made = self.store.repo.write_commit(tree, above, message(old.message), old.time)
-        self.store.repo.release()
-        run_git(self.store.path, "update-ref", f"refs/heads/{branch}", made)
-        return made
-
-    def file(self, path: str) -> bytes:
-        entry = self.store.repo.entry(self.store.tree(self.tip()), path)
-        assert entry is not None
-        return self.store.repo.blob(entry[0])
-
-    def stated(self, **parts: dict[str, Any]) -> dict[str, bytes | None]:
-        """A state with other values."""
-        document = json.loads(self.file("session.json"))
-        for part, values in parts.items():
-            document[part] |= values
-        return {"session.json": canonical.dumps(document)}
-
-    def found(self, *, deep: bool = True) -> list[tuple[str, str, str]]:
-        """The severity, kind and place of each finding."""
-        store = Store(self.store.path)
-        done = verify.everything(store, None, lambda done, total: None, deep=deep)
-        return [(one.severity, one.kind, one.where.removeprefix(SESSION)) for one in done.findings]
-
 
 @pytest.fixture
 def kept(store: Store, index: Index, claude: Path) -> Recorded:
-    made = Recorded(store, index, claude)
-    talk = Talk().turns("one").prompt("two").tool("Read", {"file_path": "/a.py"}, LONG).answer("Read.").stop_lines()
-    made.keep(talk.prompt("three").tool("Bash", {"command": "ls"}).answer("Done.").stop_lines())
-    return made
-
-
-THIRD = "turns/0000/000003"
-SECOND = "turns/0000/000002"
+    return damaging.three_turns(store, index, claude)
 
 
 def test_a_healthy_store_has_no_finding(kept: Recorded) -> None:

@@ -17,7 +17,7 @@ from sessgit.errors import DamageError, NewerStoreError, NotFoundError, SessgitE
 from sessgit.model import ids
 from sessgit.model.finding import Finding, is_sound, sorted_by_severity
 from sessgit.ops.files import laying
-from sessgit.ops.verifying import around, cutting, history
+from sessgit.ops.verifying import around, cutting, history, remembered
 from sessgit.ops.verifying.history import Memory
 from sessgit.ops.verifying.turns import REPAIR, Where
 from sessgit.store import layout, refs
@@ -93,6 +93,7 @@ def everything(store: Store, index: Index | None, progress: Progress, *, deep: b
     """
     work = _planned(store, index)
     found = list(around.check(store))
+    found += remembered.check_index(index) if deep and index is not None else ()
     checked = list(_run(store, work, progress, deep=deep, jobs=jobs))
     return _added(checked, found, deep=deep)
 
@@ -129,11 +130,12 @@ def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory
         try:
             pieces = laying.pieces(store, session, own)
             laid, proved = laying.lay_out(pieces.found), pieces.checked
+            found += remembered.check_cursor(store, session, own, pieces.found)
             if pieces.rewritten:
                 found.append(
                     where.found("note", "prefix", "the beginning that the fork wrote comes out in other bytes")
                 )
-            if deep and cutting.can_be(store.state(own[session]), laid):
+            if deep:
                 found += cutting.check(store, session, own, laid)
                 was_cut = True
         except NewerStoreError:

@@ -100,7 +100,7 @@ def read(beside: Beside, start: int = 0) -> list[Operation]:
         return []
     except OSError as error:
         raise StoreError(f"cannot read {beside.journal}: {error}") from error
-    found = (_operation(line) for line in lines if line)
+    found = (parsed(line) for line in lines if line)
     return [operation for operation in found if operation is not None]
 
 
@@ -114,7 +114,7 @@ def last(beside: Beside) -> Operation | None:
     except OSError:
         return None
     if len(lines) > 1 or size <= _END:
-        return _operation(lines[-1])
+        return parsed(lines[-1])
     return next(reversed(read(beside)), None)
 
 
@@ -129,7 +129,7 @@ def forget(beside: Beside, sessions: Collection[str]) -> None:
         with beside.journal.open("r+b", buffering=0) as file:
             place = 0
             for line in file.read().split(b"\n"):
-                found = _operation(line)
+                found = parsed(line)
                 speaks = found is not None and found.command not in _WORDLESS
                 if found is not None and speaks and any(_session(move.ref) in sessions for move in found.moves):
                     file.seek(place)
@@ -151,7 +151,8 @@ def _without_words(line: bytes, operation: Operation) -> bytes:
     return line.replace(b'"summary": ' + said, b'"summary": ' + kept.ljust(len(said)), 1)
 
 
-def _operation(line: bytes) -> Operation | None:
+def parsed(line: bytes) -> Operation | None:
+    """The operation that a line of the journal holds, or None."""
     try:
         document = json.loads(line)
         texts = [document[key] for key in ("time", "command", "summary", "undoes", "id")]

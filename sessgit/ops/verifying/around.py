@@ -3,38 +3,45 @@ anew."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from sessgit.errors import SessgitError
+from sessgit.errors import SessgitError, StoreError
 from sessgit.model import canonical, ids, words
 from sessgit.model.address import check_tag
 from sessgit.model.finding import Finding
-from sessgit.store import layout, refs, settings
-from sessgit.store.layout import Beside
+from sessgit.ops.repairing import gone
+from sessgit.ops.verifying import aside, forms
+from sessgit.store import journal, layout, refs
+from sessgit.store.damage import packed
 from sessgit.store.store import Store
 
 _KEPT = re.compile(r"[0-9a-f]{8}-[1-9][0-9]{0,9}")
+_MOST = 20
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-_KEY = 32
 
 
 def check(store: Store) -> Iterator[Finding]:
     """What is wrong with the refs as a whole, and with what lies beside the repository."""
     held = refs.read_all(store.path)
+    known = set[str]()
     yield from _broken(store.path, held)
+    with suppress(StoreError):  # of a journal that cannot be read it is told below
+        yield from gone.findings(store)
+        known = {one.id for one in journal.read(store.beside)}
     heads = {
         name.removeprefix(space) for space in (layout.HEADS, layout.ARCHIVE) for name in held if name.startswith(space)
     }
     for ref, oid in sorted(held.items()):
-        yield from _ref(store, ref, oid, heads)
-    yield from _beside(store.beside)
+        yield from _ref(store, ref, oid, heads, known)
+    yield from _names(store, held)
+    yield from aside.check(store)
 
 
-def _ref(store: Store, ref: str, oid: str, heads: Collection[str]) -> Iterator[Finding]:
+def _ref(store: Store, ref: str, oid: str, heads: Collection[str], known: Collection[str]) -> Iterator[Finding]:
     if ref.startswith((layout.HEADS, layout.ARCHIVE)):
         name = ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
         if not ids.is_branch(name):
@@ -52,12 +59,29 @@ def _ref(store: Store, ref: str, oid: str, heads: Collection[str]) -> Iterator[F
     elif ref.startswith(layout.DELETED):
         yield from _tombstone(store, ref, oid)
     elif ref.startswith(layout.KEEP):
-        if not _KEPT.fullmatch(ref.removeprefix(layout.KEEP)):
-            yield Finding("wrong", "ref", ref, "no operation keeps a tip under such a name")
-        elif store.repo.trouble(oid):
-            yield Finding("damage", "object", ref, f"what it keeps for undo is missing: object {oid}", "", (oid,))
-    elif not ref.startswith(layout.REMOTES):
+        yield from _keep(store, ref, oid, known)
+    elif ref.startswith(layout.REMOTES):
+        yield from _remote(store, ref, oid)
+    else:
         yield Finding("note", "ref", ref, "sessgit knows no such ref; it is left alone")
+
+
+def _keep(store: Store, ref: str, oid: str, known: Collection[str]) -> Iterator[Finding]:
+    name = ref.removeprefix(layout.KEEP)
+    if not _KEPT.fullmatch(name):
+        yield Finding("wrong", "ref", ref, "no operation keeps a tip under such a name")
+    elif store.repo.trouble(oid):
+        yield Finding("damage", "object", ref, f"what it keeps for undo is missing: object {oid}", "", (oid,))
+    elif name.partition("-")[0] not in known:
+        yield Finding("note", "ref", ref, "it keeps a tip for an operation that is not written down")
+
+
+def _remote(store: Store, ref: str, oid: str) -> Iterator[Finding]:
+    if layout.parts(ref)[0] not in layout.SPACES:
+        yield Finding("note", "ref", ref, "no remote has what it stands for")
+    elif store.repo.trouble(oid):
+        mend = f"git -C {words.shell(str(store.path))} update-ref -d {words.shell(ref)}, and then sessgit pull"
+        yield Finding("damage", "object", ref, f"what a remote held is missing here: object {oid}", mend, (oid,))
 
 
 def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
@@ -93,8 +117,31 @@ def _tombstone(store: Store, ref: str, oid: str) -> Iterator[Finding]:
     except SessgitError:
         yield Finding("damage", "object", ref, f"the tombstone is missing: object {oid}", "", (oid,))
         return
-    if commit.parents or commit.tree != _EMPTY_TREE or message.get("Session") != ref.removeprefix(layout.DELETED):
+    tips = message.all("Tip")
+    is_one = not commit.parents and commit.tree == _EMPTY_TREE and message.subject == "deleted"
+    if not is_one or message.get("Session") != ref.removeprefix(layout.DELETED):
         yield Finding("wrong", "ref", ref, "it is no tombstone of that session")
+    elif any(not re.fullmatch("[0-9a-f]{40}", tip) for tip in tips) or not forms.is_signed(store, commit):
+        yield Finding("wrong", "ref", ref, "its tombstone is not written as they are")
+
+
+def _names(store: Store, held: Mapping[str, str]) -> Iterator[Finding]:
+    """Names are unique in a project; two machines may each have given one."""
+    found = dict[tuple[str, str], list[str]]()
+    for ref, oid in sorted(held.items()):
+        session = ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
+        if not ref.startswith((layout.HEADS, layout.ARCHIVE)) or layout.is_side(session):
+            continue
+        try:
+            state = store.state(oid)
+        except SessgitError:
+            continue  # told of the session
+        if state.name:
+            found.setdefault((state.project, state.name), []).append(session)
+    for (_, name), sessions in found.items():
+        for session in sorted(set(sessions))[1:]:
+            what = f"another conversation of its project is named {canonical.one_line(name, 60)} too"
+            yield Finding("note", "name", session, what, f"sessgit rename {words.shell(session)} NAME")
 
 
 def _broken(store: Path, held: Collection[str]) -> Iterator[Finding]:
@@ -112,44 +159,5 @@ def _broken(store: Path, held: Collection[str]) -> Iterator[Finding]:
                 "the ref holds no id of an object",
                 f"sessgit repair {words.shell(layout.session_of(name))}",
             )
-    try:
-        lines = (store / "packed-refs").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return
-    for number, line in enumerate(lines, start=1):
-        if not re.fullmatch(r"#.*|\^[0-9a-f]{40}|[0-9a-f]{40} refs/\S+", line):
-            yield Finding("damage", "ref", "packed-refs", f"line {number} is no ref")
-
-
-def _beside(beside: Beside) -> Iterator[Finding]:
-    try:
-        length = beside.key.stat().st_size
-    except OSError:
-        length = 0
-    if length != _KEY:
-        said = "is missing" if not length else "is not 32 bytes long"
-        yield Finding("damage", "key", "key", f"the key {said}: words that were redacted cannot be proved any more")
-    try:
-        settings.load(beside)
-    except SessgitError as error:
-        yield Finding("wrong", "settings", "config.toml", str(error), "sessgit config shows what may stand there.")
-    torn = [number for number, line in enumerate(_lines(beside.journal), start=1) if not _is_object(line)]
-    if torn:
-        lines = f"line {torn[0]}" if len(torn) == 1 else f"{len(torn)} lines"
-        yield Finding(
-            "note", "operations", "operations.jsonl", f"{lines} cannot be read: that cannot be undone any more"
-        )
-
-
-def _lines(path: Path) -> list[bytes]:
-    try:
-        return [line for line in path.read_bytes().split(b"\n") if line]
-    except OSError:
-        return []
-
-
-def _is_object(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
+    for number in packed.faults(store)[:_MOST]:
+        yield Finding("damage", "ref", "packed-refs", f"line {number} is no ref", "sessgit doctor --fix")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from sessgit.agents.claude.cutter import Cutter, Node, line_of
 from sessgit.agents.claude.reader import make, no_redaction
 from sessgit.errors import SessgitError
 from sessgit.model.finding import Finding
 from sessgit.model.message import Extent
-from sessgit.model.session import Session
 from sessgit.ops.files.laying import Laid
 from sessgit.ops.recording import family
 from sessgit.ops.recording.history import Recorded
@@ -17,61 +17,102 @@ from sessgit.ops.verifying.turns import Where
 from sessgit.store.store import Store
 
 
-def can_be(state: Session, laid: Laid) -> bool:
-    """Whether the file says all: one file, of which nothing is missing, cut by rules that this program knows.
-
-    What was cut shorter, brought by another machine or cut by a fork inside of a turn follows from more than that.
-    """
-    origin = state.origin
-    return not laid.missing and laid.file == 1 and not (origin and (origin.cell or (origin.prefix and state.redacted)))
-
-
 def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> Iterator[Finding]:
-    """What another cut of the same bytes says otherwise than what is recorded."""
+    """What another cut of the same bytes says otherwise than what is recorded.
+
+    What a file does not say is not held against it: of one of which bytes are missing, or of several of one session,
+    where a turn stands, and of a turn that a fork cut, which lines were left out.
+    """
     state = store.state(tips[session])
-    prefix = state.origin.prefix if state.origin else 0
-    cutter = Cutter(family.Nothing(), session=session)
-    for piece in laid.pieces:
-        at = piece.extent.offset
-        for raw in piece.lines:
-            whole = raw.removesuffix(b"\n")
-            line = make(whole, Extent(at, len(raw)), no_redaction)
-            at += len(raw)
-            if raw.endswith(b"\n") and (line.uuid or line.extent.offset >= prefix):
-                cutter.feed(line)
-    made = {node.key: node for tip in (cutter.head, *cutter.rewound.values()) for node in line_of(tip)}
+    origin = state.origin
+    made = _cut(session, laid, origin.prefix if origin else 0)
     recorded = Recorded(store, dict(tips))
-    shared = state.origin.turn if state.origin else 0
-    yield from _heads(cutter, recorded, tips, session)
+    is_whole = not laid.missing and laid.file == 1
+    if is_whole:
+        yield from _heads(made.head, recorded, tips, session)
+    shared = origin.turn if origin else 0
+    cut = shared + 1 if origin and origin.cell else 0
     seen: set[Node] = set()
     for branch, tip in tips.items():
         for node in line_of(recorded.node_at(tip)):
-            if node not in seen:
-                seen.add(node)
-                yield from _turn(recorded, node, made.get(node.key), Where(branch, node.number), node.number <= shared)
+            if node in seen:
+                continue
+            seen.add(node)
+            where = Where(branch, node.number)
+            again = made.by_key.get(node.key) or made.by_prompt.get(_prompt(recorded, node))
+            if again is None:
+                yield where.found("wrong", "cut", "cut once more, its file has no such turn")
+                continue
+            if is_whole:
+                yield from _place(node, again, where)
+            if node.number > shared:
+                yield from _lines(recorded, node, again, where, is_whole=is_whole and node.number != cut)
 
 
-def _heads(cutter: Cutter, recorded: Recorded, tips: Mapping[str, str], session: str) -> Iterator[Finding]:
-    head = recorded.node_at(tips[session])
-    led = cutter.head.key if cutter.head else ""
-    if (head.key if head else "") != led:
-        yield Where(session).found("note", "cut", f"its file leads to another turn than its head: {led or 'none'}")
+@dataclass
+class _Made:
+    """The turns of a file that was cut once more, by their keys and by their prompts."""
+
+    head: Node | None
+    by_key: dict[str, Node]
+    by_prompt: dict[bytes, Node]
 
 
-def _turn(recorded: Recorded, node: Node, again: Node | None, where: Where, is_shared: bool) -> Iterator[Finding]:
-    if again is None:
-        yield where.found("wrong", "cut", "cut once more, its file has no such turn")
-        return
-    mine, theirs = (one.parent.key if one.parent else "" for one in (node, again))
-    if node.number != again.number or mine != theirs:
-        yield where.found("wrong", "cut", f"cut once more, it is turn {again.number}, or stands on another one")
-    if is_shared:
-        return
+def _cut(session: str, laid: Laid, prefix: int) -> _Made:
+    cutter = Cutter(family.Nothing(), session=session)
+    for piece in laid.pieces:
+        at = piece.extent.offset
+        is_written = piece.file == 1 and at < prefix
+        for raw in piece.lines:
+            line = make(raw.removesuffix(b"\n"), Extent(at, len(raw)), no_redaction)
+            at += len(raw)
+            if raw.endswith(b"\n") and (line.uuid or not is_written):
+                cutter.feed(line)
+    nodes = [node for tip in (cutter.head, *cutter.rewound.values()) for node in line_of(tip)]
+    # Where words were redacted, places differ, and so does a key that was made of one.
+    by_prompt = {node.body[0].raw: node for node in nodes if node.body and not node.body[0].uuid}
+    return _Made(cutter.head, {node.key: node for node in nodes}, by_prompt)
+
+
+def _prompt(recorded: Recorded, node: Node) -> bytes:
     try:
-        before, body = recorded.lines(node)
+        return recorded.lines(node)[1][0].raw
+    except (SessgitError, IndexError):
+        return b""  # told where it was met
+
+
+def _heads(led: Node | None, recorded: Recorded, tips: Mapping[str, str], session: str) -> Iterator[Finding]:
+    head = recorded.node_at(tips[session])
+    if (head.number if head else 0) != (led.number if led else 0) or (head and led and not _same(head, led)):
+        key = led.key if led else "none"
+        yield Where(session).found("note", "cut", f"its file leads to another turn than its head: {key}")
+
+
+def _place(node: Node, again: Node, where: Where) -> Iterator[Finding]:
+    mine, theirs = node.parent, again.parent
+    if node.number != again.number or not (mine is theirs or (mine and theirs and _same(mine, theirs))):
+        yield where.found("wrong", "cut", f"cut once more, it is turn {again.number}, or stands on another one")
+
+
+def _same(one: Node, other: Node) -> bool:
+    """Whether two are the same turn; a key that was made of a place is passed over."""
+    return one.key == other.key or (bool(other.body) and not other.body[0].uuid)
+
+
+def _lines(recorded: Recorded, node: Node, again: Node, where: Where, *, is_whole: bool) -> Iterator[Finding]:
+    """The lines of a turn; of one of which not all is known, those that were found are among those recorded, and in
+    the same order."""
+    try:
+        before, body = ([line.raw for line in lines] for lines in recorded.lines(node))
     except SessgitError:
         return  # told where it was met
-    if [line.raw for line in before] != [line.raw for line in again.before]:
+    before_again, body_again = ([line.raw for line in lines] for lines in (again.before, again.body))
+    if is_whole and before != before_again:
         yield where.found("wrong", "cut", "cut once more, other lines stand before its prompt")
-    if [line.raw for line in body] != [line.raw for line in again.body]:
+    if is_whole and body != body_again:
         yield where.found("wrong", "cut", "cut once more, its body has other lines")
+    if not is_whole:
+        named = [[line.uuid for line in lines if line.uuid] for lines in (again.body, recorded.lines(node)[1])]
+        held = iter(named[1])
+        if not all(uuid in held for uuid in named[0]):
+            yield where.found("wrong", "cut", "cut once more, its body has lines that are not recorded with it")

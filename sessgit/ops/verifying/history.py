@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from sessgit.agents.claude.lines import Line
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
 from sessgit.model import canonical
 from sessgit.model import message as messages
@@ -14,18 +15,16 @@ from sessgit.model.message import EVENTS, Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Turn
 from sessgit.ops.recording.commits import counts
-from sessgit.ops.verifying import states, turns
+from sessgit.ops.verifying import beside, forms, states, trees, turns
+from sessgit.ops.verifying.forms import TAILS, TURNS, Seen
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
 from sessgit.store.backend import Commit
 from sessgit.store.store import Store
 
-_TURNS = ("turn", "cell", "graft")
 _FORKS = ("fork",)
-_TAILS = ("end", "compact")
 _STILL = ("end", "compact", "edit", "merge", "repair", "start")
 """The events that bring no turn."""
-_TOP = (layout.FORMAT_FILE, layout.STATE, layout.TAIL, layout.TURNS)
 _BESIDE = (layout.LIVE, layout.PAD, layout.KEPT)
 
 
@@ -43,6 +42,8 @@ class Known:
     is_damaged: bool = False
     cells: frozenset[str] = frozenset()
     """The ids of the turn's cells."""
+    is_cut_short: bool | None = None
+    """Whether the turn was interrupted, None where it could not be read."""
     earlier: Known | None = None
     """The commit before it; None at the start, and where that cannot be read."""
 
@@ -102,7 +103,7 @@ def _tip(store: Store, tip: str, session: str, known: Known, where: Where) -> It
             "wrong", "trailer", f"its last commit is one of {layout.short(known.session) or 'no session'}"
         )
     try:
-        numbers, wrong = _numbers(store, tip)
+        numbers, wrong = trees.numbers(store, tip)
     except SessgitError:
         return  # told where it was met
     yield from (where.found("wrong", "tree", said) for said in wrong)
@@ -113,25 +114,6 @@ def _tip(store: Store, tip: str, session: str, known: Known, where: Where) -> It
         yield where.found(
             "damage", "numbers", f"{layout.STATE} says {known.state.turns} turns, there are {len(numbers)}"
         )
-
-
-def _numbers(store: Store, commit: str) -> tuple[list[int], list[str]]:
-    top = store.repo.entry(store.tree(commit), layout.TURNS)
-    found, wrong = list[int](), list[str]()
-    for name, (oid, is_tree) in (store.repo.tree(top[0]) if top else {}).items():
-        for turn, (_, is_folder) in (store.repo.tree(oid) if is_tree else {}).items():
-            if (
-                is_folder
-                and turn.isascii()
-                and turn.isdigit()
-                and f"{layout.TURNS}/{name}/{turn}" == layout.turn(int(turn))
-            ):
-                found.append(int(turn))
-            else:
-                wrong.append(f"{layout.TURNS}/{name}/{canonical.one_line(turn, 40)} is no turn's folder")
-        if not is_tree:
-            wrong.append(f"{layout.TURNS}/{canonical.one_line(name, 40)} is no folder")
-    return sorted(found), wrong
 
 
 class _Commit:
@@ -167,16 +149,21 @@ class _Commit:
         self._check_form(state)
         told = None
         try:
-            self._check_tree(state)
+            seen = self._seen(state)
+            tail = self._check_tree(state, seen)
             if self._is_turn:
-                told = self._check_turn(before, state)
+                told = self._check_turn(before, state, seen)
+            self.found += forms.check_times(seen, told, tail)
+            if self.event == "end":
+                self.found += forms.check_end(seen, tail, is_cut_short=before.is_cut_short)
         except (DamageError, StoreError) as error:
             self._lost(error)
         base = self._base(before)
         if told is not None and base is not None:
-            self.found += states.compare(state, states.expected(base, told, self.number or 0), self.where)
+            wanted = states.expected(base, told, self.number or 0, state.created if self.event in _FORKS else "")
+            self.found += states.compare(state, wanted, self.where)
         elif told is None and before.state is not None and not self._is_turn and self.event in _STILL:
-            self.found += states.compare(state, before.state, self.where)
+            self.found += states.compare(state, states.still(before.state, state, self.event), self.where)
         damaged = before.is_damaged or any(finding.severity == "damage" for finding in self.found)
         known = replace(
             before, commit=self.commit.id, session=self.session, state=state, is_damaged=damaged, cells=frozenset(),
@@ -185,13 +172,18 @@ class _Commit:
         if not self._is_turn or not self.number:
             return known
         cells = frozenset(cell.id for cell in told.cells) if told else frozenset[str]()
-        return replace(known, number=self.number, key=self.key, base=base, cells=cells)
+        is_cut_short = told.interrupted if told else None
+        return replace(known, number=self.number, key=self.key, base=base, cells=cells, is_cut_short=is_cut_short)
+
+    def _seen(self, state: Session) -> Seen:
+        above = self.store.commit(self.before.commit) if self.before is not None else None
+        return Seen(self.commit, self.message, state, above, self.before.state if self.before else None, self.where)
 
     # The message
 
     @property
     def _is_turn(self) -> bool:
-        return self.event in _TURNS or (self.event in _FORKS and self.number is not None)
+        return self.event in TURNS or (self.event in _FORKS and self.number is not None)
 
     def _first_number(self) -> int:
         """The turn before, where the history before the commit cannot be read."""
@@ -206,7 +198,7 @@ class _Commit:
         return before.base if self.number == before.number and before.key == self.key else before.state
 
     def _check_form(self, state: Session) -> None:
-        """The trailers that every commit has, and where it stands."""
+        """What every commit has, and where it stands."""
         if not self.session:
             self._say("wrong", "trailer", "a commit names no session")
         if self.event not in EVENTS:
@@ -217,11 +209,6 @@ class _Commit:
             )
         if self.event == "start" and not self.is_first and self.before is not None:
             self._say("wrong", "history", "a start stands in the middle of the history")
-        for parent in self.commit.parents[1:]:
-            if self.event not in ("merge", "edit"):
-                self._say("wrong", "history", f"a commit of the event {self.event} has several parents")
-            if self.store.repo.trouble(parent):
-                self.found.append(self.where.lost(self.store, parent, "what was merged here"))
         if self.event in _FORKS and state.origin is not None and self.before is not None:
             self._check_fork(state)
 
@@ -240,8 +227,9 @@ class _Commit:
 
     # The tree
 
-    def _check_tree(self, state: Session) -> None:
-        """What stands beside the turns, and that no other turn than the commit's own has changed."""
+    def _check_tree(self, state: Session, seen: Seen) -> list[Line]:
+        """What stands beside the turns, and that no other turn than the commit's own has changed; the lines of a
+        commit of an end or a compaction."""
         tree = self.store.tree(self.commit.id)
         entries = self.store.repo.tree(tree)
         for name in self.store.repo.strange(tree):
@@ -253,38 +241,35 @@ class _Commit:
             elif oid not in self.memory.beside:
                 self.memory.beside.add(oid)
                 self.found += turns.below(self.store, oid, f"{name}/", self.where)
-                self.found += states.check_pad(self.store, self.commit.id, self.where) if name == layout.PAD else ()
-        self._check_tail(entries)
-        changed = {n for n in self._changed(tree) if n != self.number}
+                self.found += beside.check(self.store, self.commit.id, name, oid, self.where)
+        self.found += forms.check(self.store, seen, entries)
+        tail = self._check_tail(entries)
+        changed = {
+            n for n in trees.changed(self.store, self.before.commit if self.before else None, tree) if n != self.number
+        }
         if self.event in _FORKS and state.origin is not None and not state.origin.prefix:
             changed -= set(range(1, state.origin.turn + 1))
         if changed and self.before is not None:
             shown = ", ".join(map(str, sorted(changed)[:5]))
             self._say("wrong", "closed", f"the commit changes closed turns: {shown}")
+        return tail
 
-    def _check_tail(self, entries: Mapping[str, tuple[str, bool]]) -> None:
+    def _check_tail(self, entries: Mapping[str, tuple[str, bool]]) -> list[Line]:
         tail = entries.get(layout.TAIL)
         if tail is not None and (self._is_turn or self.event in _FORKS):
             self._say("wrong", "tree", f"a commit of the event {self.event} has {layout.TAIL}")
-        if self.event in _TAILS:
-            data = self.store.repo.blob(tail[0]) if tail else b""
-            *lines, torn = data.split(b"\n")
-            self.found += turns.check_hash(self.message, [*lines, torn] if torn else lines, self.where)
-
-    def _changed(self, tree: str) -> set[int]:
-        """The numbers of the turns whose folders are others than in the commit before."""
-        old_tree = self.store.tree(self.before.commit) if self.before is not None else None
-        old, new = (_hundreds(self.store, one) if one else {} for one in (old_tree, tree))
-        names = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-        out = set[int]()
-        for name in names:
-            a, b = (_entries(self.store, found[name]) if name in found else {} for found in (old, new))
-            out |= {int(turn) for turn in a.keys() | b.keys() if a.get(turn) != b.get(turn) and turn.isdigit()}
-        return out
+        if self.event not in TAILS:
+            return []
+        data = self.store.repo.blob(tail[0]) if tail else b""
+        lines = forms.tail_lines(data)
+        raw = [line.raw for line in lines]
+        self.found += turns.check_hash(self.message, raw, self.where)
+        self.found += forms.check_places(self.message, raw, self.where, torn=not data.endswith(b"\n"))
+        return lines
 
     # The turn
 
-    def _check_turn(self, before: Known, state: Session) -> Turn | None:
+    def _check_turn(self, before: Known, state: Session, seen: Seen) -> Turn | None:
         """What the turn says, None where it cannot be read."""
         self.memory.turns += 1
         number = self.number
@@ -305,10 +290,12 @@ class _Commit:
         if made.told is None:
             return None
         self.found += turns.check_key(made, self.key, self.where)
-        if self.event in _TURNS:
+        if self.event in TURNS:
             self.found += turns.check_hash(self.message, made.raw, self.where)
+            self.found += forms.check_places(self.message, made.raw, self.where)
         if recompute:
             self._check_trailers(made.told)
+            self.found += forms.check_cell(seen, made.told) if self.event == "cell" else ()
         self._check_depends(made.told)
         return made.told
 
@@ -317,11 +304,6 @@ class _Commit:
         for key, value in counts(told):
             if self.message.get(key) != canonical.one_line(value, 500):
                 self._say("wrong", "trailer", f"{key} is “{self.message.get(key)}”, the lines say “{value}”")
-        cell = self.message.get("Cell")
-        if self.event == "cell" and cell not in [one.id for one in told.cells]:
-            self._say(
-                "wrong", "trailer", f"Cell names {canonical.one_line(cell, 40) or 'none'}, which the turn does not have"
-            )
         if self.event in ("turn", "graft"):
             subject = messages.dumps(
                 Message(f"turn {self.number}: {canonical.one_line(told.prompt, 200) or '(no text)'}")
@@ -330,19 +312,31 @@ class _Commit:
                 self._say("wrong", "trailer", "the subject is not what the prompt says")
 
     def _check_depends(self, told: Turn) -> None:
-        """Every edge leads to an earlier cell: of the turn, or where a program said so of a turn before."""
+        """Every edge leads to an earlier cell, of the turn or where a program said so of one before; ids of a
+        program's cells are its alone."""
         earlier, unknown = set[str](), set[str]()
+        made = {cell.id for cell in told.cells if cell.program}
         for cell in told.cells:
             unknown |= set(cell.depends) - earlier
             if cell.id in cell.depends:
                 self._say("wrong", "depends", f"the cell {canonical.one_line(cell.id, 40)} depends on itself")
             earlier.add(cell.id)
-        known = self.before
-        while unknown and known is not None:
+        known = self._earlier_turn()
+        while (unknown or made) and known is not None:
+            if twice := made & known.cells:
+                self._say("note", "cells", f"the cell {min(twice)} has the id of one in turn {known.number}")
+                made -= twice
             unknown -= known.cells
             known = known.earlier
         if unknown:
             self._say("note", "depends", f"{len(unknown)} of the cells that it depends on stand nowhere before it")
+
+    def _earlier_turn(self) -> Known | None:
+        """The last commit before those of this turn."""
+        known = self.before
+        while known is not None and known.number == self.number and known.key == self.key:
+            known = known.earlier
+        return known
 
     # Inside
 
@@ -352,36 +346,7 @@ class _Commit:
     def _lost(self, error: SessgitError) -> None:
         """Names the objects of the commit's own that cannot be read, so that they can be looked for."""
         known = len(self.found)
-        for oid in _unreadable(self.store, self.commit):
+        for oid in trees.unreadable(self.store, self.commit):
             self.found.append(self.where.lost(self.store, oid, "a part of its commit"))
         if len(self.found) == known:
             self._say("damage", "object", str(error))
-
-
-def _unreadable(store: Store, commit: Commit) -> Iterator[str]:
-    """The objects at the top of a commit's tree, and the folders of its turns, that cannot be read."""
-    pending = [(commit.tree, 0)]
-    while pending:
-        oid, depth = pending.pop()
-        try:
-            entries = store.repo.tree(oid)
-        except StoreError:
-            yield oid
-            continue
-        for name, (entry, is_tree) in entries.items():
-            if is_tree and (name == layout.TURNS or depth):
-                pending += [(entry, depth + 1)] if depth < 2 else []
-            elif not is_tree and not depth and name in _TOP:
-                try:
-                    store.repo.blob(entry)
-                except StoreError:
-                    yield entry
-
-
-def _hundreds(store: Store, tree: str) -> dict[str, str]:
-    entry = store.repo.entry(tree, layout.TURNS)
-    return {name: oid for name, (oid, _) in store.repo.tree(entry[0]).items()} if entry else {}
-
-
-def _entries(store: Store, oid: str) -> dict[str, str]:
-    return {name: found for name, (found, _) in store.repo.tree(oid).items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sessgit.errors import DamageError, SessgitError
@@ -12,11 +13,9 @@ from sessgit.model import session as sessions
 from sessgit.model.address import check_name
 from sessgit.model.finding import Finding
 from sessgit.model.programs import unified
-from sessgit.model.scratchpad import pad as pads
 from sessgit.model.session import STAGES, STATES, Session
 from sessgit.model.turn import Tokens, Turn
 from sessgit.ops import edit
-from sessgit.ops.pad import lists
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
 from sessgit.store.store import Store
@@ -45,9 +44,15 @@ def read(store: Store, commit: str, session: str, where: Where) -> tuple[Session
     return state, found
 
 
-def expected(before: Session, told: Turn, number: int) -> Session:
-    """The counts after a turn, from the state before it."""
-    return sessions.after_turn(before, told, number)
+def expected(before: Session, told: Turn, number: int, made: str) -> Session:
+    """The counts after a turn, from the state before it; `made` is when a fork inside of it was, else ``""``."""
+    after = sessions.after_turn(before, told, number)
+    return replace(after, updated=max(after.updated, made))
+
+
+def still(before: Session, state: Session, event: str) -> Session:
+    """The counts after a commit that brings no turn; an edit may know a later time, as another system said it."""
+    return replace(before, updated=max(before.updated, state.updated)) if event == "edit" else before
 
 
 def compare(state: Session, wanted: Session, where: Where) -> Iterator[Finding]:
@@ -58,6 +63,7 @@ def compare(state: Session, wanted: Session, where: Where) -> Iterator[Finding]:
         "cells": (state.cells, wanted.cells),
         "tokens": (_used(state), _used(wanted)),
         "first prompt": (state.first_prompt, wanted.first_prompt),
+        "latest time": (state.updated, wanted.updated),
     }
     wrong = [
         f"{name} {said}, by the turns {right}" if isinstance(said, int) else f"its {name}"
@@ -66,22 +72,6 @@ def compare(state: Session, wanted: Session, where: Where) -> Iterator[Finding]:
     ]
     if wrong:
         yield where.found("wrong", "counts", f"{layout.STATE} counts {', '.join(wrong)}, which the turns do not say")
-
-
-def check_pad(store: Store, commit: str, where: Where) -> Iterator[Finding]:
-    """The lists of the scratchpad: what is no entry, and what is beyond their bounds."""
-    held = lists.read(store, commit)
-    found = pads.read(held)
-    if found.passed:
-        lines = "line that is no entry" if found.passed == 1 else "lines that are no entries"
-        yield where.found("note", "pad", f"the pad has {found.passed:,} {lines}; they are kept and passed over")
-    for name, data in held.items():
-        if data and not data.endswith(b"\n"):
-            yield where.found("wrong", "pad", f"{layout.PAD}/{name}.jsonl does not end with a newline")
-        if data.count(b"\n") > pads.MOST:
-            yield where.found("note", "pad", f"its list {name} has more than {pads.MOST} entries")
-    if sum(map(len, held.values())) > pads.LARGEST:
-        yield where.found("note", "pad", "its pad is larger than 1 MiB: nothing is added to it any more")
 
 
 # Inside

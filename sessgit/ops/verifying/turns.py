@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from sessgit.agents.claude import cells, folder
+from sessgit.agents.claude.beside import sidefiles
 from sessgit.agents.claude.lines import Line, is_name
 from sessgit.agents.claude.transcript import parsed
 from sessgit.errors import StoreError
+from sessgit.model import canonical
 from sessgit.model.cutting import texts
 from sessgit.model.finding import Finding, Severity
 from sessgit.model.message import Message
@@ -74,6 +76,7 @@ def check(store: Store, oid: str, where: Where, *, cut: int) -> tuple[Folder, li
             found.append(where.lost(store, entries[name][0], name))
     for name in (name for name in _FOLDERS if name in entries):
         found += _below(store, entries[name][0], f"{name}/", where, files if name == layout.TEXTS else None)
+        found += _named(store, name, entries[name][0], where) if name != layout.TEXTS else ()
     found += _torn(files, where)
     if any(finding.kind in ("object", "tree") for finding in found) or layout.BODY not in files:
         return Folder(), found
@@ -150,6 +153,19 @@ def _below(store: Store, oid: str, prefix: str, where: Where, into: dict[str, by
             if name[: texts.DIGITS] != entry[: texts.DIGITS]:
                 found.append(where.found("wrong", "text", f"{path} is not named after what it holds"))
     return found
+
+
+def _named(store: Store, name: str, oid: str, where: Where) -> Iterator[Finding]:
+    """What is beside the lines has names that the client gives."""
+    try:
+        paths = [f"{name}/{path}" for path in store.repo.files(oid)]
+    except StoreError:
+        return  # told where it was met
+    for path in paths:
+        folder, _, last = path.rpartition("/")
+        fits = sidefiles.AGENT if folder == layout.SUBAGENTS else sidefiles.PLAIN
+        if folder not in (layout.SUBAGENTS, f"{layout.FILES}/tool-results") or not fits.fullmatch(last):
+            yield where.found("wrong", "tree", f"{canonical.one_line(path, 80)} is no file that a client has")
 
 
 def _modes(store: Store, oid: str, where: Where) -> Iterator[Finding]:

@@ -24,12 +24,13 @@ def run(
 ) -> None:
     """Check that nothing stored is damaged.
 
-    Turns are numbered without gaps; what stands in commits, cells and counts is what the lines say; lines have the
-    hashes that were taken when they were recorded; refs lead where they should. Nothing is changed. Each finding says
-    where it is and what to do next, and leaves all other conversations as they are. Exit code 6 if anything is
-    damaged or wrong.
+    Turns are numbered without gaps; what stands in commits, cells and counts is what the lines say; commits change what
+    their event may change; lines have the hashes that were taken when they were recorded; refs lead where they
+    should. Nothing is changed. Each finding says where it is and what to do next, and leaves all other conversations
+    as they are. Exit code 6 if anything is damaged or wrong.
 
-    --deep has git read and hash every object, and lays every transcript out to cut it into turns once more.
+    --deep has git read and hash every object, lays every transcript out to cut it into turns once more, and holds the
+    index against one that is made anew.
     """
     from sessgit.errors import DamageError
     from sessgit.ops import verify

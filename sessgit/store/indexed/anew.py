@@ -1,0 +1,39 @@
+"""The index made anew in memory, to hold the one on the disk against."""
+
+from __future__ import annotations
+
+from sessgit.store.index import Index
+from sessgit.store.indexed import derived, tables
+
+_TABLES = {"branches": "name", "turns": "branch", "merges": "branch"}
+
+
+class NewIndex(Index):
+    """What the index is by the refs and commits alone."""
+
+    def __init__(self, now: Index) -> None:
+        vars(self).update(vars(now))
+        self.damaged = {}
+        self._db = derived.in_memory(tables.INDEX)
+        self.sync()
+
+
+def differing(now: Index) -> list[str]:
+    """The branches whose rows in the index are not what their commits say, by name; none where it is right."""
+    now.sync()
+    new = NewIndex(now)
+    try:
+        wrong = set[str]()
+        for table, key in _TABLES.items():
+            here, there = (_rows(index, table, key) for index in (now, new))
+            wrong |= {name for name in here.keys() | there.keys() if here.get(name) != there.get(name)}
+        return sorted(wrong)
+    finally:
+        new.close()
+
+
+def _rows(index: Index, table: str, key: str) -> dict[str, set[tuple[object, ...]]]:
+    out = dict[str, set[tuple[object, ...]]]()
+    for name, *rest in index._ask(f"SELECT {key}, * FROM {table}"):
+        out.setdefault(name, set()).add(tuple(rest))
+    return out

@@ -1,0 +1,285 @@
+"""What `verify` finds of the form of commits, of what they hold beside turns, and of files beside the repository."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import damaging
+import pytest
+from damaging import SECOND, THIRD, Recorded
+from plain import run_git
+from transcripts import OTHER, SESSION, Talk
+
+from sessgit.model import canonical
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+ENTRY = {"cycle": 1, "kind": "insight", "session": SESSION, "text": "a", "time": "2026-03-01T10:00:00.000Z"}
+LOST = "1" * 40
+
+
+@pytest.fixture
+def kept(store: Store, index: Index, claude: Path) -> Recorded:
+    return damaging.three_turns(store, index, claude)
+
+
+@contextmanager
+def harmed(kept: Recorded) -> Iterator[None]:
+    """Whatever is done to the refs inside is taken back."""
+    before = run_git(kept.store.path, "for-each-ref", "--format=%(refname) %(objectname)")
+    try:
+        yield
+    finally:
+        now = run_git(kept.store.path, "for-each-ref", "--format=%(refname)").split()
+        old = dict(line.split() for line in before.splitlines())
+        steps = [f"delete {ref}\n" for ref in now if ref not in old]
+        steps += [f"update {ref} {oid}\n" for ref, oid in old.items()]
+        command = ["git", "-C", str(kept.store.path), "update-ref", "--stdin"]
+        subprocess.run(command, input="".join(steps).encode(), check=True)
+
+
+def said(kept: Recorded, old: str, new: str) -> None:
+    """A message in which something else stands."""
+    before = kept.tip()
+    assert kept.remade(message=lambda text: text.replace(old, new, 1)) != before
+
+
+def extent(kept: Recorded, change: Callable[[int, int, int], str]) -> None:
+    (found,) = kept.store.message(kept.tip()).extents
+    said(kept, f"Extent: {found}", change(found.offset, found.length, found.lines))
+
+
+def by_someone_else(kept: Recorded) -> None:
+    old = kept.store.commit(kept.tip())
+    made = run_git(
+        kept.store.path, "-c", "user.name=Ada", "-c", "user.email=ada@home", "commit-tree", old.tree, "-p",
+        old.parents[0], "-m", old.message.rstrip("\n"),
+    )  # fmt: skip
+    run_git(kept.store.path, "update-ref", f"refs/heads/{SESSION}", made.strip())
+
+
+def forked(kept: Recorded, files: dict[str, bytes | None], trailers: str) -> None:
+    kept.then("fork", "fork: another", files={**files, "live": None}, trailers=trailers)
+
+
+def ended(kept: Recorded, subject: str = "end: 3 turns", **meta: str) -> None:
+    values = {"state": "ended", "ended_at": json.loads(kept.file("session.json"))["metadata"]["updated_at"], **meta}
+    kept.then("end", subject, files=kept.stated(metadata=values))
+    kept.remade(later=int(canonical.seconds(values["ended_at"]) or 0) - kept.store.commit(kept.tip()).time)
+
+
+def entry(**values: object) -> bytes:
+    """A line of the list of insights."""
+    return canonical.compact({**ENTRY, "id": "10d5f4a5", **values}) + b"\n"
+
+
+COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = {
+    "by someone else": (by_someone_else, ("wrong", "commit", "@3")),
+    "a line that is no trailer": (lambda k: said(k, "\n\n", "\n\nwords\n"), ("wrong", "trailer", "@3")),
+    "a trailer of another event": (
+        lambda k: said(k, "Event: turn", "Event: turn\nMended: x"), ("wrong", "trailer", "@3"),
+    ),
+    "a trailer twice": (lambda k: said(k, "Turn: 3", "Turn: 3\nTurn: 3"), ("wrong", "trailer", "@3")),
+    "a proof of nothing": (
+        lambda k: said(k, "Event: turn", f"Event: turn\nOriginal-HMAC: {'0' * 64}"), ("wrong", "trailer", "@3"),
+    ),
+    "a hash that is none": (lambda k: said(k, "Lines-SHA256: ", "Lines-SHA256: x"), ("wrong", "trailer", "@3")),
+    "a graft from nowhere": (lambda k: said(k, "Event: turn", "Event: graft"), ("wrong", "trailer", "@3")),
+    "another date": (lambda k: k.remade(later=1), ("wrong", "date", "@3")),
+    "an extent too long": (lambda k: extent(k, lambda a, n, m: f"Extent: {a}+{n + 1}/{m}"), ("wrong", "extent", "@3")),
+    "an extent in two": (
+        lambda k: extent(k, lambda a, n, m: f"Extent: {a}+1/1\nExtent: {a + 1}+{n - 1}/{m - 1}"),
+        ("wrong", "extent", "@3"),
+    ),
+    "an edit of the tail": (
+        lambda k: k.then("edit", "edit: x", files={"tail.jsonl": b"{}\n"}), ("wrong", "tree", "@3"),
+    ),
+    "an edit of a turn": (
+        lambda k: k.then("edit", "edit: x", files={f"{SECOND}/subagents/agent-1.jsonl": b"{}\n"}),
+        ("wrong", "closed", "@3"),
+    ),
+    "a compaction of the state": (
+        lambda k: k.then(
+            "compact", "compact: the conversation so far into a summary", files=k.stated(metadata={"title": "x"})
+        ),
+        ("wrong", "tree", "@3"),
+    ),
+    "a repair of the state": (
+        lambda k: k.then(
+            "repair", "repair: 1 mend", files=k.stated(metadata={"title": "x"}), trailers=f"Origin: {SESSION}\n"
+        ),
+        ("wrong", "tree", "@3"),
+    ),
+    "an edit of the format": (lambda k: k.then("edit", "edit: x", files={"format": b"1"}), ("wrong", "tree", "@3")),
+    "a subject of another event": (lambda k: k.then("edit", "end: 3 turns"), ("wrong", "trailer", "@3")),
+    "interrupted without a reason": (lambda k: ended(k, state="interrupted"), ("wrong", "state", "@3")),
+    "ended at another time": (lambda k: ended(k, ended_at="2026-03-01T11:00:00.000Z"), ("wrong", "state", "@3")),
+    "ended with other turns": (lambda k: ended(k, subject="end: 4 turns"), ("wrong", "trailer", "@3")),
+    "a merge of nothing": (lambda k: k.then("merge", "merge: x"), ("wrong", "history", "@3")),
+    "a join without a name": (
+        lambda k: k.then("edit", "edit: joined", parents=(k.store.commit(k.tip()).parents[0],)),
+        ("wrong", "trailer", "@3"),
+    ),
+    "other rules": (lambda k: k.then("edit", "edit: x", files=k.stated(rules={"redact": 0})), ("wrong", "state", "@3")),
+    "secrets of no turn": (
+        lambda k: k.then("edit", "edit: x", files=k.stated(rules={"redacted": 9})), ("wrong", "counts", "@3"),
+    ),
+    "a later time than any": (
+        lambda k: k.remade(files=k.stated(metadata={"updated_at": "2026-03-01T11:00:00.000Z"})),
+        ("wrong", "counts", "@3"),
+    ),
+    "a fork without an origin": (lambda k: forked(k, {}, f"Fork-Point: {SESSION}@3\n"), ("wrong", "fork", "@3")),
+    "a subagent of a strange name": (
+        lambda k: k.remade(files={f"{THIRD}/subagents/me.jsonl": b"{}\n"}), ("wrong", "tree", "@3"),
+    ),
+    "a result of a strange name": (
+        lambda k: k.remade(files={f"{THIRD}/files/elsewhere/a.txt": b"x"}), ("wrong", "tree", "@3"),
+    ),
+    "something strange seen": (lambda k: k.remade(files={"live/mail/a": b"x"}), ("wrong", "tree", "@3")),
+    "a note of no source": (lambda k: k.remade(files={"kept/source.json": b"{}\n"}), ("wrong", "kept", "@3")),
+    "an empty list": (lambda k: k.remade(files={"pad/insights.jsonl": b""}), ("wrong", "pad", "@3")),
+    "an entry of another id": (
+        lambda k: k.remade(files={"pad/insights.jsonl": entry(text="b")}), ("wrong", "pad", "@3"),
+    ),
+    "an entry with spaces": (
+        lambda k: k.remade(files={"pad/insights.jsonl": entry().replace(b",", b", ")}), ("wrong", "pad", "@3"),
+    ),
+    "another prompt, and missing bytes": (
+        lambda k: (
+            extent(k, lambda a, n, m: f"Extent: {a + 7}+{n}/{m}"), said(k, "Prompt: a0000003", "Prompt: a0000009")
+        ),
+        ("wrong", "cut", "@3"),
+    ),
+    "one kept for no operation": (
+        lambda k: run_git(k.store.path, "update-ref", "refs/keep/0123abcd-1", k.tip()),
+        ("note", "ref", "refs/keep/0123abcd-1"),
+    ),
+    "a tombstone of nothing": (
+        lambda k: run_git(k.store.path, "update-ref", f"refs/deleted/{OTHER}", k.store.repo.write_commit(
+            k.store.repo.edit_tree(None, {}), [], f"deleted\n\nSession: {OTHER}\nTip: here\n", 0
+        )),
+        ("wrong", "ref", f"refs/deleted/{OTHER}"),
+    ),
+}  # fmt: skip
+
+
+def test_every_promise_of_a_commit(kept: Recorded) -> None:
+    missed = {}
+    for name, (harm, wanted) in COMMITS.items():
+        with harmed(kept):
+            harm(kept)
+            found = kept.found()
+        if wanted not in found:
+            missed[name] = found
+    assert missed == {}
+    assert kept.found() == []
+
+
+def test_what_is_right_is_left(kept: Recorded) -> None:
+    """What the harms above are made of has no finding by itself."""
+    for right in (
+        lambda: ended(kept),
+        lambda: kept.remade(files={"pad/insights.jsonl": entry(id="")}),
+        lambda: kept.remade(files={f"{THIRD}/subagents/agent-7c.jsonl": b"{}\n", "live/todos/a.json": b"x"}),
+        lambda: kept.then("edit", "edit: label x", files=kept.stated(authored={"labels": ["x"]})),
+    ):
+        with harmed(kept):
+            right()
+            assert [one for one in kept.found() if one[1] != "pad"] == []
+
+
+BESIDE: dict[str, tuple[str, bytes, tuple[str, str, str]]] = {
+    "another head": ("HEAD", b"ref: refs/heads/main\n", ("wrong", "store", "HEAD")),
+    "git packs by itself": ("config", b"[core]\n\tbare = true\n", ("wrong", "store", "config")),
+    "a line that is no operation": ("operations.jsonl", b'{"id": 1}\n', ("note", "operations", "operations.jsonl")),
+    "two operations of one id": (
+        "operations.jsonl", 2 * json.dumps({
+            "time": "", "command": "tag", "summary": "", "refs": {}, "files": {}, "undoes": "", "id": "0123abcd",
+        }).encode().join((b"", b"\n")),
+        ("wrong", "operations", "operations.jsonl"),
+    ),
+    "a cursor that is none": (f"state/{SESSION}.json", b"{}", ("note", "cursor", f"state/{SESSION}.json")),
+    "a note that is none": (f"state/{SESSION}.append", b"{", ("note", "appending", f"state/{SESSION}.append")),
+    "no agreement": (
+        f"state/remote-{'0' * 16}.json", b'{"version": 2}', ("note", "agreement", f"state/remote-{'0' * 16}.json"),
+    ),
+    "no last turn": ("latest.json", b"{}", ("note", "latest", "latest.json")),
+    "what is forbidden is lost": ("state/forbidden", b"{}", ("wrong", "purge", "state/forbidden")),
+    "a purge that was killed": ("state/purging", b"{}", ("wrong", "purge", "state/purging")),
+    "rewritten into nothing": ("state/rewritten", b"here there\n", ("wrong", "purge", "state/rewritten")),
+    "a ref of a remote to nothing": (
+        f"refs/remotes/hub/heads/{SESSION}", f"{LOST}\n".encode(),
+        ("damage", "object", f"refs/remotes/hub/heads/{SESSION}"),
+    ),
+}  # fmt: skip
+
+
+def test_every_file_beside(kept: Recorded) -> None:
+    missed = {}
+    for name, (place, data, wanted) in BESIDE.items():
+        path = kept.store.path / place
+        before = path.read_bytes() if path.exists() else None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        found = kept.found(deep=False)
+        path.unlink() if before is None else path.write_bytes(before)
+        if wanted not in found:
+            missed[name] = found
+    assert missed == {}
+
+
+def test_a_journal_that_is_none(kept: Recorded) -> None:
+    kept.store.beside.journal.mkdir()
+    assert kept.found(deep=False) == [("damage", "operations", "operations.jsonl")]
+
+
+def test_what_was_purged_and_came_back(kept: Recorded) -> None:
+    (kept.store.path / "state" / "rewritten").write_text(f"{kept.tip()} {LOST}\n")
+    assert kept.found() == [("wrong", "purge", kept.tip())]
+
+
+def test_names_that_two_machines_gave(kept: Recorded) -> None:
+    kept.keep(Talk(OTHER).turns("a", "b", "c"))
+    for session in (SESSION, OTHER):
+        state = json.loads(run_git(kept.store.path, "show", f"{session}:session.json"))
+        state["authored"]["name"] = "parser"
+        kept.remade(files={"session.json": canonical.dumps(state)}, branch=session)
+    assert kept.found() == [("note", "name", OTHER)]
+
+
+def test_an_origin_that_moved(kept: Recorded) -> None:
+    talk = Talk().turns("one").prompt("two").tool("Read", {"file_path": "/a.py"}, damaging.LONG).answer("Read.")
+    kept.keep(talk.stop_lines().branch(OTHER).turns("another", "and on"))
+    state = json.loads(run_git(kept.store.path, "show", f"{OTHER}:session.json"))
+    assert kept.found() == []
+    state["origin"]["turn"] = 1
+    kept.remade(files={"session.json": canonical.dumps(state)}, branch=OTHER)
+    assert ("wrong", "fork", f"{OTHER}@4") in kept.found()
+
+
+def test_rows_of_the_index_and_the_cursor(kept: Recorded) -> None:
+    assert kept.found(index=kept.index) == []
+    with closing(sqlite3.connect(kept.store.beside.index)) as db, db:
+        db.execute("UPDATE turns SET prompt = 'x' WHERE turn = 2")
+    assert kept.found(index=kept.index) == [("wrong", "index", "index.sqlite3")]
+    path = kept.store.beside.cursor(SESSION)
+    cursor = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**cursor, "offset": cursor["offset"] + 7}))
+    assert kept.found() == [("note", "cursor", "")]
+
+
+def test_two_cells_of_a_program_with_one_id(store: Store, index: Index, claude: Path) -> None:
+    made, talk = Recorded(store, index, claude), Talk()
+    for prompt in ("one", "two"):
+        talk.prompt(prompt).tool("measure", {}, "1")
+        for number, line in enumerate(talk.lines):
+            if b'"tool_use"' in line and b'"sessgit"' not in line:
+                mark = {"cell": {"id": "cell_k3v9x0qa", "type": "repl"}}
+                talk.lines[number] = json.dumps({**json.loads(line), "sessgit": mark}).encode()
+    made.keep(talk)
+    assert made.found() == [("note", "cells", "@2")]
