@@ -150,6 +150,24 @@ def test_results_without_a_call() -> None:
     answers(made)
 
 
+def test_bytes_that_are_no_text() -> None:
+    lines = Talk().turns("one", "two").lines
+    wrong = [line.replace(b"About two.", b"About \xe9\xff.") for line in lines]
+    made = mend(wrong)
+    assert kinds(made) == [("unreadable", 1, next(n for n, one in enumerate(wrong, 1) if one not in lines))]
+    assert next(one for one in made.turns[1] if one not in lines).count("About \ufffd\ufffd.".encode()) == 1
+    assert mend(made.turns[1]).mends == ()
+
+
+def test_a_result_that_stands_before_its_call() -> None:
+    lines = Talk().turns("one").prompt("two").tool("Bash").answer("Done.").lines
+    at = next(n for n, line in enumerate(lines) if b'"tool_result"' in line)
+    early = [*lines[: at - 1], lines[at], lines[at - 1], *lines[at + 1 :]]
+    made = mend(early)
+    assert made.turns == {1: lines}
+    assert [one.what for one in made.mends] == ["it stands before its call: behind it now"]
+
+
 def test_a_line_with_one_good_result() -> None:
     talk = Talk().prompt("one").call_only("Bash")
     block = {"type": "tool_result", "tool_use_id": "toolu_0001", "content": "x"}

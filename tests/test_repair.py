@@ -310,6 +310,21 @@ def test_a_commit_in_the_middle_is_lost(sessgit: Shell) -> None:
     assert [turn["prompt"] for turn in sessgit.json("log", done["id"])["turns"]] == ["one", "two", "three"]
 
 
+def test_a_file_in_another_encoding(sessgit: Shell) -> None:
+    path = sessgit.keep(sessgit.talk().turns("one"))
+    wide = path.read_bytes().decode().encode("utf-16")
+    path.write_bytes(wide)
+    assert "holds no line of a transcript" in sessgit("import").err
+    path.write_bytes(b'{"type":"mode","mode":"normal"}\n' + wide)
+    sessgit.out("import", str(path))
+    done = sessgit("repair", "5e55")
+    assert (done.code, done.err) == (
+        6,
+        "Error: no line of 5e551011 is one of a conversation: no client could go on from it.\n"
+        "Hint: If its file is in another encoding than UTF-8, change that, and import it anew.\n",
+    )
+
+
 def test_nothing_of_it_is_left(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     (sessgit.store / "refs" / "heads" / "a41f9c02").write_text("1" * 40 + "\n")

@@ -118,6 +118,11 @@ def _mended(
     plan = mends.plan(lines, strange, alone=is_torn)
     if is_torn and not lines.last:
         raise DamageError(f"nothing of {layout.short(branch)} can be read", _ELSEWHERE)
+    if plan.is_needed and not plan.is_conversation:
+        raise DamageError(
+            f"no line of {layout.short(branch)} is one of a conversation: no client could go on from it",
+            "If its file is in another encoding than UTF-8, change that, and import it anew.",
+        )
     made = making.make(world, plan, new_id) if (is_torn or plan.mends) and not dry_run else None
     return Repaired(
         branch, lines.last, (), lost, findings, plan.mends, plan.shared, lines.lost, lines.state.redacted, made,

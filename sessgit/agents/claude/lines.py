@@ -82,7 +82,7 @@ def parse(raw: bytes) -> dict[str, Any] | None:
     if len(raw) > texts.LONGEST_LINE:
         return None
     try:
-        data = json.loads(raw.removeprefix(_BOM))
+        data = json.loads(raw.removeprefix(_BOM).decode("utf-8", "surrogatepass"))  # bytes may be taken for UTF-16
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

@@ -45,6 +45,12 @@ class Plan:
     def is_needed(self) -> bool:
         return bool(self.mends or self.lines.lost)
 
+    @property
+    def is_conversation(self) -> bool:
+        """Whether there is a line left that anybody said."""
+        every = (raw for turn in (*self.beginning(), *self.rest) for raw in turn)
+        return any(line.type in ("user", "assistant") for line in transcript.parsed(every))
+
     def beginning(self) -> list[Sequence[bytes]]:
         """The lines of the turns that are shared."""
         return [lines for number, lines in self.lines.turns if number <= self.shared]

@@ -95,7 +95,9 @@ class _Mender:
             item = Item(turn, place, raw, {})
             torn = len(rest) - sum(len(piece) for piece, _ in found)
             left = f"; {torn:,} bytes of a torn line are left out" if torn > len(found) else ""
-            if found:
+            if len(found) == 1 and rest != found[0][0] == rest.decode("utf-8", "replace").encode():
+                self._say("unreadable", item, "it had bytes that are no UTF-8: “\ufffd” stands for them")
+            elif found:
                 many = "a line stood" if len(found) == 1 else f"{len(found)} lines stood"
                 self._say("glued", item, f"{many} glued to another: apart again{left}")
             else:
@@ -227,6 +229,7 @@ class _Mender:
 
     def _pair(self) -> None:
         """Each result behind its call and once, each call with one."""
+        self._put_behind()
         calls: dict[str, Item] = {}
         answered: dict[str, Item] = {}
         for item in self.items:
@@ -238,6 +241,30 @@ class _Mender:
         for call, item in calls.items():
             if call not in answered:
                 self._answer(call, item)
+
+    def _put_behind(self) -> None:
+        """Lines of results that stand before their calls, right behind these."""
+        first: dict[str, int] = {}
+        for number, item in enumerate(self.items):
+            if item.is_chained and item.line.type == "assistant":
+                for call in items.calls(item):
+                    first.setdefault(call, number)
+        early = {
+            id(item): max(first[name] for name in items.results(item))
+            for number, item in enumerate(self.items)
+            if items.results(item) and all(first.get(name, -1) > number for name in items.results(item))
+        }
+        moved: dict[int, list[Item]] = {}
+        for item in (item for item in self.items if id(item) in early):
+            asked = self.items[early[id(item)]]
+            moved.setdefault(id(asked), []).append(item)
+            self._say("result", item, "it stands before its call: behind it now")
+            item.turn = asked.turn
+            if item.parent != asked.uuid and not self._leads_to(item, asked):
+                item.parent, item.changed = asked.uuid, True
+        if moved:
+            rest = [item for item in self.items if id(item) not in early]
+            self.items = [one for item in rest for one in (item, *moved.get(id(item), ()))]
 
     def _check_results(self, item: Item, calls: dict[str, Item], answered: dict[str, Item]) -> None:
         kept, wrong = list[dict[str, Any]](), ""

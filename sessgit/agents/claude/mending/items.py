@@ -45,8 +45,9 @@ class Item:
 
 
 def objects(raw: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """The lines that stand on one: objects that only a whole line can be, what is torn between them passed over."""
-    text = raw.decode("utf-8", "surrogateescape")
+    """The lines that stand on one: objects that only a whole line can be, what is torn between them passed over. In the
+    place of bytes that are no UTF-8 stands U+FFFD."""
+    text = raw.decode("utf-8", "replace")
     decoder = json.JSONDecoder()
     at = text.find('{"')
     while at >= 0:
@@ -56,7 +57,7 @@ def objects(raw: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
             at = text.find('{"', at + 1)
             continue
         if isinstance(data, dict) and isinstance(data.get("type"), str) and ("uuid" in data or "sessionId" in data):
-            yield text[at:end].encode("utf-8", "surrogateescape"), data
+            yield text[at:end].encode(), data
             at = text.find('{"', end)
         else:
             at = text.find('{"', at + 1)
