@@ -21,11 +21,40 @@ def pem(name: str) -> str:
     return f"-----BEGIN {name}-----" + f"\n{lines}\n" + f"-----END {name}-----"
 
 
+def hidden(kind: str, secret: str) -> str:
+    """What must not be seen of a secret: of a key in several lines one of them, else the first line."""
+    if kind == "private-key":
+        return body(64, WORD + "+/")
+    return secret.replace("\\n", "\n").split("\n", maxsplit=1)[0]
+
+
 PASSWORD = "s3" + "cr3t-Pa!" + "w0rd"
 JWT = "eyJ" + body(20) + ".eyJ" + body(40) + "." + body(43, WORD + "-_")
 
 SAMPLES = {
-    "private-key": [pem("RSA PRIVATE KEY"), pem("OPENSSH PRIVATE KEY"), pem("PRIVATE KEY"), pem("EC PRIVATE KEY")],
+    "private-key": [
+        pem("PGP PRIVATE KEY BLOCK"),
+        pem("ENCRYPTED PRIVATE KEY").replace("\n", "\r\n"),
+        *(
+            pem("RSA PRIVATE KEY").replace("\n", before)
+            for before in (
+                "\n    12\u2192",
+                "\n12\t",
+                "\n-",
+                "\n+",
+                "\n> ",
+                "\n# ",
+                "\\n' +\n  '",
+                '\\n",\n "',
+                " ",
+                "\nid_rsa:4:",
+            )
+        ),
+        pem("RSA PRIVATE KEY"),
+        pem("OPENSSH PRIVATE KEY"),
+        pem("PRIVATE KEY"),
+        pem("EC PRIVATE KEY"),
+    ],
     "age-secret-key": ["AGE-SECRET-" + "KEY-1" + body(58, UPPER)],
     "onepassword-token": ["ops_" + "eyJ" + body(200)],
     "sentry-org-token": ["sntrys_" + "eyJ" + body(80) + "_" + body(43)],
@@ -149,7 +178,75 @@ SAMPLES = {
     ],
     "polar-token": ["polar" + "_oat_" + body(43)],
     "typeform-token": ["tfp" + "_" + body(59)],
+    "wandb-v1-key": ["wandb" + "_v1_" + body(27) + "_" + body(41)],
+    "gemini-key": ["AQ" + ".Ab8RN6" + body(43, WORD + "-_")],
+    "cursor-api-key": ["key" + "_" + body(64, HEX), "crsr" + "_" + body(64, HEX)],
+    "modal-token": ["ak" + "-" + body(22), "as" + "-" + body(22)],
+    "voyage-api-key": ["pa" + "-" + body(43, WORD + "-_")],
+    "mem0-api-key": ["m0" + "-" + body(40)],
+    "helicone-api-key": ["sk-" + "helicone-" + "-".join([body(7, HEX)] * 4)],
+    "litellm-api-key": ["sk" + "-" + body(22)],
+    "browserbase-api-key": ["bb" + "_live_" + body(27, WORD + "-_")],
+    "brave-api-key": ["BSA" + body(28, WORD + "-_")],
+    "scrapfly-api-key": ["scp" + "-live-" + body(32, HEX)],
+    "apify-token": ["apify" + "_api_" + body(36)],
+    "vercel-blob-token": ["vercel_blob" + "_rw_" + body(16) + "_" + body(30)],
+    "alibaba-access-key": ["LT" + "AI" + body(20)],
+    "tencent-secret-id": ["AK" + "ID" + body(32)],
+    "facebook-token": ["EAA" + "M" + body(150)],
+    "square-access-token": ["EAA" + "A" + body(60, WORD + "-_")],
+    "firebase-server-key": ["AAAA" + body(7) + ":APA" + "91b" + body(134, WORD + "-_")],
+    "newrelic-license": [body(36, HEX) + "NR" + "AL"],
+    "adafruit-key": ["aio" + "_" + body(28)],
+    "duffel-token": ["duffel" + "_test_" + body(43, WORD + "-_")],
+    "dynatrace-token": ["dt0c01" + "." + body(24, UPPER) + "." + body(64, UPPER)],
+    "sonar-token": ["sq" + kind + "_" + body(40, HEX) for kind in "pau"],
+    "octopus-api-key": ["API" + "-" + body(26, UPPER)],
+    "snyk-token": ["snyk" + "_uat." + body(8, HEX) + ".eyJ" + body(60) + "." + body(60)],
+    "swarm-token": ["SWMTKN" + "-1-" + body(50, string.ascii_lowercase + string.digits) + "-" + body(25, HEX)],
+    "razorpay-key": ["rzp" + "_live_" + body(14)],
+    "plaid-token": ["access" + "-production-" + "1b2c3d4e-5f60-4718-92a3-b4c5d6e7f809"],
+    "frameio-token": ["fio" + "-u-" + body(64, WORD + "-_")],
+    "scalingo-token": ["tk" + "-us-" + body(48, WORD + "-_")],
+    "onepassword-secret-key": [
+        "A3" + "-" + body(6, UPPER) + "-" + body(11, UPPER) + "-" + "-".join([body(5, UPPER)] * 3)
+    ],
+    "lob-api-key": ["live" + "_" + body(35, HEX)],
+    "maxmind-key": [body(6) + "_" + body(29) + "_m" + "mk"],
+    "amazon-mws-token": ["amzn" + ".mws." + "1b2c3d4e-5f60-4718-92a3-b4c5d6e7f809"],
+    "teams-webhook": [
+        (
+            "https://x.webhook.office.com/webhookb2/",
+            "1b2c3d4e-5f60-4718-92a3-b4c5d6e7f809@1b2c3d4e-5f60-4718-92a3-b4c5d6e7f809/IncomingWebhook/"
+            + body(32, HEX),
+        )
+    ],
+    "encrypted-jwt": ["eyJhbGciOi" + body(30) + ".." + body(16) + "." + body(120, WORD + "-_") + "." + body(22)],
+    "npmrc-token": [("//registry.npmjs.org/:_authToken=", "1b2c3d4e-5f60-4718-92a3-b4c5d6e7f809")],
+    "npmrc-basic": [("\n_auth=", base64.b64encode(b"me:" + PASSWORD.encode()).decode())],
+    "aws-csv": [("secret access key\n", "AKIA" + body(16, UPPER))],
+    "kubernetes-secret": [("kind: Secret\ndata:\n  conn: ", base64.b64encode(b"some words 1").decode(), "\n")],
+    "jwk": [('{"kty": "EC", "x": "a1", "d": "', body(43, WORD + "-_"), '"}')],
+    "database-password": [
+        ("mssql://sa:", PASSWORD, "@h:1433/x"),
+        ("clickhouse://u:", "p@ss" + "W0rd/1#x", "@h/x"),
+    ],
+    "pgpass": [("db.host:5432:app:me:", PASSWORD, "\n")],
+    "cli-password": [
+        ("mysql -h db -uroot -p", PASSWORD, " app"),
+        ("docker login -u me -p ", PASSWORD, " reg.io"),
+        ("sshpass -p ", PASSWORD, " ssh me@h"),
+        ("redis-cli -h h -a ", PASSWORD, " ping"),
+        ("openssl rsa -passin pass:", PASSWORD, " -in k"),
+        ("echo -n me:", PASSWORD, " | base64"),
+        ("echo ", PASSWORD, " | docker login -u me --password-stdin"),
+        ("echo ", PASSWORD, " | sudo -S apt update"),
+    ],
+    "authorization": [("Authorization: Token ", body(40, HEX)), ("'Authorization': '", body(40), "'")],
+    "cookie-option": [("curl -b a=b;sessionid=", body(32), " https://h")],
+    "cookie-jar": [("#HttpOnly_h.org\tTRUE\t/\tTRUE\t0\tsessionid\t", body(40))],
     "postgres-password": [
+        ("postgres://app:", "p@ss" + "W0rd!x", "@db.host:5432/x"),
         ("postgres://app:", PASSWORD, "@db.host:5432/x"),
         ("postgresql+asyncpg://u:", PASSWORD, "@h/x"),
     ],
@@ -198,16 +295,49 @@ SAMPLES = {
         ("{'passwd': '", PASSWORD, "'}"),
         ("mysql --password ", PASSWORD, " x"),
         ("Server=x;Password=", PASSWORD, ";"),
+        ("Server=x;Password=", "Zk9#mQ$2vL" + "&pW", ";"),
+        ("DB_PASSWORD=", "Zk9#mQ$2vL" + "(p)W&x", "\n"),
+        ("spring.datasource.password=", "Zk9#mQ$2vL" + "&pW", "\n"),
+        ("<password>", PASSWORD, "</password>"),
+        ("name: DB_PASSWORD\n    value: ", PASSWORD),
+        ('"name": "DB_PASSWORD", "value": "', PASSWORD, '"'),
+        ("define('DB_PASSWORD', '", PASSWORD, "');"),
+        ("$config['db']['password'] = '", PASSWORD, "';"),
+        ("password: string = '", PASSWORD, "'"),
+        ('ds.setPassword("', PASSWORD, '")'),
+        ("SSH_PASSPHRASE='", PASSWORD, "'"),
+        ("%22password%22%3A%20%22", "hV7-quartz" + "-81", "%22"),
+        ("jdbc:mysql://h/db?user=me&password=", "hV7quartz" + "1", "&ssl=1"),
     ],
     "secret": [("SECRET_KEY=", body(50)), ('jwt_secret: "', body(32, HEX), '"'), ("STRIPE_SIGNING_SECRET=", body(32))],
-    "client-secret": [('"client_secret": "', body(30), '"')],
-    "api-key": [("OTHER_API_KEY=", body(32)), ("?x=1&api_key=", body(32), "&y=2"), ("x-api-key: ", body(32))],
+    "client-secret": [('"client_secret": "', body(30), '"'), ("x&client_secret%3D", body(30), "%26")],
+    "api-key": [
+        ("OTHER_API_KEY=", body(32)),
+        ("?x=1&api_key=", body(32), "&y=2"),
+        ("x-api-key: ", body(32)),
+        ("os.environ['MY_API_KEY'] = '", body(32), "'"),
+        ('<add key="ApiKey" value="', body(32), '"/>'),
+        ('const API_KEY: &str = "', body(32), '"'),
+        ('setHeader("X-Api-Key", "', body(32), '")'),
+        ("set -gx API_KEY ", body(32)),
+        ("setx OPENAI_KEY ", body(32)),
+        ("ENV API_KEY ", body(32)),
+    ],
     "token": [("NPM_REGISTRY_TOKEN=", body(40)), ('"access_token":"', body(40), '"'), ("tool --token ", body(40))],
 }
 ALIASES = {
     "vercel-api-token": "vercel-token",
     "slack-browser-token": "slack-token",
     "bitbucket-app-password": "bitbucket-token",
+    "wandb-v1-key": "wandb-api-key",
+    "gemini-key": "google-api-key",
+    "square-access-token": "square-token",
+    "encrypted-jwt": "jwt",
+    "npmrc-token": "npm-token",
+    "npmrc-basic": "basic-auth",
+    "aws-csv": "aws-access-key",
+    "cookie-option": "session-cookie",
+    "cookie-jar": "session-cookie",
     "azure-tenant-secret": "azure-client-secret",
     "heroku-legacy-key": "heroku-api-key",
 }

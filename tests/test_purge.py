@@ -249,6 +249,10 @@ def test_a_regular_expression(sessgit: Shell) -> None:
         (("--secret", "abcd1234", "--yes"), 4),
         ((SESSION, "--yes"), 3),
         (("a0000001-0000-4000", "--yes"), 3),
+        (("tool_result", "--yes"), 3),
+        (("assistant", "--yes"), 3),
+        (("content", "--yes"), 3),
+        (('","type":"', "--yes"), 3),
     ],
 )
 def test_what_cannot_be_purged_changes_nothing(sessgit: Shell, words: tuple[str, ...], code: int) -> None:
@@ -278,7 +282,7 @@ def test_a_value_that_nothing_holds_is_kept_out(sessgit: Shell) -> None:
 def test_likely_secrets_are_found_and_named_by_an_id(sessgit: Shell) -> None:
     secret = "ghp" + "_" + "a1B2" * 9
     stores.create(sessgit.store)
-    sessgit.out("config", "record.redact", "false")
+    assert sessgit("config", "record.redact", "false").code == 0
     sessgit.recorded(sessgit.talk().turns(f"the token {secret} is mine", "and nothing"))
     (found,) = likely(sessgit)
     assert (found["kind"], found["length"]) == ("github-token", len(secret))

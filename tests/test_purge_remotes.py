@@ -96,3 +96,20 @@ def test_a_conversation_that_was_never_here_and_holds_it(two: Desks) -> None:
     assert "has a value that was purged here" in " ".join(pulled.out.split())
     assert holders(two.here.shell.store) == []
     assert f"refs/heads/{new.session}" not in refs(two.here.shell.store)
+
+
+def test_a_rewound_branch_of_another_name_takes_the_old_ones_place(two: Desks) -> None:
+    one = two.here.shell.talk("5e551011-0000-4000-8000-0000000000cc").turns("one")
+    leaf = one.leaf
+    one.prompt_without_uuid(f"so {VALUE}").answer("yes").stop_lines()
+    one.leaf = leaf
+    two.here.record(one.prompt("another way").answer("ok").stop_lines())
+    two.here.out("push", "--all")
+    assert two.here("purge", VALUE, "--yes").code == 0
+    two.here.out("push", "--all")
+    subprocess.run(["git", "-C", two.hub, "gc", "-q", "--prune=now"], check=True)
+    assert holders(two.hub) == []
+    before = refs(two.here.shell.store)
+    assert two.here("pull").code == 0
+    assert refs(two.here.shell.store).keys() >= before.keys()
+    assert holders(two.here.shell.store) == []

@@ -1,12 +1,13 @@
 """Redaction: every kind is found in every place, and nothing else is touched."""
 
 import json
+import re
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from secret_samples import CASES, HEX, JWT, PASSWORD, UPPER, WORD, body, pem
+from secret_samples import CASES, HEX, JWT, PASSWORD, UPPER, WORD, body, hidden, pem
 
 from sessgit.model.secrets.redact import PROTECTED_KEYS, redact_line, redact_text
 from sessgit.model.secrets.rules import RULES, VENDORS
@@ -15,7 +16,7 @@ from sessgit.model.secrets.rules import RULES, VENDORS
 def expected(kind: str, parts: tuple[str, ...]) -> str:
     before, secret, *after = parts
     if kind == "private-key":
-        begin, end = secret.split("\n")[0], secret.split("\n")[-1]
+        begin, end = (next(re.finditer(f"-----{one} [A-Z ]+-----", secret))[0] for one in ("BEGIN", "END"))
         return f"{before}{begin}[redacted:{kind}]{end}"
     return f"{before}[redacted:{kind}]{''.join(after)}"
 
@@ -47,7 +48,7 @@ def test_a_secret_is_replaced_wherever_it_stands(kind: str, parts: tuple[str, ..
     again, count = redact_line(line)
     assert count == 2
     assert json.loads(again)["input"]["command"] == clean + "\n"
-    assert parts[1].split("\n")[-2 if kind == "private-key" else 0] not in again.decode()
+    assert hidden(kind, parts[1]) not in again.decode()
     assert redact_line(again) == (again, 0)
 
 
@@ -123,6 +124,38 @@ HARMLESS = [
     "xoxp tokens begin with xoxp-, keys with sk-ant- or sk-proj-, AKIA... for AWS, and ghp_ for GitHub",
     "pat-na1 sdk-28.0.1 llx-theme mlsn.org EZpass sl.wikipedia.org cu_dnn rdme_md e2b_example tr_prod_table",
     '{"auth": "required"} "auth": "oauth2-client-cred" auth: {"user": "me"}',
+    # What stood in real text and was taken for secrets.
+    '"AWS::IAM::AccessKey": "62d91b17309e76c8", "AWS::Route53GlobalResolver::AccessToken": "ebce066c0deb24b4"',
+    '"ARN": "arn:aws:secretsmanager:us-west-2:123456789012:secret:MySecret1-a1b2c3"',
+    '"encryptionKey": "arn:aws:kms:us-west-2:123456789012:key/c9fe2447-0795-4fda-afbe-8464574ae162"',
+    '"S3Key": "867139942017-EntitiesDetection-ab9887877365fe70299089371c043b96/"',
+    f"list --starting-token {body(40)} Next page token: {body(25)}",
+    '"ClientToken": "' + body(40) + '"',
+    "pip/version.py,sha256=qaN-fw_" + body(36) + ",160",
+    "https://docs.google.com/document/d/x/edit?resourcekey=0-gwEhcUSwwMS7Lt2XmIWFNA&tab=t.0",
+    'key: "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE' + body(60) + '"',
+    "A.KAFKA_MESSAGE_KEY=K0Q.SEMATTRS_RABBITMQ_ROUTING_KEY=K0Q.SEMATTRS_MESSAGING_CONSUMER_ID2;",
+    'LIB_KEY = "com.github.googlei18n.cu2qu.curve_type"; METADATA_KEY = "enable-oslogin-2fa"',
+    "({'key1': '\"value1\"', 'key2': 'value2', 'key3': 'value3Index1,value3Index2', 'key4': 'value4'})",
+    ":param passwd: **DEPRECATED** and\n    *all_children_pass = *all_children_are;",
+    "wget --ask-password -user=foo http://foo.com",
+    "DEPTH_PASS_DEPTH_PASS: 0x8803; DEPTH_PASS = 0x0b96,",
+    '"verdaccio-htpasswd": "npm:13.0.0-next-8.29", "x-password": "^1.0.0-beta.2"',
+    "setup (this=this@entry=0x311e1b0, ownerPassword=ownerPassword@entry=0x1165830)",
+    "--passphrase= password= scmVersion= $(x)",
+    "pkcs11:token=Root%20CA%20Certificates;serial=1%3AROOTS%3ADEFAULT",
+    "{'secret': 'V1SecretProjection', 'privateKey': 'Ed25519PrivateKey'}",
+    "mkdir -p build/x1 && docker run -p 8080:80 img && npm login --scope=@x1 && echo done1 | base64 -d",
+    "kind: SecretStore\ndata:\n  conn: c29tZSB3b3Jkcw==",
+    "known = [(\"password\", '5f4dcc3b5aa765d61d8327deb882cf99'), ('passphrase', '7f8fe03093cc84b267b109625f6bbf4b')]",
+    'ht.set_hash("user1", hash_scheme("password","apr_md5_crypt")) ("OAUTH2_CLIENT_SECRET", "oauth2ClientSecret")',
+    "src: url(data:font/woff;base64,AB/EAAAoB" + "AACMU" * 30 + "/x+y==)",
+    "https://docs.google.com/spreadsheet/ccc?key=" + body(44) + "&usp=sharing",
+    '"SubjectFromWebIdentityToken": "amzn1.account.AF6RHO7KZU5XRVQJGXK6HB56KR2A"',
+    'vi "pluto""zay passwd""::RF10:<USER.ZAY.WORK>TEST.C;1"',
+    "kind: Secret and image: 'cloudsql'",
+    "task-" + body(22) + " alpaca-" + body(43) + " disk-" + body(22),
+    "f('token', x1) g(\"key\", \"a1\") new Map([['secret', 'b2']]) <key>CFBundleVersion</key><string>1.2.3</string>",
     'Proxy-Authorization: Basic realm1 WWW-Authenticate: Basic realm="api", Bearer realm="api2"',
 ]
 
@@ -214,9 +247,9 @@ def test_clean_input_comes_back_as_itself() -> None:
     ],
 )
 def test_hostile_texts_take_linear_time(text: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     redact_text(text.encode())
-    assert time.perf_counter() - begun < 3
+    assert time.process_time() - begun < 3
 
 
 PIECES = st.sampled_from(["".join(parts) for _, parts in CASES])

@@ -23,6 +23,7 @@ from sessgit.ops.foreign import scratch
 from sessgit.ops.purging import beside, folders, looking
 from sessgit.ops.purging.looking import Held
 from sessgit.ops.purging.rewriting import Rewriter
+from sessgit.ops.repairing import gone
 from sessgit.store import layout, locks, maintenance, refs, transaction
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
@@ -136,6 +137,11 @@ def purge(store: Store, index: Index, wanted: Wanted, config: Path, now: float, 
     taken out, and DamageError where they are found in it at the end.
     """
     store.repo.release()
+    if gone.lost(store):
+        raise ConflictError(
+            "refs are gone that no command took away, and what they held would go for good",
+            "sessgit doctor --fix puts them back. Nothing was changed.",
+        )
     with (
         locks.maintenance(store.beside, _LOCK_WAIT) as lock,
         locks.pruning(store.beside, _LOCK_WAIT if lock else 0) as alone,
@@ -199,7 +205,10 @@ class _Work:
             new = self.rewriter.now(tip) if tip else oid
             new = oid if new == tip and oid not in self.rewriter.hits else new
             called = folders.file_name(ref, self.finder)
-            if called == ref and new != oid:
+            side = folders.side_name(ref, self.rewriter.keys)
+            if called == ref and side != ref and side not in held.keys() | {move.ref for move in self.moves}:
+                self.moves += [Move(ref, oid, None), Move(side, None, new)]
+            elif called == ref and new != oid:
                 self.moves.append(Move(ref, oid, new))
             elif called != ref:
                 self._renamed(ref, called, oid, new, held)
@@ -235,6 +244,7 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     if not told.found and not left.since and not outside:
         forbidden.add(store.beside, work.values, now)
         return told
+    store.repo.settle()
     _note(store, begun)
     rewritten.add(store.beside, work.rewriter.commits)
     # Right before the refs: what is recorded in between would not be what the other one is compared with.
@@ -245,7 +255,7 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     beside.mend(store.path, work.finder, commits, work.rewriter.keys)
     summary = f"{counted(len(wanted.values), 'value')} purged"
     done = Operation(canonical.rfc3339(now), operations.PURGE, summary, ())
-    operation = beside.operations(store.path, work.finder, commits, done, since)
+    operation = beside.operations(store.path, work.finder, (commits, work.rewriter.keys), done, since)
     beside.indexes(store.path, index)
     maintenance.sweep_all(store.path)
     maintenance.prune(store.path, held)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from math import log2
 from typing import NamedTuple
 
+from sessgit.model.secrets import later
 from sessgit.model.secrets.rules import HARMLESS_NAMES, NAME_TAIL, STRONG_ENDINGS, VENDORS, WEAK_ENDINGS
 
 _NAME_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
@@ -20,9 +21,55 @@ _NAME_END = re.compile(
     + NAME_TAIL.encode("ascii")
     + rb"(?P<sign>=>|:=|={1,3}|:|(?=[ \t\"']))[ \t]{0,8}"
 )
+_NAME_END_3 = re.compile(
+    rb"(?P<word>passphrase|passw(?:or)?d|pwd|pass|secret|token|key)"
+    + later.TAIL.encode("ascii")
+    + b"(?P<sign>(?P<pair>"
+    + later.PAIR.encode("ascii")
+    + b")|"
+    + later.TYPED.encode("ascii")
+    + rb"|=>|:=|={1,3}|:|,|>|\(|%3a|%3d|(?=[ \t\"']))[ \t]{0,8}"
+)
 _QUOTED = re.compile(rb"[rbfuRBFU]{0,2}(?P<quote>\\{0,8}[\"'`])(?P<value>[!#-&(-\[\]-_a-~]{6,512})(?P=quote)")
 _BARE = re.compile(rb"(?P<value>[!%*+./0-9:=?@A-Z^_a-z~-]{6,512})(?=[\x00-\x20\"'\\,;&)}\]`|#]|\Z)")
 _LITERAL = re.compile(rb"[!-~]{6,512}")
+# What came with version 3.
+_WIDER = 3
+_QUOTED_3 = re.compile(
+    rb"[rbfuRBFU]{0,2}(?:%20)?(?P<quote>\\{0,16}[\"'`]|%22)(?P<value>(?:(?!%22)[!#-&(-\[\]-_a-~]){6,512})(?P=quote)"
+)
+_IN_LINE = re.compile(
+    rb"(?P<value>[!#-&*-;<-Z^_a-z|~]{5,511}[!#-&*+./-:<-Z^_a-z|~-])(?=[,;]{0,2}(?:[\x00-\x20\\\"'`]|\Z))"
+)
+_IN_CONNECTION = re.compile(rb"(?P<value>[!#-&(-:<-Z^_a-z|~]{6,512})(?=[;\x00-\x20\\\"'`]|\Z)")
+_IN_ELEMENT = re.compile(rb"(?P<value>[!-;=-~]{6,512})(?=\\{0,3}</)")
+_IN_URL = re.compile(
+    rb"(?P<value>[!*.0-9A-Z_a-z~-][!%*.0-9A-Z_a-z~-]{5,512}?)(?=%2[26C]|%7D|%0|[^!%*.0-9A-Z_a-z~-]|\Z)"
+)
+_IS_LITERAL = re.compile(rb"[rbfuRBFU]{0,2}\\{0,16}[\"'`]")
+_GLUED_3 = re.compile(rb"\A(?:\\?u[0-9A-Fa-f]{4}|[\w.]{0,40}-[0-9]{1,6}-)(?=[A-Za-z_])")
+_NOT_NAMED = re.compile(rb"[A-Z]\w*::[A-Z]\w*::\Z|:[0-9]{12}:\Z|page \Z|docs\.google\.com/\S*\Z")
+_COMPOSED = re.compile(rb"[A-Za-z0-9]+[_.-][A-Za-z0-9]|[a-z]+[A-Z]")
+_CALLED = re.compile(rb"\w\(\s{0,2}\\{0,16}[\"'`]\Z")
+_SETTER = re.compile(rb"(?i)(?:.*\.)?(?:set|with)_?\w*pass")
+_SET = re.compile(rb"(?:setx|set (?:-g?x|-x -g)|setenv|ENV) +\Z")
+_LINE_STARTS = re.compile(rb"(?:\A|[0-9;\[]m|\\[nrt]|\\u2192)\Z")
+_IN_ENVIRONMENT = re.compile(
+    rb"(?![A-Za-z_][\w.]*\()(?P<value>[!#-&(-\[\]-_a-~]{5,511}[!#-&(-+./-:<-\[\]-_a-~-])(?=[,;]{0,2}(?:[\x00-\x20\\\"'`]|\Z))"
+)
+_ALONE = (b"\n", b" ", b"\t", b"\x92", b"`", b"'", b'"', b"+", b"-", b".", b":")
+_MARKED = (b"?", b"&", b">", b"%", b";")
+_HARMLESS_3 = re.compile(r"starting|clienttoken|s3key|bucketkey|resourcekey|updatetoken")
+_CHAIN = re.compile(rb"[A-Za-z_$][\w$]*(?:\.[\w$]+)+=|.*@entry=0x")
+_NO_BARE = re.compile(rb":.*|-[a-z-]+(?:=\w*)?|[A-Za-z]+=|\*+\w+\**")
+_KNOWN_PLAIN = re.compile(
+    rb"arn:aws|amzn1\.|(?:npm:|workspace:|[~^<>=]{1,2})?v?[0-9]+\.[0-9]+\.[0-9]+(?:[-+.][\w.+-]*)?\Z|0x[0-9a-fA-F]{1,8}\Z"
+    rb"|MFkwEwYH|MIIBIjAN|MIGfMA0G|MCowBQYD|AAAA[BCE]3Nza|(?:[a-z]\w*\.){2,}[a-z_]\w*\Z"
+)
+_MARKUP = re.compile(rb"[*_~`]*[A-Za-z]+[*_~`]*")
+_GROUPS = re.compile(rb"(?:[A-Za-z]{3,}[0-9]{0,4}){0,3}|[0-9]{1,2}[a-z]{1,3}|[0-9]+")
+_SHORT = re.compile(rb"[0-9]{1,2}[a-z]{1,3}")
+_TYPE = re.compile(rb"(?:[A-Z][a-z]?[0-9]{1,5}|[a-z]{2,}[0-9]{0,3})?(?:[A-Z][a-z]{2,}[0-9]{0,5}){1,6}")
 _SEPARATORS = re.compile(rb"[^A-Za-z0-9]+")
 _GLUED = re.compile(rb"\A(?:\\[nrtbf]|[\[;][0-9;]*m|[^A-Za-z0-9_.-])")
 _PASS = re.compile(rb"(?i)_pass\Z")
@@ -60,29 +107,68 @@ class Naming(NamedTuple):
     shell: bool = False
 
 
-def find_assigned(data: bytes) -> Iterator[Assigned]:
-    """The secrets of a text that stand after a name, in order, never overlapping."""
+def find_assigned(data: bytes, version: int) -> Iterator[Assigned]:
+    """The secrets of a text that stand after a name, in order, never overlapping, by the rules of a version."""
     done = 0
-    for found in _NAME_END.finditer(data.lower()):
+    ends = _NAME_END_3 if version >= _WIDER else _NAME_END
+    for found in ends.finditer(data.lower()):
         if found.start() < done:
             continue
         name = _whole_name(data, found.start(), found.end("word"))
-        flag = name.startswith(b"--")
-        if not found["sign"] and not flag:
+        place = _place(data, found, name) if version >= _WIDER else _Place(name, flag=name.startswith(b"--"))
+        if place is None or not (found["sign"] or place.flag):
             continue
-        naming = naming_of(name)
-        value = None if naming is None else _value(data, found.end(), naming, flag)
+        naming = naming_of(place.name, version)
+        value = None if naming is None else _value(data, found.end(), naming, place, version)
         if naming is not None and value is not None:
             done = value.end("value")
             yield Assigned(value.start("value"), done, naming.kind)
 
 
+class _Place(NamedTuple):
+    """Where a value is looked for: behind a `name`, and maybe behind a `flag`, as an element that only a literal can be
+    (`quoted`), or from a mark of `before` on up to the next one."""
+
+    name: bytes
+    flag: bool = False
+    quoted: bool = False
+    before: bytes = b""
+
+
+def _place(data: bytes, found: re.Match[bytes], name: bytes) -> _Place | None:
+    """The place of a value in the forms that came with version 3, or None where there can be none."""
+    name = _GLUED_3.sub(b"", name)
+    head = data[max(0, found.end("word") - len(name) - 64) : found.end("word") - len(name)]
+    sign = found["sign"]
+    if _NOT_NAMED.search(head):
+        return None
+    if sign == b",":
+        called = (
+            found["quote"] and _CALLED.search(head) and _COMPOSED.match(name) and _IS_LITERAL.match(data, found.end())
+        )
+        return _Place(name, quoted=True) if called else None
+    if sign == b">":
+        return _Place(name, before=b">") if head.endswith(b"<") else None
+    if sign == b"(":
+        return _Place(name, quoted=True) if _SETTER.match(name) else None
+    if not sign:
+        return _Place(name, flag=name.startswith(b"--") or _SET.search(head) is not None)
+    if sign in (b"%3a", b"%3d"):
+        return _Place(name, before=b"%")
+    before = b"\n" if _LINE_STARTS.search(head) else head[-1:]
+    return _Place(name, flag=name.startswith(b"--"), before=before)
+
+
 @lru_cache(maxsize=1024)
-def naming_of(name: bytes) -> Naming | None:
+def naming_of(name: bytes, version: int) -> Naming | None:
     """What a name says of its value, or None where it promises no secret."""
     plain = _SEPARATORS.sub(b"", name.lower()).decode("ascii", "replace")
     shell = name.isupper()
     strong = next((kind for ending, kind in STRONG_ENDINGS if plain.endswith(ending)), None)
+    if version >= _WIDER:
+        strong = "password" if plain.endswith("passphrase") else strong
+        if strong != "password" and _HARMLESS_3.search(plain):
+            return None
     if strong is None and _PASS.search(name):
         strong = "password"
     if strong == "password":
@@ -95,9 +181,9 @@ def naming_of(name: bytes) -> Naming | None:
     return Naming(vendor or kind, weak=not (strong or vendor or shell), shell=shell)
 
 
-def is_secret_literal(value: bytes, naming: Naming) -> bool:
+def is_secret_literal(value: bytes, naming: Naming, version: int) -> bool:
     """Whether a whole literal, such as a string of a JSON document, is the secret its name promises."""
-    if not _LITERAL.fullmatch(value):
+    if not _LITERAL.fullmatch(value) or (version >= _WIDER and _is_plain(value, naming)):
         return False
     return is_password(value) if naming.password else _is_token(value, naming)
 
@@ -144,19 +230,50 @@ def _is_token(value: bytes, naming: Naming) -> bool:
     return letters > 0 and digits > 0 and len(set(value)) >= 4
 
 
-def _value(data: bytes, start: int, naming: Naming, flag: bool) -> re.Match[bytes] | None:
+def _value(data: bytes, start: int, naming: Naming, place: _Place, version: int) -> re.Match[bytes] | None:
     """The value at an offset, if it looks the more like a secret the less it is marked as a literal."""
-    quoted = _QUOTED.match(data, start)
+    quoted = (_QUOTED_3 if version >= _WIDER else _QUOTED).match(data, start)
     if quoted is not None:
-        return quoted if is_secret_literal(quoted["value"], naming) else None
-    bare = _BARE.match(data, start)
-    if bare is None or not is_secret_literal(bare["value"], naming) or _MEMBER.fullmatch(bare["value"]):
+        return quoted if is_secret_literal(quoted["value"], naming, version) else None
+    if place.quoted:
         return None
-    if naming.shell or flag:
+    bare = _bare(data, start, naming, place) if version >= _WIDER else _BARE.match(data, start)
+    if bare is None or not is_secret_literal(bare["value"], naming, version) or _MEMBER.fullmatch(bare["value"]):
+        return None
+    if version >= _WIDER and (_CHAIN.match(bare["value"]) or _NO_BARE.fullmatch(bare["value"])):
+        return None
+    if naming.shell or place.flag or place.before in _MARKED:
         return bare
     _, digits, special = _classes(bare["value"])
     random = digits >= 3 or (naming.password and special > 0)
     return bare if random and len(set(bare["value"])) >= 8 else None
+
+
+def _bare(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[bytes] | None:
+    """A value without quotes, up to where its place ends."""
+    if place.before == b">":
+        return _IN_ELEMENT.match(data, start)
+    if place.before == b"%":
+        return _IN_URL.match(data, start)
+    if naming.password and place.before == b";":
+        return _IN_CONNECTION.match(data, start) or _BARE.match(data, start)
+    if naming.shell and place.before in _ALONE[:7]:
+        return _IN_ENVIRONMENT.match(data, start) or _BARE.match(data, start)
+    if naming.password and place.before in _ALONE:
+        return _IN_LINE.match(data, start) or _BARE.match(data, start)
+    return _BARE.match(data, start)
+
+
+def _is_plain(value: bytes, naming: Naming) -> bool:
+    """Whether a value is one of those that are known for being no secret: names, versions, public keys."""
+    if _KNOWN_PLAIN.match(value):
+        return True
+    if naming.password:
+        return _MARKUP.fullmatch(value) is not None
+    if naming.weak and all(_GROUPS.fullmatch(part) for part in _SEPARATORS.split(value)):
+        return True
+    parts = _SEPARATORS.split(value.replace(b"%20", b" "))
+    return all(_WORD.fullmatch(part) or _SHORT.fullmatch(part) for part in parts) or _TYPE.fullmatch(value) is not None
 
 
 def _classes(value: bytes) -> tuple[int, int, int]:

@@ -11,6 +11,7 @@ import base64
 import hmac
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +29,10 @@ _NESTED = 3
 _SHORTEST_BASE64 = 10
 _TAIL = 4
 _KINDS = 32
-_ODD_ESCAPE = re.compile(rb"\\u00[2-7]|\\/")
+_ODD_ESCAPE = re.compile(rb"\\u(?!00[01])|\\/")
+_ESCAPED = re.compile(r"\\u[0-9a-f]{4}")
+_NUMBERED = re.compile(rb"(?:^|[\n\"]|\\n) *[0-9]{1,6}(?:\xe2\x86\x92|\t|\\t)", re.MULTILINE)
+_LINE_NUMBER = re.compile(rb"^ *[0-9]{1,6}(?:\xe2\x86\x92|\t)", re.MULTILINE)
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
 
 Span = tuple[int, int, bool]
@@ -37,6 +41,11 @@ Span = tuple[int, int, bool]
 
 class Finder(Protocol):
     """What finds the forms of values."""
+
+    @property
+    def many_lines(self) -> bool:
+        """Whether a form has several lines: between them a tool may have put their numbers."""
+        ...
 
     def spans(self, data: bytes) -> list[Span]:
         """Where forms stand: the leftmost first, of several at one place the longest, none in another."""
@@ -63,11 +72,13 @@ class Print:
     tail: bytes
     hash: bytes
     is_base64: bool = False
+    many_lines: bool = False
 
 
 def forms(value: str) -> tuple[Form, ...]:
-    """All forms of a value, each once: itself, in JSON up to three deep, in a URL, in base64."""
-    plain = {value: None}
+    """All forms of a value, each once: itself, in JSON up to three deep, also with escapes that only some writers of
+    it make, in HTML, in a URL, in base64."""
+    plain = {value: None} | dict.fromkeys(_in_html(value)) | dict.fromkeys(_in_json(value))
     for _ in range(_NESTED):
         plain |= {json.dumps(one, ensure_ascii=only)[1:-1]: None for one in tuple(plain) for only in (False, True)}
     data = value.encode("utf-8", "surrogatepass")
@@ -75,6 +86,24 @@ def forms(value: str) -> tuple[Form, ...]:
     found += [one.encode() for safe in ("", "/", "/:@") for one in (quote(data, safe), quote_plus(data, safe))]
     coded = {core for core in _base64(data) if len(core) >= _SHORTEST_BASE64}
     return tuple(Form(one) for one in dict.fromkeys(found)) + tuple(Form(one, True) for one in sorted(coded))
+
+
+def _in_json(value: str) -> Iterator[str]:
+    """The inside of a JSON string, as those write it who escape what need not be."""
+    for only in (False, True):
+        usual = json.dumps(value, ensure_ascii=only)[1:-1]
+        yield usual.replace("/", "\\/")
+        yield _ESCAPED.sub(lambda found: f"\\u{found[0][2:].upper()}", usual)
+        yield usual.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _in_html(value: str) -> Iterator[str]:
+    few = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    yield few
+    yield few.replace('"', "&quot;")
+    yield few.replace('"', "&quot;").replace("'", "&#39;")
+    yield few.replace('"', "&quot;").replace("'", "&#x27;")
+    yield few.replace('"', "&#34;").replace("'", "&#39;")
 
 
 def _base64(data: bytes) -> Iterator[bytes]:
@@ -92,6 +121,10 @@ class Known:
     def __init__(self, values: Iterable[str]) -> None:
         self._forms = tuple(dict.fromkeys(form for value in values for form in forms(value)))
 
+    @property
+    def many_lines(self) -> bool:
+        return any(_has_lines(form) for form in self._forms)
+
     def holds(self, data: bytes) -> bool:
         return any(form.data in data for form in self._forms)
 
@@ -107,6 +140,10 @@ class Hashed:
     def __init__(self, key: bytes, prints: Sequence[Print]) -> None:
         self._key, self._prints = key, tuple(dict.fromkeys(prints))
 
+    @property
+    def many_lines(self) -> bool:
+        return any(one.many_lines for one in self._prints)
+
     def holds(self, data: bytes) -> bool:
         return next(self._all(data), None) is not None
 
@@ -116,7 +153,13 @@ class Hashed:
     def prints(self, value: str) -> list[Print]:
         """The prints of a value, by which it is found again."""
         return [
-            Print(len(form.data), form.data[-_TAIL:].translate(self._table), self._hash(form.data), form.is_base64)
+            Print(
+                len(form.data),
+                form.data[-_TAIL:].translate(self._table),
+                self._hash(form.data),
+                form.is_base64,
+                _has_lines(form),
+            )
             for form in forms(value)
         ]
 
@@ -146,6 +189,10 @@ class Several:
     def __init__(self, finders: Iterable[Finder]) -> None:
         self._finders = tuple(finders)
 
+    @property
+    def many_lines(self) -> bool:
+        return any(finder.many_lines for finder in self._finders)
+
     def holds(self, data: bytes) -> bool:
         return any(finder.holds(data) for finder in self._finders)
 
@@ -162,14 +209,17 @@ def chosen(found: Iterable[Span]) -> list[Span]:
     return out
 
 
-def may_hide(data: bytes) -> bool:
-    """Whether strings in it are written in a way that nobody needs: a value in them is seen only when decoded."""
-    return _ODD_ESCAPE.search(data) is not None
+def may_hide(data: bytes, finder: Finder) -> bool:
+    """Whether a value may stand in it that is seen only when strings are decoded: since they are written in a way that
+    nobody needs, or since the lines of a text in them are numbered."""
+    return _ODD_ESCAPE.search(data) is not None or (finder.many_lines and _NUMBERED.search(data) is not None)
 
 
 def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
     """The text with a mark in the place of each value, and how many; the same object if there were none."""
     spans = finder.spans(data)
+    if finder.many_lines and _NUMBERED.search(data):
+        spans = chosen([*spans, *_between_numbers(data, finder)])
     if not spans:
         return data, 0
     pieces, done = list[bytes](), 0
@@ -179,12 +229,25 @@ def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
     return b"".join([*pieces, data[done:]]), len(spans)
 
 
+def _between_numbers(data: bytes, finder: Finder) -> Iterator[Span]:
+    """Where values of several lines stand in a text whose lines are numbered."""
+    ends, pieces, done, removed = [0], list[bytes](), 0, [0]
+    for found in _LINE_NUMBER.finditer(data):
+        pieces.append(data[done : found.start()])
+        done = found.end()
+        ends.append(found.start() - removed[-1])
+        removed.append(removed[-1] + found.end() - found.start())
+    for start, end, is_base64 in finder.spans(b"".join([*pieces, data[done:]])):
+        first, last = (removed[bisect_right(ends, at) - 1] + at for at in (start, end - 1))
+        yield first, last + 1, is_base64
+
+
 def clean_line(raw: bytes, finder: Finder) -> tuple[bytes, int]:
     """The same of a line; one that is JSON stays JSON and keeps every byte outside of the strings that changed.
 
     A number that holds a value becomes 0.
     """
-    if not may_hide(raw) and not finder.holds(raw):
+    if not may_hide(raw, finder) and not finder.holds(raw):
         return raw, 0
     if not is_json(raw):
         return clean_text(raw, finder)
@@ -203,7 +266,7 @@ def clean_line(raw: bytes, finder: Finder) -> tuple[bytes, int]:
 
 def clean_lines(data: bytes, finder: Finder) -> tuple[bytes, int]:
     """The same of a file of lines, of which the last may lack its newline."""
-    if not may_hide(data) and not finder.holds(data):
+    if not may_hide(data, finder) and not finder.holds(data):
         return data, 0
     found = [clean_line(line, finder) for line in data.split(b"\n")]
     total = sum(count for _, count in found)
@@ -235,12 +298,16 @@ def beginnings(data: bytes, values: Iterable[str]) -> set[str]:
     return found
 
 
+def _has_lines(form: Form) -> bool:
+    return b"\n" in form.data.strip(b"\n") and not form.is_base64
+
+
 def _alike(text: str, value: str) -> int:
     return next((n for n, (x, y) in enumerate(zip(text, value, strict=False)) if x != y), min(len(text), len(value)))
 
 
 def _clean_token(raw: bytes, finder: Finder) -> tuple[bytes, int]:
-    if not may_hide(raw) and not finder.holds(raw):
+    if not may_hide(raw, finder) and not finder.holds(raw):
         return raw, 0
     text = decode(raw)
     if text is None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from sessgit.model.cutting.jsonscan import Token, decode, encode, string_tokens
 from sessgit.model.secrets.names import (
+    Naming,
     find_assigned,
     is_made_up,
     is_password,
@@ -47,6 +48,11 @@ _SHORTEST = 8  # quotes included: no rule matches less
 _LONGEST_NAME = 64
 _MARK = b"[redacted:%s]"
 _PASSES = 8
+_LISTS = 3
+"""The version of the rules with which strings beside each other are looked at together."""
+_LINES = ("lines", "source")
+_SAME_LIST = 40
+_MANIFEST = re.compile(rb"(?i)kind[\"'\\]{0,16}: ?[\"'\\]{0,16}Secret(?![A-Za-z])")
 
 # A token is often glued to what is before it: by an escape of a nested language, a URL's, or a terminal colour.
 _BOUNDARY = re.compile(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=[0-9;\[]m)")
@@ -90,8 +96,12 @@ def _line(raw: bytes, rules: _Rules) -> tuple[bytes, int]:
         return rules.redact(raw)
     pieces: list[bytes] = []
     done = total = 0
-    for token in string_tokens(raw, min_length=_SHORTEST):
-        replaced, count = _redact_token(raw[token.start : token.end], token, rules)
+    tokens = list(string_tokens(raw, min_length=_SHORTEST))
+    listed = _listed(raw, tokens, rules) if rules.version >= _LISTS else {}
+    called: Naming | None = None
+    for token in tokens:
+        before, called = called, _called(raw, token, rules.version)
+        replaced, count = listed.get(token.start) or _redact_token(raw[token.start : token.end], token, rules, before)
         if count:
             pieces += (raw[done : token.start], replaced)
             done = token.end
@@ -102,10 +112,52 @@ def _line(raw: bytes, rules: _Rules) -> tuple[bytes, int]:
     return b"".join(pieces), total
 
 
-def _redact_token(raw: bytes, token: Token, rules: _Rules) -> tuple[bytes, int]:
-    """A string of a JSON line without its secrets."""
+def _called(raw: bytes, token: Token, version: int) -> Naming | None:
+    """What the value beside this string is, where this one is the name of it: `{"name": …, "value": …}`."""
+    if version < _LISTS or token.is_key or token.key.lower() not in ("name", "key"):
+        return None
+    return naming_of(raw[token.start + 1 : token.end - 1][-_LONGEST_NAME:], version)
+
+
+def _listed(raw: bytes, tokens: list[Token], rules: _Rules) -> dict[int, tuple[bytes, int]]:
+    """The lines of files that are strings of a list, without secrets that stand in several of them."""
+    out: dict[int, tuple[bytes, int]] = {}
+    runs: list[list[Token]] = []
+    for token in tokens:
+        if not token.is_key and token.key in _LINES:
+            if runs and token.start - runs[-1][-1].end < _SAME_LIST and b"]" not in raw[runs[-1][-1].end : token.start]:
+                runs[-1].append(token)
+            else:
+                runs.append([token])
+    for run in (run for run in runs if len(run) > 1):
+        found = [decode(raw[token.start : token.end]) or "" for token in run]
+        at = 1 if all(text[:1] in ("", " ", "+", "-", "\\") for text in found) else 0
+        whole = "\n".join(text[at:].rstrip("\n") for text in found).encode("utf-8", "surrogatepass")
+        every = rules.found_in(whole)
+        for token, text in zip(run, found, strict=True):
+            data = text.encode("utf-8", "surrogatepass")
+            clean, count = _without(data[at:], every)
+            if count:
+                clean, more = rules.redact(data[:at] + clean)
+                out[token.start] = encode(clean.decode("utf-8", "surrogatepass")), count + more
+    return out
+
+
+def _without(line: bytes, every: list[Secret]) -> tuple[bytes, int]:
+    """A line of a text without the secrets that were found in the whole, or what of them stands in it."""
+    total = 0
+    for one in every:
+        for part in {part.strip() for part in one.value.split(b"\n")}:
+            if part in line and (len(part) >= _SHORTEST or part == line.strip() != b""):
+                line, total = line.replace(part, _MARK % one.kind.encode("ascii")), total + 1
+    return line, total
+
+
+def _redact_token(raw: bytes, token: Token, rules: _Rules, called: Naming | None) -> tuple[bytes, int]:
+    """A string of a JSON line without its secrets; `called` is what it is by the name that stands beside it."""
     named = not token.is_key and len(token.key) <= _LONGEST_NAME
-    naming = naming_of(token.key.encode("utf-8", "replace")) if named else None
+    naming = naming_of(token.key.encode("utf-8", "replace"), rules.version) if named else None
+    naming = called if called and named and token.key.lower() == "value" else naming
     if _is_protected(raw, token) or not (naming or has_cue(raw)):
         return raw, 0
     text = decode(raw)
@@ -113,7 +165,7 @@ def _redact_token(raw: bytes, token: Token, rules: _Rules) -> tuple[bytes, int]:
         return raw, 0
     data = text.encode("utf-8", "surrogatepass")
     clean, count = rules.redact(data)
-    if not count and naming is not None and is_secret_literal(data, naming):
+    if not count and naming is not None and is_secret_literal(data, naming, rules.version):
         rules.found.append(Secret(naming.kind, data))
         clean, count = _MARK % naming.kind.encode(), 1
     return (encode(clean.decode("utf-8", "surrogatepass")), count) if count else (raw, 0)
@@ -145,19 +197,32 @@ class _Rules:
                     data, found = self._apply(rule, data)
                     count += found
             if cues & NAME_CUES:
-                data, found = self._replace(data, [(at.start, at.end, at.kind) for at in find_assigned(data)])
+                data, found = self._replace(
+                    data, [(at.start, at.end, at.kind) for at in find_assigned(data, self.version)]
+                )
                 count += found
             if not count:
                 break
             total += count
         return data, total
 
+    def found_in(self, data: bytes) -> list[Secret]:
+        """What would be replaced in a text."""
+        inner = _Rules(self.version)
+        if has_cue(data):
+            inner.redact(data)
+        return inner.found
+
     def _apply(self, rule: Rule, data: bytes) -> tuple[bytes, int]:
         pattern = compiled(rule.pattern)
         group = "secret" if "secret" in pattern.groupindex else 0
         found: list[tuple[int, int, str]] = []
+        if (rule.check == "manifest" and not _MANIFEST.search(data)) or (rule.check == "jwk" and b"kty" not in data):
+            return data, 0
         for match in pattern.finditer(data):
             if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):
+                continue
+            if self.version >= _LISTS and _DIGEST.search(data[max(0, match.start() - _LONGEST_DIGEST) : match.start()]):
                 continue
             if _CHECKS[rule.check](match[group]):
                 found.append((*match.span(group), rule.kind))
@@ -193,10 +258,40 @@ def _is_user_and_password(value: bytes) -> bool:
     return b":" in plain and plain.isascii() and plain.decode("ascii").isprintable()
 
 
+def _is_armored(value: bytes) -> bool:
+    """Whether what stands between the ends of a key is mostly base64, whatever a tool put around its lines."""
+    runs = sum(len(run) for run in _BASE64_RUN.findall(value))
+    return runs >= 40 and 2 * runs >= len(value.translate(None, b" \t\r\n"))
+
+
+def _is_mixed(value: bytes) -> bool:
+    """Whether a token with a short prefix is random, and not words."""
+    body = value.partition(b"-")[2] or value
+    digits = sum(48 <= byte <= 57 for byte in body)
+    return digits >= 2 and body.upper() != body.lower() and not is_words(body) and len(set(body)) >= 10
+
+
+def _is_base64_text(value: bytes) -> bool:
+    if value == value.lower():
+        return False
+    try:
+        plain = base64.b64decode(value, validate=True).decode("utf-8")
+    except ValueError:
+        return False
+    return plain.replace("\n", " ").replace("\r", " ").replace("\t", " ").isprintable()
+
+
+_BASE64_RUN = re.compile(rb"[A-Za-z0-9+/=]{20,}")
+_LONGEST_DIGEST = 100
+_DIGEST = re.compile(rb"sha(?:1|256|384|512)[=:-][A-Za-z0-9_+/=-]{0,90}\Z")
 _EXAMPLE = re.compile(rb"(?i)x{5}|your[-_]|example[-_]|placeholder|redacted")
 _CHECKS: dict[str, Callable[[bytes], bool]] = {
     "token": _is_issued,
     "password": is_password,
     "word": _is_random_word,
     "basic": _is_user_and_password,
+    "armor": _is_armored,
+    "mixed": _is_mixed,
+    "manifest": _is_base64_text,
+    "jwk": _is_random_word,
 }

@@ -9,15 +9,17 @@ import json
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sessgit.model import ids
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder
 from sessgit.ops.purging import folders
-from sessgit.store import journal
+from sessgit.store import journal, rooms
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.layout import Beside
@@ -38,10 +40,28 @@ def mend(store: Path, finder: Finder, commits: Mapping[str, str], keys: Mapping[
     _changed(beside.latest, lambda data: needles.clean_line(data, finder)[0])
     for path in (beside.log, beside.log.with_name(f"{beside.log.name}.1")):
         _changed(path, lambda data: needles.clean_text(data, finder)[0])
+    beside.refs.unlink(missing_ok=True)  # tags may be called by it
+    for path in (store / "logs", *beside.state.glob("damaged/*")):
+        if path.is_dir():  # what refs were before: git keeps objects for it
+            shutil.rmtree(path, ignore_errors=True)
+        elif _may_hold(path, finder):
+            path.unlink(missing_ok=True)
+    for path in store.glob("*_HEAD"):  # of commands of git's own
+        path.unlink(missing_ok=True)
+    rooms.sweep(beside.state)
     workshop.sweep(beside)
     for path in beside.state.glob("push-*"):
         shutil.rmtree(path, ignore_errors=True)
     events(store, finder)
+
+
+def _may_hold(path: Path, finder: Finder) -> bool:
+    """Whether a damaged object or ref that was set aside holds a value, or cannot be looked into."""
+    try:
+        data = path.read_bytes()
+        return finder.holds(zlib.decompress(data) if data[:1] == b"x" else data)
+    except (OSError, zlib.error):
+        return True
 
 
 def events(store: Path, finder: Finder) -> None:
@@ -49,7 +69,7 @@ def events(store: Path, finder: Finder) -> None:
     for path in Beside(store).spool.glob("*"):
         with suppress(OSError):
             state, data = path.lstat(), path.read_bytes()
-            if not finder.holds(data) and not needles.may_hide(data):
+            if not finder.holds(data) and not needles.may_hide(data, finder):
                 continue
             clean, count = needles.clean_line(data, finder)
             if not count and not finder.holds(data):
@@ -61,13 +81,15 @@ def events(store: Path, finder: Finder) -> None:
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # events are read in the order of their times
 
 
-def operations(store: Path, finder: Finder, commits: Mapping[str, str], done: Operation, since: str) -> str:
+def operations(
+    store: Path, finder: Finder, news: tuple[Mapping[str, str], Mapping[str, str]], done: Operation, since: str
+) -> str:
     """The operations name the commits of now, without a value in their words; the purge itself comes last, once.
 
     Returns its id.
     """
     beside = Beside(store)
-    _changed(beside.journal, lambda data: b"".join(_operation(line, finder, commits) for line in data.splitlines(True)))
+    _changed(beside.journal, lambda data: b"".join(_operation(line, finder, *news) for line in data.splitlines(True)))
     written = [one.id for one in journal.read(beside) if one.command == done.command and one.time >= since]
     return written[-1] if written else journal.append(beside, done).id
 
@@ -78,12 +100,14 @@ def indexes(store: Path, index: Index) -> None:
     forget.all_words(store)
 
 
-def _operation(line: bytes, finder: Finder, commits: Mapping[str, str]) -> bytes:
+def _operation(line: bytes, finder: Finder, commits: Mapping[str, str], keys: Mapping[str, str]) -> bytes:
     try:
         document: dict[str, Any] = json.loads(line)
         refs = document["refs"]
         document["refs"] = {
-            folders.file_name(ref, finder): [commits.get(one, one) if one else one for one in moved]
+            folders.side_name(folders.file_name(ref, finder), keys): [
+                commits.get(one, one) if one else one for one in moved
+            ]
             for ref, moved in refs.items()
         }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -97,6 +121,8 @@ def _mapped(data: bytes, commits: Mapping[str, str], keys: Mapping[str, str]) ->
     data = _OID.sub(lambda one: b'"%s"' % commits.get(one[1].decode(), one[1].decode()).encode(), data)
     for old, new in keys.items():
         data = data.replace(b'"%s"' % old.encode(), b'"%s"' % new.encode())
+        for kind in (b".r-", b".m-"):
+            data = data.replace(kind + ids.short(old).encode() + b'"', kind + ids.short(new).encode() + b'"')
     return data
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.lines import Line, blocks, parse
 from sessgit.errors import ConflictError
+from sessgit.model import ids
 from sessgit.model.cutting import texts
 from sessgit.model.message import Extent
 from sessgit.model.secrets import needles
@@ -20,7 +22,9 @@ Entry = tuple[str, bool]
 _CUTS = range(texts.RULES_VERSION, 0, -1)
 _LINES = (layout.BEFORE, layout.BODY)
 _FROM_LINES = (*_LINES, layout.CELLS, layout.TEXTS)
-_IDS = ("id", "tool_use_id")
+_SIDE = re.compile(r"((?:refs/(?:heads|archive)/)?[^/.]+\.[rm]-)([0-9a-f]{8})")
+_KINDS = ("type", "subtype", "role")
+_IDS = (*_KINDS, "id", "tool_use_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +115,10 @@ def changed(stored: tuple[Sequence[bytes], Sequence[bytes]], finder: Finder) -> 
     old = (*stored[0], *stored[1])
     found = [needles.clean_line(line, finder) for line in old]
     for before, (after, count) in zip(old, found, strict=True):
+        _check_gone(after, finder)
         if count and _identities(before) != _identities(after):
             raise ConflictError(
-                "the value is part of the ids by which the lines of a conversation hang together",
+                "the value is part of the ids or kinds by which the lines of a conversation hang together",
                 "Nothing was changed. sessgit delete takes a whole conversation away.",
             )
     return Changed(len(stored[0]), old, tuple(line for line, _ in found), tuple(count for _, count in found))
@@ -137,13 +142,30 @@ def blob(store: Store, entry: Entry, name: str, finder: Finder) -> Entry:
     data = store.repo.blob(entry[0])
     clean = needles.clean_lines if name.endswith(".jsonl") else needles.clean_line
     new, count = clean(data, finder)
+    _check_gone(new, finder)
     return (store.repo.write_blob(new), False) if count else entry
+
+
+def _check_gone(clean: bytes, finder: Finder) -> None:
+    """Raises ConflictError where a value still stands there: it begins in one string and ends in another."""
+    if finder.holds(clean):
+        raise ConflictError(
+            "the value reaches over the ends of the strings in a line",
+            "Nothing was changed. Purge what stands in one of the strings.",
+        )
 
 
 def file_name(name: str, finder: Finder) -> str:
     """The name of a file without the values."""
     clean, count = needles.clean_text(name.encode("utf-8", "surrogatepass"), finder)
     return clean.replace(needles.MARK, b"purged").decode("utf-8", "surrogatepass") if count else name
+
+
+def side_name(ref: str, keys: Mapping[str, str]) -> str:
+    """The name of a branch beside a session's head that follows from the key of a turn, by the key of now."""
+    found = _SIDE.fullmatch(ref)
+    keys = {ids.short(old): ids.short(new) for old, new in keys.items()} if found else {}
+    return found[1] + keys.get(found[2], found[2]) if found else ref
 
 
 def _files(first: int, lines: Sequence[bytes], rules: int) -> dict[str, bytes]:
@@ -179,8 +201,8 @@ def _identities(raw: bytes) -> tuple[object, ...]:
     if data is None:
         return ()
     message = data.get("message")
-    own = tuple(data.get(key) for key in sorted(PROTECTED_KEYS))
-    called = message.get("id") if isinstance(message, dict) else None
+    own = tuple(data.get(key) for key in (*sorted(PROTECTED_KEYS), *_KINDS))
+    called = tuple(message.get(key) for key in _IDS) if isinstance(message, dict) else None
     parts = tuple(block.get(key) for block in blocks(Line(raw, Extent(0, 0), data)) for key in _IDS)
     return (*own, called, *parts)
 

@@ -92,10 +92,10 @@ def is_hit(data: bytes, kind: str, finder: Finder) -> bool:
     """Whether an object holds a value, in whatever way its strings are written."""
     if finder.holds(data):
         return True
-    if kind != "blob" or not needles.may_hide(data):
+    if kind != "blob" or not needles.may_hide(data, finder):
         return False
-    lines = (line for line in data.split(b"\n") if needles.may_hide(line))
-    return any(needles.clean_line(line, finder)[1] for line in lines)
+    lines = (line for line in data.split(b"\n") if needles.may_hide(line, finder))
+    return any(needles.clean_line(line, finder)[1] for line in lines) or needles.clean_text(data, finder)[1] > 0
 
 
 def where(store: Store, holds: Callable[[str], bool], hits: Collection[str]) -> list[Held]:

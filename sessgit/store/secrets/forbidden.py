@@ -90,7 +90,13 @@ def _key(beside: Beside) -> bytes:
 
 def _json(one: Value) -> dict[str, Any]:
     prints = [
-        {"length": each.length, "tail": each.tail.decode("ascii"), "hash": each.hash.hex(), "base64": each.is_base64}
+        {
+            "length": each.length,
+            "tail": each.tail.decode("ascii"),
+            "hash": each.hash.hex(),
+            "base64": each.is_base64,
+            **({"lines": True} if each.many_lines else {}),
+        }
         for each in one.prints
     ]
     return {"id": one.id, "time": one.time, "forms": prints}
@@ -98,7 +104,13 @@ def _json(one: Value) -> dict[str, Any]:
 
 def _value(document: dict[str, Any]) -> Value:
     prints = tuple(
-        Print(int(one["length"]), one["tail"].encode("ascii"), bytes.fromhex(one["hash"]), one["base64"] is True)
+        Print(
+            int(one["length"]),
+            one["tail"].encode("ascii"),
+            bytes.fromhex(one["hash"]),
+            one["base64"] is True,
+            one.get("lines") is True,
+        )
         for one in document["forms"]
     )
     if not all(0 < len(one.tail) <= one.length for one in prints):
