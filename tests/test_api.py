@@ -16,7 +16,9 @@ from programs import Place, raises
 import sessgit
 from sessgit import Cell, Merge, Outcome, Reason, Saying, SessgitError, Step, Store, Task, ToolCall
 from sessgit.agents.claude import home
+from sessgit.agents.claude.written import Chain
 from sessgit.errors import ConflictError, NotFoundError, UsageError
+from sessgit.ops.programs import log
 
 
 @pytest.fixture
@@ -418,7 +420,8 @@ def test_sessions_are_found_listed_and_archived(place: Place, tmp_path: Path) ->
     store.unarchive("first")
     assert first.record_turn("more") == 2
     taken = f"{first.id[:8]} is called “first” already"
-    raises(ConflictError, taken, lambda: place.begin("first"), "Names are unique in a project.")
+    free = f"Names are unique in a project: choose another, or sessgit rename {first.id[:8]} OTHER first."
+    raises(ConflictError, taken, lambda: place.begin("first"), free)
     there = f"there is a session {first.id} already"
     raises(ConflictError, there, lambda: place.begin(id=first.id), "load_session opens it.")
     raises(UsageError, "“A b” is no id of a session", lambda: place.begin(id="A b"), "A uuid is one.")
@@ -511,7 +514,7 @@ def test_cells_run_again_with_functions_of_the_program(place: Place) -> None:
         (a.id, "equal", "3", "3", ""),
         (b.id, "differs", "5", "4", ""),
         (c.id, "equal", "OSError: gone", "OSError: gone", ""),
-        (d.id, "skipped", "", "", "nothing here runs a verification"),
+        (d.id, "skipped", "", "", "only a function that a program registers runs judge"),
     ]
     assert [one.cell.id for one in session.replay({"fetch": gone}, [c], chain=True)] == [a.id, b.id, c.id]
     assert session.replay({}, turn=1)[0].outcome == "skipped"
@@ -621,6 +624,34 @@ def test_a_transcript_that_is_gone_comes_back(place: Place) -> None:
     assert [turn.number for turn in again] == [1, 2, 3]
 
 
+def test_a_transcript_that_was_emptied_or_goes_meanwhile(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with place.begin() as session:
+        session.record_turn("one", "One.")
+        place.transcript(session).write_bytes(b"")
+        session.record_turn("two", "Two.")
+        restore = log.Log._restore
+
+        def gone_at_once(self: log.Log) -> None:
+            restore(self)
+            if not gone:
+                gone.append(self.end.path.read_bytes())
+                self.end.path.unlink()
+
+        gone = list[bytes]()
+        monkeypatch.setattr(log.Log, "_restore", gone_at_once)
+        session.record_turn("three", "Three.")
+    assert len(gone) == 1
+    assert [turn.number for turn in session.turns()] == [1, 2, 3]
+    assert place.transcript(session).read_bytes().startswith(gone[0])
+
+
+def test_a_clock_beyond_all_years() -> None:
+    """Whatever one line's time was, more can be written."""
+    chain = Chain("a")
+    times = [json.loads(line)["timestamp"] for at in (1.0, 1e12, 2.0) for line in chain.prompt("x", at)]
+    assert times == ["1970-01-01T00:00:01.000Z", "9999-12-31T23:59:59.998Z", "9999-12-31T23:59:59.998Z"]
+
+
 def test_what_a_client_added_is_gone_on_from(place: Place) -> None:
     session = place.begin()
     session.record_turn("one", "1")
@@ -674,6 +705,21 @@ def test_a_merge_waits_for_no_turn_of_a_program(place: Place) -> None:
         before = place.transcript(session).read_bytes()
     assert place.transcript(session).read_bytes() == before
     assert place.store.merge(fork, into=session).turns == (3,)
+
+
+def test_a_merge_ends_the_cells_that_a_program_left(place: Place) -> None:
+    session = place.begin()
+    session.record_turn("one")
+    fork = session.fork()
+    fork.record_turn("two")
+    code = f"import os, sessgit; session = sessgit.Store.open().load_session('{session.id}')"
+    code = f"{code}; session.begin_cell(type='repl', operation='measure'); os._exit(0)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert [cell.state for cell in session.pending()] == ["interrupted"]
+    assert place.store.merge(fork, into=session).turns == (3,)
+    assert session.pending() == []
+    cell = next(cell for cell in session.cells() if cell.operation == "measure")
+    assert "the session went on without a result" in str(session.cell_document(cell)["output"])
 
 
 def test_a_session_that_went_on_on_another_machine(place: Place, tmp_path: Path) -> None:

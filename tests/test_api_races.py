@@ -20,6 +20,7 @@ from programs import Place, raises
 
 from sessgit import Outcome, Session, Store, Task
 from sessgit.errors import ConflictError, UsageError
+from sessgit.store import store as stores
 
 OTHER, LAST = b"0e000000-0000-4000-8000-000000000001", b"0e000000-0000-4000-8000-000000000002"
 
@@ -477,3 +478,10 @@ def test_a_turn_does_not_wait_for_ever_for_cells_outside_of_turns(place: Place) 
             one.result()
     assert numbers == sorted(set(numbers))
     assert {cell.state for cell in session.cells()} == {"done"}
+
+
+def test_the_key_of_who_was_first_stays(seal: Path) -> None:
+    """Who makes a store at the same moment goes on with that one: proofs are made with it at once."""
+    for data in (b"a", b"b"):
+        stores.write_private(seal / "key", data, lasting=True, first=True)
+    assert {path.name: path.read_bytes() for path in seal.iterdir() if path.is_file()} == {"key": b"a"}

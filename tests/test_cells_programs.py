@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import count
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from shell import Shell
@@ -11,6 +14,13 @@ from transcripts import SESSION
 
 from sessgit.agents.claude import written
 from sessgit.model.programs.program import GivenTurn, Outcome, Step, Task
+from sessgit.model.programs.unified import Budget, Unified
+from sessgit.model.session import Session
+from sessgit.model.turn import Cell, Tokens
+from sessgit.ops.cells.details import NOTHING
+from sessgit.ops.cells.graph import Node
+from sessgit.ops.reading import views
+from sessgit.ui.pages import cells as pages
 
 
 def step(kind: str, operation: str, own: str, *depends: str, failed: bool = False, **args: str) -> Step:
@@ -132,3 +142,18 @@ What commands, searches and subagents read or wrote is not known; ? marks
 commands that name the file.
 """
     )
+
+
+def test_a_call_of_a_model_that_a_program_made_has_an_outcome() -> None:
+    """Of a message of the client's there is none to tell: it is always there."""
+    for is_program, told in ((True, "ok"), (False, "")):
+        cell = Cell("cell_aaaaaaaa", "llm_call", "ask", (2,), ok=True, program=is_program)
+        assert pages.outcome(cast(Node, SimpleNamespace(cell=cell)), NOTHING) == told
+
+
+def test_what_a_program_says_that_it_cost_counts_where_that_is_more() -> None:
+    said = Unified(budget=Budget(cost_usd=0.5))
+    tokens = {"claude-opus-4-8": Tokens(1_000_000, 0, 0, 0)}
+    assert views.cost(Session("a", "a", unified=said), {}) == 0.5
+    used = Session("a", "a", tokens=tokens)
+    assert views.cost(replace(used, unified=said), {}) == views.cost(used, {})

@@ -402,3 +402,16 @@ def test_what_was_kept_may_be_anything(kept: bytes) -> None:
     lists = pad.added({}, pad.written(Entry("", "claim", "a", stamp(0), HERE)))
     out = written(Foreign(OWN, created=stamp(0), pad=lists, kept={"dialectic/session.json": kept}))
     assert [one.get("text") for one in out[f"{AT}/session.json"]["claims"] if isinstance(one, dict)][-1:] == ["a"]
+
+
+def test_whom_it_left_is_told_again(tmp_path: Path) -> None:
+    """No session here says so, since passes are no turns that two share."""
+    first = dialectic.write(Foreign("f-1", title="a", name="a", parent="p-1", branch=2, created=stamp(0)))
+    for path, data in first.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    (found,) = dialectic.read(tmp_path).sessions
+    again = dialectic.write(replace(found, parent="", branch=None))
+    assert {path: json.loads(data) for path, data in again.items()} == {
+        path: json.loads(data) for path, data in first.items()
+    }

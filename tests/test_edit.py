@@ -112,7 +112,8 @@ def test_a_long_name_folds(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, colu
         (
             ("taken", "0b2d"),
             3,
-            "Error: a41f9c02 is called “taken” already.\nHint: Names are unique in a project.\n",
+            "Error: a41f9c02 is called “taken” already.\n"
+            "Hint: Names are unique in a project: choose another, or sessgit rename a41f9c02 OTHER first.\n",
         ),
         (
             ("a41f", "0b2d"),

@@ -12,8 +12,10 @@ from foreigners import contents, log, put, rlm, went
 from plain import run_git
 from shell import Shell
 
-from sessgit.model.programs.foreign import agent_id
-from sessgit.ops.foreign import scratch
+from sessgit.agents.claude.lines import is_prompt, said
+from sessgit.model.programs.foreign import Foreign, agent_id
+from sessgit.model.programs.program import GivenTurn
+from sessgit.ops.foreign import growing, lines, scratch, stating
 from sessgit.store import journal
 from sessgit.store.layout import Beside
 
@@ -404,3 +406,17 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
     sessgit.out("import", "--from", system, str(tmp_path / "out"))
     shown = _session(sessgit, talk.session)
     assert (shown["authored"]["name"], shown["metadata"]["title"]) == ("a name", "")
+
+
+@pytest.mark.parametrize(
+    "words", ["hi", "\u2060hi", "(no words)", "[Request interrupted]", "\u2060[Request interrupted]"]
+)
+def test_whatever_a_prompt_begins_with_comes_back(words: str) -> None:
+    made = lines.of("apex", Foreign("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None)
+    (prompt,) = [parsed for parsed in map(growing.line, made.data.splitlines()) if is_prompt(parsed)]
+    assert lines.unmarked(said(prompt)) == words
+
+
+def test_a_name_that_is_the_title_too_is_a_name() -> None:
+    told = stating._said(Foreign("1", name="parser", title="parser"), lambda data: (data, 0))
+    assert (told["name"], told["title"]) == ("parser", "parser")

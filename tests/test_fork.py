@@ -144,7 +144,8 @@ def test_a_name_is_unique_in_a_project(sessgit: Shell) -> None:
     done = sessgit("fork", "5e55", "--name", "other way")
     assert (done.code, done.err) == (
         3,
-        "Error: f0000001 is called “other way” already.\nHint: Names are unique in a project.\n",
+        "Error: f0000001 is called “other way” already.\n"
+        "Hint: Names are unique in a project: choose another, or sessgit rename f0000001 OTHER first.\n",
     )
 
 

@@ -299,7 +299,7 @@ def test_code_runs_in_one_process_with_one_set_of_names(sessgit: Shell) -> None:
         "equal", "equal", "equal", "equal", "differs", "equal", "differs", "skipped", "skipped"
     ]  # fmt: skip
     assert found[7][2] == "none of its arguments is code: code, source, expression"
-    assert found[8][2] == "nothing here runs a verification"
+    assert found[8][2] == "only a function that a program registers runs check"
     alone = outcomes(sessgit, "5e55@1.2", "--execute", code=6)
     assert alone == [("eval", "differs", None)]
     assert [one[1] for one in outcomes(sessgit, "5e55@1.2", "--chain", "--execute")] == ["equal", "equal"]

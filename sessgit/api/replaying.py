@@ -11,7 +11,7 @@ from sessgit.ops.replay import plan
 from sessgit.ops.replay import run as runs
 from sessgit.ops.replay.compare import Outcome
 from sessgit.ops.replay.plan import Choice, Plan
-from sessgit.ops.replay.sandbox import Sandbox
+from sessgit.ops.replay.sandbox import NOWHERE
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
@@ -47,8 +47,7 @@ def planned(store: Store, index: Index, branch: Branch, choice: Choice) -> Plan:
 
 def run(found: Plan, executors: Executors) -> list[Replayed]:
     """What came of each cell, in their order."""
-    nowhere = Sandbox("/", "/", (), {})
-    return [_replayed(result) for result in runs.run(found, nowhere, runs.How(functions=executors))]
+    return [_replayed(result) for result in runs.run(found, NOWHERE, runs.How(functions=executors))]
 
 
 def _replayed(result: runs.Result) -> Replayed:

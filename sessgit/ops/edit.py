@@ -177,7 +177,8 @@ def check_free(index: Index, name: str, session_id: str, project: str) -> None:
             raise ConflictError(f"the id of {branch} begins with “{name}”", "An address could mean either of the two.")
     for other in resolve.in_project(index.outlines(), project):
         if other.authored_name == name and other.name != session_id:
-            raise ConflictError(f"{other.name[:8]} is called “{name}” already", "Names are unique in a project.")
+            free = f"Names are unique in a project: choose another, or sessgit rename {other.name[:8]} OTHER first."
+            raise ConflictError(f"{other.name[:8]} is called “{name}” already", free)
     if name in refs.tags(index.path):
         gone = f"sessgit tag -d {words.shell(name)}"
         raise ConflictError(f"there is a tag “{name}”", f"Choose another name, or {gone} first.")

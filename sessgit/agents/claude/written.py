@@ -26,6 +26,9 @@ GONE = "interrupted: the session went on without a result"
 RUNNING = "No result yet: it comes below."
 """What stands in for the result of a cell that is pending while something else is written."""
 
+_LAST = 253_402_300_799_998
+"""The last millisecond but one that has a year of four digits: whatever a clock says, lines can be written."""
+
 Name = Callable[[str], str]
 """Makes a uuid of a word that is unique within a session."""
 
@@ -146,7 +149,7 @@ class Chain:
 
     def _line(self, word: str, said: Mapping[str, Any], at: float | None, key: str = "") -> bytes:
         key = key or self.name(f"{word}.{self.leaf}")
-        self.latest = max(self.latest + 1, round(at * 1000) if at is not None else 0)
+        self.latest = min(max(self.latest + 1, round(at * 1000) if at is not None else 0), _LAST)
         line = {
             "parentUuid": self.leaf or None, "isSidechain": False, "userType": "external", "entrypoint": ENTRYPOINT,
             **self.common, "sessionId": self.agent_id, **said, "uuid": key,

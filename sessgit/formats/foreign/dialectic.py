@@ -133,9 +133,9 @@ def _session(opened: Folder, one: _File, project: str, place: str) -> Foreign:
         pad=lists,
         kept=kept,
     )
-    return _without_views(whole, document, f"{FOLDER}/{one.id}/") or replace(
-        whole, kept={**kept, f"{KEPT}/{STATE}": files.document(rest)}
-    )
+    # Whom it left, nothing says but the document, since passes are no turns that two share.
+    alone = None if session.parent else _without_views(whole, document, f"{FOLDER}/{one.id}/")
+    return alone or replace(whole, kept={**kept, f"{KEPT}/{STATE}": files.document(rest)})
 
 
 def _without_views(session: Foreign, document: Mapping[str, Any], at: str) -> Foreign | None:
@@ -303,9 +303,9 @@ def write(session: Foreign) -> Mapping[str, bytes]:
     beside = dialecticfiles.written(session.kept, pairs, pad, noted, named)
     # A session that came from there has its end from the import.
     ended = ["ended"] if is_same and "ended" not in files.mapping(was.get(said.KEY)) else []
-    document[said.KEY] = (
-        _others(pad, own, document, beside) | said.written(session, *_OWN, *ended) | _unsaid(session, document, was)
-    )
+    kin = _kin(was) if is_same and not session.parent else {}
+    told = kin | said.written(session, *_OWN, *ended) | _unsaid(session, document, was)
+    document[said.KEY] = _others(pad, own, document, beside) | told
     out = {STATE: files.document({k: v for k, v in document.items() if k != said.KEY or v}), **beside}
     others = {f"kept/{path}": data for path, data in session.kept.items() if not path.startswith(f"{KEPT}/")}
     return {f"{FOLDER}/{own}/{name}": data for name, data in sorted({**others, **out}.items())}
@@ -362,10 +362,17 @@ def _document(session: Foreign, own: str, was: Mapping[str, Any], cycle: object)
     return {**was, **new}
 
 
+def _kin(was: Mapping[str, Any]) -> dict[str, Any]:
+    """Which session it left, as an export noted it."""
+    return {key: value for key, value in files.mapping(was.get(said.KEY)).items() if key in ("parent", "branch")}
+
+
 def _unsaid(session: Foreign, document: Mapping[str, Any], was: Mapping[str, Any]) -> dict[str, Any]:
     """What the layout cannot be without, and nobody said of the session."""
     said_here = {"title": session.title or session.name, "status": session.stage}
-    found = {key: document[key] for key, value in said_here.items() if not value and key in document.keys() - was}
+    before = files.mapping(files.mapping(was.get(said.KEY)).get(_UNSAID))
+    new = {key for key in said_here if key not in was or (key in before and before[key] == document.get(key))}
+    found = {key: document[key] for key, value in said_here.items() if not value and key in new & document.keys()}
     return {_UNSAID: found} if found else {}
 
 

@@ -193,16 +193,14 @@ def _brought(work: _Work, session: Foreign, own: str) -> Brought:
         if refs.read(work.store.path, layout.tombstone(own)):
             return replace(told, outcome="deleted")
         return _made(work, session, given, told)
-    try:
-        data = _to_record(work, session, given, known)
-    except ConflictError:
-        is_from_there = stating.noted(work.store, known.tip, own).get("system") == work.system
+    data = _to_record(work, session, given, known)
+    is_from_there = stating.noted(work.store, known.tip, own).get("system") == work.system
+    if data is None:
         if is_from_there or known.state.agent_id not in (session.id.lower(), session.agent):
-            raise
-        data, told = b"", replace(told, why="its turns stay as they are here")
-    else:
-        if stating.noted(work.store, known.tip, own).get("system") != work.system:
-            session = replace(session, kept={})  # with the same turns it is an export, and its files are views
+            raise _conflict(work, known.tip, known.state, session)
+        told = replace(told, why="its turns stay as they are here")
+    elif not is_from_there:
+        session = replace(session, kept={})  # with the same turns it is an export, and its files are views
     if known.archived:
         return replace(told, outcome="archived" if data else "unchanged")
     if data:
@@ -241,9 +239,9 @@ def _stated(work: _Work, session: Foreign, own: str, *, first: bool = False) -> 
     return done.commit, done.notes
 
 
-def _to_record(work: _Work, session: Foreign, given: Given, known: Branch) -> bytes:
-    """The transcript that is to be recorded, ``b""`` where all of it is here; raises ConflictError where the session
-    here is another one."""
+def _to_record(work: _Work, session: Foreign, given: Given, known: Branch) -> bytes | None:
+    """The transcript that is to be recorded, ``b""`` where all of it is here; None where the session here is another
+    one."""
     redact = cleaning.line(work.store.beside, known.state.rules)
     here = _recorded(work.store, known.tip, known.state)
     given = lines.unfinished(given, growing.waiting(here), known.state.turns)
@@ -261,7 +259,7 @@ def _to_record(work: _Work, session: Foreign, given: Given, known: Branch) -> by
     is_from_there = stating.noted(work.store, known.tip, known.name).get("system") == work.system
     is_along = rows[: len(keys)] == keys or keys[: len(rows)] == rows
     if is_from_there or not is_along or not growing.same_prompts(here, new):
-        raise _conflict(work, known.tip, known.state, session)
+        return None
     if len(keys) <= len(rows):
         return b""
     return (

@@ -108,16 +108,22 @@ def behind(given: Given, data: bytes, first: int) -> bytes:
 
 def unmarked(prompt: str) -> str:
     """The words of a prompt as the other system had them."""
-    return "" if prompt == NO_PROMPT else prompt.removeprefix(_ODD)
+    if prompt == NO_PROMPT:
+        return ""
+    return prompt.removeprefix(_ODD) if _is_odd(prompt) else prompt
+
+
+def _is_odd(prompt: str) -> bool:
+    """Whether the words, what may stand before them left out, open no turn or would be read as something else."""
+    words = prompt.lstrip(_ODD)
+    return words == NO_PROMPT or not transcript_lines.opens_turn(words)
 
 
 def _sayable(turn: GivenTurn) -> GivenTurn:
     """The turn with a prompt that opens one."""
     if not turn.prompt.strip():
         return replace(turn, prompt=NO_PROMPT)
-    if transcript_lines.opens_turn(turn.prompt):
-        return turn
-    return replace(turn, prompt=_ODD + turn.prompt)
+    return replace(turn, prompt=_ODD + turn.prompt) if _is_odd(turn.prompt) else turn
 
 
 def _shared(turns: Sequence[GivenTurn], parent: Given | None, branch: int | None) -> int:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, ConflictError, StoreError
-from sessgit.store import refs
+from sessgit.store import refs, rooms
 from sessgit.store import store as stores
 from sessgit.store.layout import Beside
 from sessgit.store.store import Store
@@ -24,18 +23,16 @@ from sessgit.store.store import Store
 @contextmanager
 def beside(other: Path | None) -> Iterator[Store]:
     """A store with all refs and objects of the `other` one, which is only read, or an empty one; gone at the end."""
-    try:
-        folder = tempfile.mkdtemp(prefix="sessgit-")
-    except OSError as error:
-        raise StoreError(f"there is no place to work in: {error.strerror or error}", ROOM) from error
-    try:
-        path = Path(folder) / "store"
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(rooms.room("sessgit-"))
+        except OSError as error:
+            raise StoreError(f"there is no place to work in: {error.strerror or error}", ROOM) from error
+        path = folder / "store"
         stores.create(path)
         if other is not None:
             _refer(path, other)
         yield Store(path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def take_over(scratch: Store, into: Store) -> None:

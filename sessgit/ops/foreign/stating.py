@@ -116,8 +116,7 @@ def _said(session: Foreign, clean: Clean) -> dict[str, Any]:
     """What is said of a session, as a session here can have it, with secrets replaced."""
     meta = session.unified.get("metadata")
     role = meta.get("role") if isinstance(meta, dict) else ""
-    # Some layouts cannot be without a name, and have the title for one.
-    name = "" if session.name == session.title else _name(session.name)
+    name = _name(session.name)
     found: dict[str, Any] = {
         "name": name,
         "title": canonical.one_line(session.title or ("" if name else session.name), _TITLE),

@@ -6,7 +6,6 @@ recorder then finds the turn in it as in any other.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from sessgit.agents.claude import written
@@ -19,7 +18,7 @@ from sessgit.ops.programs.world import World
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Source
 from sessgit.ops.restore import rebuild
-from sessgit.store import locks
+from sessgit.store import locks, rooms
 from sessgit.store.recorder import cursor as cursors
 
 
@@ -29,7 +28,7 @@ def append(world: World, session: str, given: GivenTurn) -> int:
     Raises ConflictError where somebody else keeps writing the session, or it is archived or was deleted.
     """
     store, index = world.store, world.index
-    with locks.session(store.beside, session, edit.WAIT) as held, tempfile.TemporaryDirectory(prefix="sessgit-") as at:
+    with locks.session(store.beside, session, edit.WAIT) as held, rooms.room("sessgit-") as at:
         if not held:
             raise ConflictError(f"someone else is writing {session[:8]}", "Try again.")
         index.sync(session)
@@ -37,7 +36,7 @@ def append(world: World, session: str, given: GivenTurn) -> int:
         if branch is None:
             raise NotFoundError(f"{session[:8]} is there no more", "sessgit ls --all shows all conversations.")
         agent_id, project = branch.state.agent_id, branch.state.project
-        path = Path(at) / "projects" / "aside" / f"{agent_id}.jsonl"
+        path = at / "projects" / "aside" / f"{agent_id}.jsonl"
         path.parent.mkdir(parents=True)
         path.write_bytes(rebuild(store, session).data)
         end = End(path, Chain(agent_id, {"cwd": project} if project else {}))

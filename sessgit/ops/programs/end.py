@@ -16,11 +16,12 @@ from sessgit.agents.claude.cells import message_key
 from sessgit.agents.claude.lines import Line, is_prompt, parse, prompt_uuid, split, tool_results
 from sessgit.agents.claude.marks import Mark
 from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.written import Chain, call_id
+from sessgit.agents.claude.written import GONE, Chain, call_id
 from sessgit.errors import ROOM, SessgitError
 from sessgit.model import canonical
 from sessgit.model.message import Extent
-from sessgit.model.programs.program import Task
+from sessgit.model.programs.program import Outcome, Task
+from sessgit.model.session import Session
 
 _STEP = 64 << 10
 _SEAM = 4096
@@ -150,6 +151,25 @@ class End:
         if task.id not in self.begun and call not in self.calls:
             self.begun[task.id] = self.pending[task.id] = task
             self.calls[call] = task.id
+
+
+def of(path: Path, state: Session) -> End:
+    """The end of a session's file, of which nothing is read yet."""
+    latest = round((canonical.seconds(state.updated) or 0) * 1000)
+    return End(path, Chain(state.agent_id, {"cwd": state.project} if state.project else {}, latest=latest))
+
+
+def give_up(path: Path, state: Session) -> bool:
+    """Ends the cells that a program which is gone left pending, as whoever opens the next turn does; returns whether
+    there were any. The caller holds the session's lock, and nobody has a turn open."""
+    end = of(path, state)
+    if not end.read() or not end.pending:
+        return False
+    gone, lines = Outcome(error=GONE), list[bytes]()
+    for cell, task in list(end.pending.items()):
+        lines += end.chain.outcome(cell, gone, None, task.operation)
+    end.append(lines, durable=False)
+    return True
 
 
 def _last_turn(handle: int, size: int) -> bytes:

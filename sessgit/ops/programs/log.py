@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from sessgit.agents.claude import home
 from sessgit.agents.claude.written import Chain
 from sessgit.errors import ConflictError, NotFoundError, SessgitError
-from sessgit.model import canonical
 from sessgit.ops.code import git
 from sessgit.ops.files import behind
 from sessgit.ops.finding import places, project
-from sessgit.ops.programs.end import End
+from sessgit.ops.programs import end as ends
 from sessgit.ops.programs.world import World
 from sessgit.ops.recording import catchup
 from sessgit.ops.recording.record import Aside, record
@@ -44,9 +43,7 @@ class Log:
             raise ConflictError(
                 f"it is not known where the file of {self.id[:8]} belongs", "Its project's folder is not noted."
             )
-        latest = round((canonical.seconds(branch.state.updated) or 0) * 1000)
-        common = {"cwd": self.project} if self.project else {}
-        self.end = End(place, Chain(self.agent_id, common, latest=latest))
+        self.end = ends.of(place, branch.state)
         self.beside_changed = False
         self.wrote = False
 
@@ -58,7 +55,8 @@ class Log:
         for attempt in range(_TRIES):
             self._restore()
             with self._alone():
-                self.end.read()
+                if not self._reads() and attempt + 1 < _TRIES:
+                    continue  # it went meanwhile
                 if key and self.end.key != key:
                     raise ConflictError(f"{self.id[:8]} went on without this turn", "Nothing more belongs to it.")
                 try:
@@ -141,9 +139,24 @@ class Log:
         return next((row.turn for row in self.world.index.with_prompt(key) if row.branch == self.id), 0)
 
     def _restore(self) -> None:
-        """Writes the file again where it is gone, as the client deletes those that are old."""
-        if not home.is_there(self.end.path) and self.branch().state.turns:
-            self.end.path = restore(self.world.store, self.id, self.world.config, now=self.world.now()).path
+        """Writes the file again where it is gone, as the client deletes those that are old, or was emptied."""
+        if self._is_there() or not self.branch().state.turns:
+            return
+        with suppress(FileNotFoundError):
+            self.end.path.unlink()
+        self.end.path = restore(self.world.store, self.id, self.world.config, now=self.world.now()).path
+
+    def _is_there(self) -> bool:
+        try:
+            return bool(self.end.path.stat().st_size)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return home.is_there(self.end.path)
+
+    def _reads(self) -> bool:
+        """Whether the end of the file is known now: it may be gone only where nothing is recorded."""
+        return (self.end.read() and self.end.size + self.end.torn > 0) or not self.branch().state.turns
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

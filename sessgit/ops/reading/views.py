@@ -73,8 +73,10 @@ def gists(
 
 
 def cost(state: Session, overrides: Prices) -> float | None:
-    """US dollars for all that the session used, or None where the price of a model is not known."""
-    return prices.cost(state.tokens, overrides)
+    """US dollars for all that the session used, or None where the price of a model is not known; as a program said,
+    where that is more."""
+    found, said = prices.cost(state.tokens, overrides), state.unified.budget.cost_usd
+    return found if said is None else max(found or 0.0, said)
 
 
 def total(state: Session) -> Tokens:

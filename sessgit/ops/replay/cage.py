@@ -30,7 +30,7 @@ _SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 UNCONFINED = "nothing here can keep a process from writing elsewhere"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Job:
     """What to run, where it may write, and how much it may use; sizes in bytes, `seconds` of time, 0 for no limit.
 

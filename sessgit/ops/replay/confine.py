@@ -184,9 +184,11 @@ def started(
     limits = held.limits
     reading, report = os.pipe()
     job = cage.Job(
-        list(command), cwd, dict(held.env), list(held.writable), report, os.getpid(), channels.stdin,
-        list(channels.keep), 0 if lasting else limits.seconds, limits.memory, lasting, limits.processes, limits.disk,
-        limits.file, limits.open_files, held.grace, held.network, held.unconfined,
+        command=list(command), cwd=cwd, env=dict(held.env), writable=list(held.writable), report=report,
+        parent=os.getpid(), stdin=channels.stdin, keep=list(channels.keep),
+        seconds=0 if lasting else limits.seconds, memory=limits.memory, address_space=lasting,
+        processes=limits.processes, disk=limits.disk, file=limits.file, open_files=limits.open_files,
+        grace=held.grace, network=held.network, unconfined=held.unconfined,
     )  # fmt: skip
     try:
         with _file(json.dumps(_fields(job)).encode()) as source:

@@ -17,6 +17,7 @@ from typing import Any
 
 from sessgit.model import canonical
 from sessgit.ops.replay.sandbox import below
+from sessgit.ops.replay.searching import number
 
 _LARGEST = 32 << 20
 _LINES = 2000
@@ -42,8 +43,8 @@ class Wrote:
 def read(root: str, path: str, given: Mapping[str, Any]) -> list[tuple[int, str]]:
     """The lines that were asked for, by number from 1."""
     text = _read(root, path)
-    first = max(1, _number(given.get("offset"), 1))
-    most = _number(given.get("limit"), _LINES)
+    first = max(1, number(given.get("offset"), 1))
+    most = number(given.get("limit"), _LINES)
     lines = text.removesuffix("\n").split("\n") if text else []
     return list(enumerate(lines[first - 1 : first - 1 + most], start=first))
 
@@ -149,10 +150,6 @@ def _there(text: str | None) -> str:
     if text is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     return text
-
-
-def _number(value: Any, otherwise: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise
 
 
 # Files

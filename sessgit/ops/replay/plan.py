@@ -250,6 +250,8 @@ def _no_executor(node: Node) -> str:
     operation = canonical.one_line(node.cell.operation, 60)
     if operation == "PowerShell":
         return "there is no PowerShell here"
+    if node.cell.program:
+        return f"only a function that a program registers runs {operation}"
     return f"nothing here runs {operation}" if node.cell.type == "tool" else f"nothing here runs a {node.cell.type}"
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.ops.code import git, heads
 from sessgit.ops.code.git import Head
 from sessgit.ops.finding import project
+from sessgit.store import rooms
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
@@ -58,6 +57,10 @@ class Sandbox:
     def is_inside(self, path: str) -> bool:
         """Whether an absolute path as it is recorded lies in the recorded folder, links aside."""
         return below(os.path.normpath(path), self.source)
+
+
+NOWHERE = Sandbox("/", "/", (), {})
+"""For cells that functions of a program run, which need no folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,7 @@ def _filled(origin: Origin, folder: str, env: Mapping[str, str]) -> tuple[Head |
         _cloned(found.top, origin.head, folder, env)
     except SessgitError as error:
         if path.exists():
-            removed(path)
+            rooms.erase(path)
         path.mkdir()
         return None, str(error), source
     return origin.head, "", source
@@ -184,29 +187,14 @@ def replacing(old: str, new: str) -> Callable[[str], str]:
 
 @contextmanager
 def _temporary() -> Iterator[Path]:
-    try:
-        base = Path(os.path.realpath(tempfile.mkdtemp(prefix="sessgit-replay-")))
-    except OSError as error:
-        raise SessgitError(
-            f"no temporary folder can be made: {error.strerror}", "TMPDIR names another place."
-        ) from error
-    try:
+    with ExitStack() as stack:
+        try:
+            base = stack.enter_context(rooms.room("sessgit-replay-"))
+        except OSError as error:
+            raise SessgitError(
+                f"no temporary folder can be made: {error.strerror}", "TMPDIR names another place."
+            ) from error
         yield base
-    finally:
-        removed(base)
-
-
-def removed(folder: Path) -> None:
-    """Deletes a folder with all in it, also what was made unreadable. What cannot be deleted stays."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        folder.chmod(0o700)
-        for place, folders, _ in os.walk(folder):
-            for one in (Path(place) / name for name in folders):
-                with suppress(OSError):
-                    if not one.is_symlink():
-                        one.chmod(0o700)  # before the walk goes into it
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def guarded(folder: str, store: Path, config: Path) -> tuple[str, ...]:

@@ -88,15 +88,15 @@ def grep(target: str, given: Mapping[str, Any]) -> str:
             lines += _found(pattern, text, given, "" if single else path)
         if len(lines) > _MOST:
             break
-    start = _number(given.get("offset"), 0)
-    lines = lines[start : start + (_number(given.get("head_limit"), 0) or _MOST)]
+    start = number(given.get("offset"), 0)
+    lines = lines[start : start + (number(given.get("head_limit"), 0) or _MOST)]
     return "\n".join(lines) or ("No matches found" if mode != "files_with_matches" else "No files found")
 
 
 def _found(pattern: re.Pattern[str], text: str, given: Mapping[str, Any], path: str) -> list[str]:
     lines = text.removesuffix("\n").split("\n")
-    around = _number(given.get("-C", given.get("context")), 0)
-    before, after = _number(given.get("-B"), around), _number(given.get("-A"), around)
+    around = number(given.get("-C", given.get("context")), 0)
+    before, after = number(given.get("-B"), around), number(given.get("-A"), around)
     hits = _hits(pattern, text, lines, bool(given.get("multiline")))
     shown = sorted({n for hit in hits for n in range(hit - before, hit + after + 1) if 0 <= n < len(lines)})
     numbered = given.get("-n", True)
@@ -186,5 +186,6 @@ def _text(path: str) -> str | None:
     return None if b"\0" in data[:8192] else data.decode("utf-8", "surrogateescape")
 
 
-def _number(value: Any, otherwise: int) -> int:
+def number(value: Any, otherwise: int) -> int:
+    """A count that an argument says, or what holds where it says none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else otherwise

@@ -76,14 +76,14 @@ def _called(operation: str, kind: str) -> str:
 
 
 def outcome(node: Node, known: Detail) -> str:
-    """`ok`, `failed`, `exit 2`, `no result`; nothing of a message, which is always ok."""
+    """`ok`, `failed`, `exit 2`, `no result`; nothing of a message of the client's, which is always ok."""
     cell = node.cell
     if cell.ok is None:
         return "no result"
     if known.exit_code:
         return f"exit {known.exit_code}"
     if cell.ok:
-        return "" if cell.type == "llm_call" else "ok"
+        return "" if cell.type == "llm_call" and not cell.program else "ok"
     return "failed"
 
 

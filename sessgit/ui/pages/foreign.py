@@ -11,6 +11,7 @@ from sessgit.ops.foreign.bringing import Brought, Imported
 from sessgit.store import layout
 from sessgit.ui import text
 from sessgit.ui.context import Context
+from sessgit.ui.pages import pieces
 from sessgit.ui.render import Paint
 
 _LISTED = 100
@@ -97,11 +98,11 @@ def _files(here: Context, done: Imported) -> Iterator[str]:
         file for file in done.files if file.outcome in ("left", "damaged") or (file.why and not _is_plain(file.why))
     ]
     for file in others[:_LISTED]:
-        why = f": {file.why}" if file.why else ""
-        lines = text.wrapped(f"{file.path}{why}", here.width - _WHAT - 2)
+        room = here.width - _WHAT - 2
+        path = pieces.path(here, "", file.path, room)
+        lines = text.wrapped(f"{path}: {file.why}" if file.why else path, room)
         if len(lines) > 1:
-            parts = (file.path, file.why)
-            lines = [line for part in parts for line in text.wrapped(part, here.width - _WHAT - 2)]
+            lines = [path, *text.wrapped(file.why, room)]
         yield f"{file.outcome.ljust(_WHAT)}  {lines[0]}"
         yield from (" " * (_WHAT + 2) + line for line in lines[1:])
     if len(others) > _LISTED:
