@@ -8,8 +8,10 @@ from pathlib import Path
 
 from sessgit.agents.claude import transcript
 from sessgit.errors import ConflictError, MovedError, SessgitError
-from sessgit.model import canonical
+from sessgit.model import canonical, words
 from sessgit.ops import delete, operations
+from sessgit.ops.merging import interrupted
+from sessgit.ops.repairing import gone
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
 from sessgit.store.index import Index
 from sessgit.store.maintenance import Extent
@@ -37,7 +39,8 @@ class Collected:
 
 
 def collect(store: Store, index: Index, config: Path, now: float, *, keep: float, prune: bool = False) -> Collected:
-    """Packs the store and lets go of what operations took away more than `keep` seconds ago.
+    """Packs the store, harder where most of it is archived, and lets go of what operations took away more than `keep`
+    seconds ago.
 
     What interrupted work left goes too, also in `config`, the agent's folder. With `prune`, what was deleted is final:
     its objects, its words, all that no ref leads to. Raises ConflictError where another process packs the store, or
@@ -48,6 +51,8 @@ def collect(store: Store, index: Index, config: Path, now: float, *, keep: float
         if not lock:
             raise ConflictError("another process is packing the store", "Nothing was done. Try again in a while.")
         operations.finish(store)
+        interrupted.take_back(store, config, now)
+        interrupted.write_down(store, config, now)
         before = maintenance.extent(store.path)
         leftovers = maintenance.sweep(store.path, now)
         leftovers += appending.forget_written(store.beside, now - maintenance.STALE)
@@ -57,9 +62,19 @@ def collect(store: Store, index: Index, config: Path, now: float, *, keep: float
                 transcript.sweep(folder)
         workshop.sweep(store.beside)
         expired = _expire(store, now - keep)
-        maintenance.pack(store.path, lock, full=True)
+        maintenance.pack(store.path, lock, full=True, cold=_is_cold(store.path))
+        lost = gone.forget_others(store)
+        if prune and lost:
+            named = lost[0].ref if len(lost) == 1 else f"{words.counted(len(lost), 'ref')}, {lost[0].ref} first,"
+            what = f"{named} {'is' if len(lost) == 1 else 'are'} gone that no command took away: nothing was pruned"
+            raise ConflictError(what, "sessgit doctor --fix puts back what is lost.")
         final = _prune(store, index, lock) if prune else ()
         return Collected(before, maintenance.extent(store.path), leftovers, expired, final)
+
+
+def _is_cold(store: Path) -> bool:
+    """Whether more branches are archived than live."""
+    return len(refs.read_all(store, layout.ARCHIVE)) > len(refs.read_all(store, layout.HEADS))
 
 
 def _expire(store: Store, moment: float) -> int:

@@ -109,10 +109,14 @@ def finish(store: Store, *, but: Collection[str] = ()) -> bool:
 
 def _performed(store: Store, planned: Operation, held: Mapping[str, str]) -> Operation:
     moves = planned.moves
-    if not all(move.new is None or store.repo.has(move.new) for move in moves):
+    troubles = {store.repo.trouble(move.new) for move in moves if move.new is not None}
+    if "damaged" in troubles:
+        raise StoreError("a commit that it needs is damaged", "sessgit verify names it. Nothing was changed.")
+    if "missing" in troubles:
         raise ConflictError(
             "what it needs is gone for good: sessgit gc --prune made that final", "Nothing was changed."
         )
+    store.repo.settle()
     written = journal.append(store.beside, planned)
     kept = [
         Move(layout.kept(written.id, number), None, tip)

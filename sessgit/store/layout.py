@@ -121,6 +121,7 @@ class Beside:
         self.forbidden = store / "state" / "forbidden"
         self.purging = store / "state" / "purging"
         self.rewritten = store / "state" / "rewritten"
+        self.refs = store / "state" / "refs"
 
     def cursor(self, session: str) -> Path:
         return self.state / f"{session}.json"
@@ -132,6 +133,10 @@ class Beside:
     def appending(self, session: str) -> Path:
         """What is just being appended to the session's file."""
         return self.state / f"{session}.append"
+
+    def beginning(self, session: str) -> Path:
+        """Says, while it is locked, that the session is just being made out of several steps."""
+        return self.state / f"{session}.begun"
 
     def lock(self, name: str) -> Path:
         return self.locks / f"{name}.lock"

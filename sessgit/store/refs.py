@@ -26,15 +26,13 @@ _LOCK = ".lock"
 """The end of the file in which git writes a ref before it takes its place; no ref may be named so."""
 _STALE = 60.0
 _STALE_ALONE = 2.0
-_PACKED_FILE = "packed-refs"
-NEW_PACKED = f"{_PACKED_FILE}.new"
+PACKED = "packed-refs"
+"""The file in which git keeps most refs."""
+NEW_PACKED = f"{PACKED}.new"
 """What git writes before it takes the place of the packed refs."""
 _LONGEST = 1024
 _CUT = re.compile(r"corrupted packed references|un(terminated|expected) line in \S*packed-refs")
-_WHOLE_AGAIN = (
-    "packed-refs in the store is damaged: copy it, and delete the line that is no ref. sessgit import then brings back "
-    "what is lost of conversations whose files are there."
-)
+_WHOLE_AGAIN = "packed-refs in the store is damaged: sessgit doctor --fix mends it, and puts back what it lost."
 LOCKED = "If a process was killed just now, it left its lock: try again in a minute."
 """The hint where a ref stays locked."""
 
@@ -101,10 +99,10 @@ def take_stale_locks(store: Path, names: Iterable[str]) -> None:
 
     with locks.nobody_moves(layout.Beside(store)) as alone:
         stale = _STALE_ALONE if alone else _STALE
-        for name in (*names, _PACKED_FILE):
-            is_ref = name == _PACKED_FILE or name.startswith("refs/")
+        for name in (*names, PACKED):
+            is_ref = name == PACKED or name.startswith("refs/")
             _take(store, f"{name}{_LOCK}", stale if is_ref else _STALE)
-        if not (store / f"{_PACKED_FILE}{_LOCK}").exists():  # who writes the new file holds that
+        if not (store / f"{PACKED}{_LOCK}").exists():  # who writes the new file holds that
             _take(store, NEW_PACKED, stale)
 
 
@@ -158,8 +156,9 @@ def _loose(path: Path | str) -> str | None:
 
 def _packed(store: Path) -> str:
     try:
-        return (store / "packed-refs").read_text("utf-8", "replace")
+        text = (store / "packed-refs").read_text("utf-8", "replace")
     except FileNotFoundError:
         return ""
     except OSError as error:
         raise StoreError(f"cannot read the refs of the store: {error}") from error
+    return text[: text.rfind("\n") + 1]  # a line without its end was cut: its name may be half of one

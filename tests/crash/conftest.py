@@ -4,11 +4,29 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from crashworld import World, worlds
+
+_kills = Counter[str]()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Sums the kills, whichever process was told of them."""
+    if report.when == "teardown":
+        for name, found in report.user_properties:
+            if name == "kills" and isinstance(found, dict):
+                _kills.update(found)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _kills:
+        kinds = {"kill": "before a call", "tear": "in the middle of a write", "moment": "at a random moment"}
+        told = ", ".join(f"{_kills[kind]:,} {words}" for kind, words in kinds.items())
+        terminalreporter.write_line(f"Killed {_kills.total():,} times: {told}")
 
 
 @pytest.fixture(scope="session")

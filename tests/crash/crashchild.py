@@ -10,6 +10,7 @@ import os
 import runpy
 import socket
 import sys
+import tempfile
 import uuid
 import warnings
 from contextlib import suppress
@@ -25,7 +26,7 @@ from sessgit.ui import cli, context
 for _name in cli.COMMANDS:
     with suppress(ImportError):
         import_module(f"sessgit.ui.commands.{_name.replace('import', 'import_')}")
-for _name in ("pygit2", "filelock", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.recorder.drain",
+for _name in ("pygit2", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.recorder.drain",
               "sessgit.ops.search", "sessgit.ops.importing", "sessgit.model.schema.settings",
               "sessgit.ops.reading.following", "sessgit.store.words.index"):  # fmt: skip
     import_module(_name)
@@ -51,6 +52,7 @@ def run(job: Job, said: str, address: str) -> None:
     os.environ.clear()
     os.environ.update(job.env)
     os.chdir(job.cwd)
+    tempfile.tempdir = None  # the server has its own
     out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 from crashchild import Job
 from crashworld import World
+from foreigners import cell, log, put, rlm, went
+from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
 THIRD = "5e551011-0000-4000-8000-000000000003"
+VALUE = "tiger-Lily/4711+Zebra"
 BOTH = ("ls", "--all", "--json"), ("log", SESSION)
 
 Told = Callable[[World], Job]
@@ -36,6 +39,10 @@ class Story:
     """Whether it is killed at calls on our own files alone: a lock that git leaves in a remote is the remote's."""
     grows: bool = False
     """Whether what is there may also be any step on the way."""
+    whole: bool = True
+    """Whether git finds nothing wrong before it is complete, either."""
+    proof: Next = lambda world: None
+    """What must be so at the end, beside all else."""
 
 
 def _reading(world: World) -> None:
@@ -269,6 +276,128 @@ def pulled(world: World) -> Job:
     return world.cli("pull", "hub")
 
 
+def synced(world: World) -> Job:
+    """One session is only there, one only here, and the third one has gone on in both places."""
+    both, here = world.talk(OTHER).turns("else"), world.talk(THIRD).turns("only here")
+    recorded(world, rich(world), both)
+    hub(world)
+    world.done(world.cli("push", "hub", SESSION, OTHER))
+    _store_of_another_machine(world)
+    world.talk(OTHER).turns("else", "there").save(world.transcripts)
+    world.done(world.cli("import"))
+    world.done(world.cli("push", "hub", OTHER))
+    _store_of_another_machine(world)
+    recorded(world, world.talk(OTHER).turns("else", "here"), here)
+    world.done(world.cli("config", "sync.include", json.dumps([f"{world.home}/*"])))
+    return world.cli("sync", "hub")
+
+
+def _store_of_another_machine(world: World) -> None:
+    """All of this one goes but what is at the remote, and the other one begins with that."""
+    subprocess.run(["rm", "-rf", str(world.store)], check=True)
+    for path in world.transcripts.glob("*.jsonl"):
+        path.unlink()
+    installed(world)
+    world.done(world.cli("remote", "add", "hub", str(world.root / "hub.git")))
+    world.done(world.cli("pull", "hub"))
+    world.done(world.cli("restore", "--all-lost"))
+
+
+def _synced_again(world: World) -> None:
+    world.done(world.cli("sync", "hub"))
+
+
+def purged(world: World) -> Job:
+    """A value in turns, in a fork, behind a rewind, in a tag, a name, an archive, an operation, an event and a log."""
+    talk = world.talk().turns(f"log in with {VALUE}", "two").rewind(1).turns("other").title(f"about {VALUE}")
+    beside(world, talk)
+    plain = world.talk(THIRD).turns("plain")
+    recorded(world, talk, talk.branch(OTHER).turns("in the branch"), plain)
+    world.done(world.cli("tag", f"with-{VALUE.replace('/', '-')}", f"{SESSION}@1"))
+    world.done(world.cli("edit", SESSION, "--description", f"with {VALUE}"))
+    world.done(world.cli("archive", OTHER))
+    world.done(world.cli("gc"))
+    world.done(world.cli("edit", SESSION, "--description", "without"))
+    (world.store / "log").write_text(f"2026-03-01T10:00:00.000Z 1.0 failed: {VALUE}\n")
+    return world.cli("purge", VALUE, "--yes")
+
+
+def _purged(world: World) -> None:
+    """No object holds it, and no file."""
+    command = ["git", "-C", str(world.store), "cat-file", "--batch", "--batch-all-objects", "--unordered"]
+    assert VALUE.encode() not in subprocess.run(command, check=True, capture_output=True, env=world.env).stdout
+    assert VALUE not in run_git(world.store, "for-each-ref")
+    for path in world.store.rglob("*"):
+        assert not path.is_file() or VALUE.encode() not in path.read_bytes(), path
+    assert json.loads(world.done(world.cli("ops", "--json")).said)["sessgit.ops/v1"][0]["command"] == "purge"
+
+
+def broken(world: World) -> Talk:
+    """A call without its result, and a prompt that hangs on nothing."""
+    talk = world.talk().turns("one").prompt("two").call_only("Bash", {"command": "ls"}).turns("three").prompt("four")
+    prompt = json.loads(talk.lines[-2]) | {"parentUuid": "ffffffff-0000-4000-8000-000000000000"}
+    talk.lines[-2] = json.dumps(prompt, separators=(",", ":")).encode()
+    return talk.answer("yes").stop_lines()
+
+
+def repaired(world: World) -> Job:
+    recorded(world, broken(world), world.talk(OTHER).turns("else"))
+    return world.cli("repair", SESSION)
+
+
+def lacking(world: World) -> Job:
+    """Objects of a turn are gone, and the client's file has them."""
+    recorded(world, world.talk().turns("one", "two", "three"), world.talk(OTHER).turns("else"))
+    packs = world.store / "objects" / "pack"
+    for pack in packs.glob("*.pack"):
+        away = pack.rename(world.root / pack.name)
+        pack.with_suffix(".idx").unlink()
+        with away.open("rb") as file:
+            unpack = ["git", "-C", str(world.store), "unpack-objects", "-q"]
+            subprocess.run(unpack, stdin=file, check=True, env=world.env)
+        away.unlink()
+    for name in (":turns/0000/000002/transcript.jsonl", ":turns/0000/000001"):
+        oid = run_git(world.store, "rev-parse", f"{SESSION}{name}").strip()
+        (world.store / "objects" / oid[:2] / oid[2:]).unlink()
+    return world.cli("repair", SESSION)
+
+
+def _listed_whole(world: World) -> None:
+    _listing(world)
+    assert world.done(world.cli("log", OTHER))
+
+
+def _whole_again(world: World) -> None:
+    world.done(world.cli("verify"))
+
+
+def brought_in(world: World) -> Job:
+    """Sessions of two other systems in one folder."""
+    recorded(world, world.talk().turns("one"))
+    there = world.root / "there"
+    folder = rlm(there)
+    put(folder / "cells" / "cell_a1b2c3d4.json", cell("cell_a1b2c3d4"))
+    log(there, "worker-1", went("input", "do it", 1), went("output", "done", 2))
+    return world.cli("import", "--from", "rlm", str(there / "rlm-sessions"))
+
+
+def picked(*mode: str) -> Told:
+    def make(world: World) -> Job:
+        merging()(world)
+        return world.cli("pick", f"{OTHER}@3", "--into", SESSION, *mode)
+
+    return make
+
+
+def _only_whole(world: World) -> None:
+    """No conversation is left that was begun and does not hold what was brought."""
+    for ref, tip in world.picture().items():
+        if ref.startswith(("refs/heads/e", "refs/heads/f")):
+            said = run_git(world.store, "log", "--format=%B", f"{SESSION}..{tip}")
+            assert "Origin: " in said, (ref, said)
+    assert not list(world.transcripts.glob("f*.jsonl")) or run_git(world.store, "for-each-ref", "refs/heads/f*")
+
+
 def restored(world: World) -> Job:
     talk = rich(world)
     beside(world, talk)
@@ -298,12 +427,21 @@ STORIES = {
     "fork with files beside": Story(fork_at, _reading, complete=False, new=True),
     "merge": Story(merging(), _proved, complete=False, again=(0, 3), grows=True),
     "merge, graft": Story(merging("--mode", "graft"), _proved, complete=False, again=(0, 3), grows=True),
-    "merge into a new one": Story(merging("--new"), _proved, complete=False, new=True, grows=True),
+    "merge into a new one": Story(merging("--new"), _proved, complete=False, new=True, grows=True, proof=_only_whole),
+    "pick": Story(picked(), _proved, complete=False, again=(0, 2), grows=True),
+    "pick into a new one": Story(picked("--new"), _proved, complete=False, new=True, grows=True, proof=_only_whole),
+    "import of another system": Story(brought_in, _listing, complete=False),
+    "repair": Story(repaired, _listed_whole, complete=False, new=True, grows=True),
+    "repair of objects": Story(lacking, _listed_whole, complete=False, whole=False, proof=_whole_again),
+    "purge": Story(purged, _listing, complete=False, proof=_purged),
     "archive": Story(archived, _reading, complete=False, again=(0, 3)),
     "unarchive": Story(unarchived, _reading, complete=False, again=(0, 3)),
     "delete": Story(deleted, _listing, complete=False, again=(0, 4)),
     "undo of a merge": Story(undone("merge", OTHER, "--into", SESSION), _reading, complete=False, again=(0, 4)),
     "undo of an archiving": Story(undone("archive", OTHER), _reading, complete=False, again=(0, 4)),
+    "undo of a deletion": Story(undone("delete", OTHER, "--yes"), _listing, complete=False, again=(0, 4)),
+    "undo of a pick": Story(undone("pick", f"{OTHER}@3", "--into", SESSION), _reading, complete=False, again=(0, 4)),
+    "undo of a rename": Story(undone("rename", "a name", SESSION), _reading, complete=False, again=(0, 4)),
     "undo of a fork": Story(undone("fork", SESSION, "--at", "2"), _listing, complete=False, again=(0, 4)),
     "rename": Story(_cli("rename", "a name", SESSION), _reading, complete=False),
     "tag": Story(_cli("tag", "here", SESSION), _reading, complete=False, again=(0, 3)),
@@ -312,6 +450,7 @@ STORIES = {
     "gc --prune": Story(collected("--prune"), _reading),
     "push": Story(pushed, _synced, ours=True),
     "pull": Story(pulled, _pulled_again),
+    "sync": Story(synced, _synced_again, ours=True),
     "restore": Story(restored, _reading, complete=False, again=(0, 3)),
     "install": Story(fresh, _installed_again),
 }

@@ -7,7 +7,9 @@ import itertools
 import json
 import multiprocessing
 import os
+import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -19,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -37,8 +40,9 @@ from sessgit.store.layout import Beside
 LONG = os.environ.get("SESSGIT_TEST_CRASH", "") == "long"
 """Whether all is tried, rather than some of it."""
 PATIENCE = 60.0
-_MARKS = (".lock", ".tmp", ".append", ".keep", ".new")
-_MADE = ("tmp_", ".tmp", "stale.", "push-", ".hook.", "_git2_", ".settings.json.")
+_MARKS = (".lock", ".tmp", ".append", ".keep", ".new", ".begun")
+_MADE = ("tmp_", ".tmp", "stale.", "push-", "repair-", "importing-", ".hook.", "_git2_", ".settings.json.")
+_TRIED = re.compile("[a-z0-9_]{8}")
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(["crashchild"])
 
@@ -54,13 +58,24 @@ _LOST = 255
 """What the server of processes tells where it lost the exit code of one."""
 
 
+def _kill(process: BaseProcess) -> None:
+    assert process.pid is not None
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:  # it is no group of its own yet
+        process.kill()
+    process.join()
+
+
 @dataclass(frozen=True)
 class Ended:
-    """How a job ended: its exit code, negative for a signal, what it said, and the calls that the gate saw."""
+    """How a job ended: its exit code, negative for a signal, what it said, the calls that the gate saw, and how many
+    seconds it took once it had begun, where there was no gate."""
 
     code: int
     said: str
     calls: list[Call]
+    took: float
 
 
 @dataclass(frozen=True)
@@ -88,8 +103,11 @@ class World:
         self.project = self.home / "shop"
         self.project.mkdir(parents=True)
         self._runs = itertools.count()
-        self.env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "TZ": "UTC", "LC_ALL": "C.UTF-8",
-                    "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}  # fmt: skip
+        self.tmp = self.root / "tmp"
+        self.tmp.mkdir()
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "TMPDIR": str(self.tmp), "TZ": "UTC",
+                    "LC_ALL": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull,
+                    "GIT_CONFIG_SYSTEM": os.devnull}  # fmt: skip
         self.transcripts = home.project_folder(self.config, str(self.project))
         self.spool = Beside(self.store).spool
 
@@ -104,8 +122,9 @@ class World:
     def program(self, path: Path, *words: str) -> Job:
         return Job("program", (str(path), *words), self.env, str(self.project))
 
-    def run(self, job: Job, gate: Gate | None = None) -> Ended:
-        """Runs the job to its end, behind a gate where there is one. Several threads may run several at once."""
+    def run(self, job: Job, gate: Gate | None = None, for_so_long: float = PATIENCE) -> Ended:
+        """Runs the job to its end, behind a gate where there is one, or kills it and all that it started after so many
+        seconds. Several threads may run several at once."""
         _serve()
         said = self.said / f"said-{next(self._runs)}"
         address = f"{said}.gate" if gate else ""
@@ -124,15 +143,20 @@ class World:
             assert process.pid is not None
             gate.watch(listener, process.pid, PATIENCE)
             Path(address).unlink()
-        process.join(PATIENCE)
+        while gate is None and process.exitcode is None and not said.exists():
+            time.sleep(0.0005)  # until then it has not begun
+        begun = time.monotonic()
+        process.join(for_so_long)
+        took = time.monotonic() - begun
         if process.exitcode is None:
-            process.kill()
-            raise TimeoutError(f"{job.words} did not end")
+            _kill(process)
+            if for_so_long == PATIENCE:
+                raise TimeoutError(f"{job.words} did not end")
         words = said.read_text("utf-8", "replace")
         said.unlink()
         noted = Path(f"{said}.code")
         code = int(noted.read_text()) if process.exitcode == _LOST and noted.exists() else process.exitcode
-        return Ended(code, words, gate.calls if gate else [])
+        return Ended(code, words, gate.calls if gate else [], took)
 
     def done(self, job: Job, *codes: int) -> Ended:
         """Runs a job that ends well, or with one of these codes."""
@@ -237,19 +261,21 @@ class World:
 
     def leftovers(self) -> list[str]:
         """What somebody wrote only for a moment, and what waits for nobody."""
-        found = []
+        beside = Beside(self.store)
+        found = [path for path in (beside.packing, beside.purging) if path.exists()]
         for path in self.config.rglob("*"):
-            name = path.name
-            made = name.endswith(_MARKS) or name.startswith(_MADE)
-            if (made or path == Beside(self.store).packing) and Beside(self.store).locks not in path.parents:
-                found.append(str(path.relative_to(self.config)))
-        return sorted(found)
+            made = path.name.endswith(_MARKS) or path.name.startswith(_MADE)
+            if made and beside.locks not in path.parents:
+                found.append(path)
+        # Python itself tries with a file of such a name whether it can write there.
+        found += [path for path in self.tmp.iterdir() if not _TRIED.fullmatch(path.name)]
+        return sorted(str(path.relative_to(self.root)) for path in found)
 
     def a_while_passes(self) -> None:
         """What is left lies there for as long as nobody writes such a file."""
         old = time.time() - 2 * 24 * 3600
         for name in self.leftovers():
-            os.utime(self.config / name, (old, old), follow_symlinks=False)
+            os.utime(self.root / name, (old, old), follow_symlinks=False)
 
 
 @contextmanager

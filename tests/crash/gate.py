@@ -120,7 +120,7 @@ class Gate:
             what = self.choose(len(self.calls), call)
         if isinstance(what, str):
             if what == "tear" and call is not None and call.kind == "write":
-                _tear(pid, arguments[0], call)
+                _tear(pid, arguments[2 if _NAMES[nr] == "copy_file_range" else 0], call)
             os.killpg(group, signal.SIGKILL)
             return
         # A kill keeps what the kernel has: waiting for the disk would take most of the time.
@@ -193,6 +193,12 @@ def _data(pid: int, name: str, arguments: Sequence[int]) -> bytes:
         if name == "writev":
             parts = struct.iter_unpack("=QQ", read(arguments[1], 16 * arguments[2]))
             return b"".join(read(*part) for part in parts)
+        if name in ("sendfile", "copy_file_range"):
+            given, place, length = (1, 2, 3) if name == "sendfile" else (0, 1, 4)
+            at = struct.unpack("=q", read(arguments[place], 8))[0] if arguments[place] else None
+            start = _position(pid, arguments[given])[0] if at is None else at
+            with open(f"/proc/{pid}/fd/{arguments[given]}", "rb", buffering=0) as source:  # noqa: PTH123
+                return os.pread(source.fileno(), arguments[length], start)
     raise NotImplementedError(name)
 
 

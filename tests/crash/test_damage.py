@@ -230,6 +230,8 @@ def test_damage_in_one_session(filled: tuple[World, Snapshot], how: str) -> None
     if how == "packed-refs is cut":  # no ref can be moved, and that is said
         code, said = answers(world, WRITING[0])
         assert code == 7 and "Hint: packed-refs in the store is damaged" in said
+        answers(world, ("doctor", "--fix"))
+        assert [answers(world, words)[0] for words in [*WRITING, ("log", SESSION)]] == [0] * (len(WRITING) + 1)
         return
     for words in WRITING if LONG else WRITING[:4]:
         code, said = answers(world, words)

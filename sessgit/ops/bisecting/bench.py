@@ -7,10 +7,8 @@ repository for as long as it is there.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, SessgitError
@@ -18,6 +16,7 @@ from sessgit.ops.code import git
 from sessgit.ops.code import worktree as worktrees
 from sessgit.ops.code.git import Env, Head
 from sessgit.ops.code.worktree import Worktree
+from sessgit.store import rooms
 
 _MOVING = ("-c", "submodule.recurse=false")
 
@@ -53,7 +52,7 @@ class Bench:
 
     def close(self) -> None:
         """Takes the worktree away; raises SessgitError where something of it stays."""
-        _erase(self._path)
+        rooms.erase(self._path)
         if self._planned is None:
             return
         with suppress(SessgitError):
@@ -77,31 +76,14 @@ class Bench:
 
 @contextmanager
 def bench(project: str, env: Env) -> Iterator[Bench]:
-    """A bench in a temporary folder, which is gone afterwards, however it ends."""
-    try:
-        room = Path(tempfile.mkdtemp(prefix="sessgit-bisect-")).resolve()
-    except OSError as error:
-        raise SessgitError(f"no temporary folder can be made: {error.strerror}", ROOM) from error
-    made = None
-    try:
-        made = Bench(project, env, room)
-        yield made
-    finally:
+    """A bench in a temporary folder, which is gone afterwards; where this is killed, the next `gc` takes it away."""
+    with ExitStack() as stack:
         try:
-            if made is not None:
-                made.close()
-        finally:
-            _erase(room)
+            room = stack.enter_context(rooms.room("sessgit-bisect-"))
+        except OSError as error:
+            raise SessgitError(f"no temporary folder can be made: {error.strerror}", ROOM) from error
+        made = Bench(project, env, room)
+        stack.callback(made.close)
+        yield made
     if room.exists():
         raise SessgitError(f"{room} could not be removed", "The command left something there that nobody may delete.")
-
-
-def _erase(folder: Path) -> None:
-    """Deletes a folder, and in it those that nobody may write to."""
-    for top, names, _ in os.walk(folder):
-        for name in names:
-            path = Path(top, name)
-            if not path.is_symlink():
-                with suppress(OSError):
-                    path.chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import words
 from sessgit.model.finding import Finding
+from sessgit.ops.doctoring import unfinished
 from sessgit.ops.doctoring.patient import Ailment, Patient
 from sessgit.store import locks, maintenance, refs
 from sessgit.store import store as stores
@@ -32,6 +33,7 @@ def check(patient: Patient) -> Iterator[Ailment]:
     if patient.index is not None:
         yield from _indexes(patient)
     yield from _leftovers(patient)
+    yield from unfinished.check(patient)
     yield from _packing(patient)
 
 
@@ -177,10 +179,6 @@ def _leftovers(patient: Patient) -> Iterator[Ailment]:
     if old:
         what = f"{words.counted(len(old), 'folder')} that a killed push or repair left"
         yield Ailment(Finding("wrong", "leftovers", str(patient.beside.state), what, _FIX), lambda: _removed(old))
-    for path in sorted(patient.beside.state.glob("*.append")):
-        if _age(path, now) > _DAY:
-            what = f"a merge into {path.stem[:8]} was interrupted: sessgit ops shows it, the same again completes it"
-            yield Ailment(Finding("note", "leftovers", str(path), what))
 
 
 def _swept(patient: Patient) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sessgit.agents.claude import home
-from sessgit.errors import ConflictError, NotFoundError, StoreError, UsageError
+from sessgit.errors import ConflictError, NotFoundError, StoreError
 from sessgit.model import canonical, ids, words
 from sessgit.model.message import Message
 from sessgit.model.programs import unified
@@ -19,7 +19,7 @@ from sessgit.ops import operations
 from sessgit.ops.files import sidefiles
 from sessgit.ops.finding import forkpoint
 from sessgit.ops.finding.resolve import Target
-from sessgit.ops.merging import grafting, summary, writing
+from sessgit.ops.merging import grafting, interrupted, picking, summary, writing
 from sessgit.ops.merging import plan as plans
 from sessgit.ops.merging.grafting import Seam, Turn
 from sessgit.ops.merging.plan import Picked, Plan, Wish
@@ -112,7 +112,8 @@ def merge(  # noqa: PLR0913, PLR0917 - both sides, what is wanted of them, and w
                 writing.check_closed(ours.branch, world.config)
             wish = _retold(wish, wish.retell, summary.text(store, first.sides, first.rows, world.prices))
         if new is not None:
-            return _in_new(store, index, ours, theirs, wish, world, new, first)
+            with _begun(store, new, world):
+                return _in_new(store, index, ours, theirs, wish, world, new, first)
     with _alone(store, index, ours.session, world) as at:
         found = plans.plan(store, index, at.branch, theirs.branch, theirs.turn, wish)
         if not found.is_open:
@@ -130,8 +131,8 @@ def _retold(wish: Wish, retell: Callable[[str], str], given: str) -> Wish:
 def picked(store: Store, index: Index, ours: Target, chosen: Sequence[Target]) -> Picked:
     """What picking these turns will do, of which nothing is done yet; raises where they cannot be picked."""
     check_ours(ours)
-    rows = [_turn(index, one) for one in chosen]
-    _check_picked(index, ours.branch, rows)
+    rows = [picking.turn(index, one) for one in chosen]
+    picking.check(index, ours.branch, rows)
     return plans.picked(store, index, ours.branch, rows)
 
 
@@ -140,17 +141,26 @@ def pick(
 ) -> Merged:
     """Appends single turns to ours, or to a new session that begins as ours; they are not merged otherwise."""
     check_ours(ours)
-    rows = [_turn(index, one) for one in chosen]
-    begun = None
-    if new is not None:
-        _check_picked(index, ours.branch, rows)
-        begun = _forked(store, index, ours, world, new)
+    rows = [picking.turn(index, one) for one in chosen]
+    if new is None:
+        return _picked(store, index, ours, rows, world)
+    picking.check(index, ours.branch, rows)
+    with _begun(store, new, world):
+        return _picked(store, index, ours, rows, world, new)
+
+
+def _picked(
+    store: Store, index: Index, ours: Target, rows: Sequence[Row], world: World, new: New | None = None
+) -> Merged:
+    begun = _forked(store, index, ours, world, new) if new is not None else None
     with _alone(store, index, new.id if new else ours.session, world) as at:
-        if at.finished == [_address(row) for row in rows]:  # by another run, which was killed before it could say so
+        if at.finished == [
+            picking.address(row) for row in rows
+        ]:  # by another run, which was killed before it could say so
             before = replace(at.branch, state=replace(at.branch.state, turns=at.branch.state.turns - len(rows)))
             found = plans.picked(store, index, before, rows)
             return Merged(at.branch.state, at.branch.tip, None, tuple(found.numbers), at.path, 0, found)
-        _check_picked(index, at.branch, rows)
+        picking.check(index, at.branch, rows)
         found = plans.picked(store, index, at.branch, rows)
         names = "+".join(row.commit for row in rows)
 
@@ -162,8 +172,16 @@ def pick(
 
         turns, numbers, path = _brought(store, index, at.branch, world, graft, _origins(rows), rows, "pick")
         head = refs.read(store.path, layout.head(at.branch.name)) or ""
-        _note(store, at.branch.name, "pick", _told_picked(rows), head, world, {row.branch for row in rows}, begun)
+        _note(store, at.branch.name, "pick", picking.told(rows), head, world, {row.branch for row in rows}, begun)
         return Merged(store.state(head), head, None, numbers, path, _secrets(turns), found)
+
+
+@contextmanager
+def _begun(store: Store, new: New, world: World) -> Iterator[None]:
+    """Tells that the new session is being made; what a killed command began so goes before."""
+    interrupted.take_back(store, world.config, world.now)
+    with interrupted.begun(store, new.id):
+        yield
 
 
 def _in_new(  # noqa: PLR0913, PLR0917 - the same
@@ -253,6 +271,9 @@ def _note(  # noqa: PLR0913, PLR0917 - what an operation is
     head = _head(store, session)
     old: str | None = head
     wrote = Wrote()
+    before = interrupted.first_step(store, session, command, head)
+    if before is not None:  # the same was begun before, and written down when nobody went on with it
+        old, wrote = before.moves[0].old, before.wrote
     if note is not None and note.sources <= sources and writing.began(store, note, head):
         piece = Piece(note.offset, len(note.data), hashlib.sha256(note.data).hexdigest())
         old, wrote = note.head, Wrote(note.files, {note.path: piece})
@@ -261,7 +282,7 @@ def _note(  # noqa: PLR0913, PLR0917 - what an operation is
         old, wrote = None, Wrote({**wrote.files, **whole})
     operations.perform(
         store, command, f"{session[:8]}: {summary}", [Move(ref, old, commit)], world.now, wrote=wrote, held={ref: head},
-        completes=begun.operation if begun else "",
+        completes=begun.operation if begun else before.id if before else "",
     )  # fmt: skip
     appending.forget(store.beside, session)
 
@@ -287,7 +308,7 @@ def _brought(  # noqa: PLR0913, PLR0917 - the same
 
 
 def _origins(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    return [("graft", _address(row)) for row in rows]
+    return [("graft", picking.address(row)) for row in rows]
 
 
 def _turns(store: Store, branch: Branch, found: Plan, wish: Wish, at: Seam, prices: Prices) -> list[Turn]:
@@ -343,15 +364,6 @@ def _told(found: Plan, name: str) -> str:
     return f"{what} of {name}"
 
 
-def _told_picked(rows: Sequence[Row]) -> str:
-    """`77be01d3@2, e90c55aa@2`: the turns that were picked."""
-    return ", ".join(f"{layout.short(row.branch)}@{row.turn}" for row in rows)
-
-
-def _address(row: Row) -> str:
-    return f"{row.branch}@{row.turn}"
-
-
 def _range(found: Plan) -> str:
     """The turns that were brought, as an address."""
     numbers = [row.turn for row in found.rows]
@@ -359,35 +371,6 @@ def _range(found: Plan) -> str:
         return found.sides.theirs.name
     last = f"-{numbers[-1]}" if numbers[-1] != numbers[0] else ""
     return f"{found.sides.theirs.name}@{numbers[0]}{last}"
-
-
-def _turn(index: Index, one: Target) -> Row:
-    name, short = one.branch.name, layout.short(one.branch.name)
-    if one.turn is None or one.turn == 0 or one.cell:
-        raise UsageError(f"{short} names no whole turn", f"Name one: {short}@{one.turn or one.state.turns}.")
-    row = index.turn(name, one.turn)
-    if row is None:
-        raise NotFoundError(f"{name} has no turn {one.turn} in the store", "sessgit restore --verify checks it.")
-    return row
-
-
-def _check_picked(index: Index, ours: Branch, rows: Sequence[Row]) -> None:
-    """Raises UsageError where a turn is named twice or stands in ours already."""
-    known = {row.prompt for row in index.turns(ours.name)} | {_origin(row) for row in index.turns(ours.name)}
-    seen = set[str]()
-    for row in rows:
-        if row.prompt in seen:
-            raise UsageError(f"turn {row.turn} of {layout.short(row.branch)} is named twice", "Name each turn once.")
-        if row.prompt in known or _address(row) in known:
-            raise UsageError(
-                f"turn {row.turn} of {layout.short(row.branch)} is in {ours.name[:8]} already",
-                f"sessgit diff {ours.name[:8]} {layout.short(row.branch)} shows what is not.",
-            )
-        seen.add(row.prompt)
-
-
-def _origin(row: Row) -> str:
-    return row.message.get("Origin")
 
 
 def _secrets(turns: Sequence[Turn]) -> int:

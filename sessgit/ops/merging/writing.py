@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -29,10 +28,12 @@ from sessgit.ops.merging import grafting
 from sessgit.ops.merging.grafting import Seam, Turn
 from sessgit.ops.privacy import Privacy, of_transcript
 from sessgit.ops.programs import opening
+from sessgit.ops.programs.end import give_up
 from sessgit.ops.recording import catchup
 from sessgit.ops.recording.history import stands_on
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
+from sessgit.store import rooms
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.recorder import appending
@@ -82,12 +83,13 @@ def end(store: Store, branch: Branch, config: Path) -> Iterator[End]:
         return
     if others := places.copies(config, path):
         raise ConflictError(f"the file of {branch.name[:8]} lies in another folder: {others[0]}", _ELSEWHERE)
-    with tempfile.TemporaryDirectory(prefix="sessgit-") as folder:
-        yield _stand_in(store, branch, path, Path(folder))
+    with rooms.room("sessgit-") as folder:
+        yield _stand_in(store, branch, path, folder)
 
 
 def prepare(store: Store, index: Index, branch: Branch, config: Path, privacy: Privacy) -> None:
-    """Completes what a kill left half appended, and records what the session's file holds, where that may be.
+    """Completes what a kill left half appended, ends cells that a program left pending, and records what the session's
+    file holds, where that may be.
 
     Whoever calls holds the session's lock.
     """
@@ -97,8 +99,11 @@ def prepare(store: Store, index: Index, branch: Branch, config: Path, privacy: P
         return
     check_closed(branch, config)
     finish(store, branch.name, path)
+    is_on = not privacy.off and of_transcript(privacy, path, state.project).recorded
+    if is_on and not opening.is_open(store.beside, branch.name):
+        give_up(path, state)
     level = catchup.is_level(store.beside, branch.name, path) and _is_the_one(store, branch.name, path)
-    if not level and not privacy.off and of_transcript(privacy, path, state.project).recorded:
+    if not level and is_on:
         record(store, index, Source(path, state.agent_id, config), rules_of(privacy))
     index.sync(branch.name)
 

@@ -7,7 +7,6 @@ An object is named after its content. So whatever has that name is the one that 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from sessgit.ops.finding.places import place_of
 from sessgit.ops.programs.world import World
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
+from sessgit.store import rooms
 from sessgit.store import store as stores
 from sessgit.store.damage import objects
 from sessgit.store.index import Index
@@ -42,8 +42,8 @@ def look(world: World, states: Sequence[Session], lost: Collection[str], links: 
     for name, fill in [("the client's file", _from_files(world, states)), *_remote(states, links)]:
         if not left:
             return
-        with tempfile.TemporaryDirectory(prefix="repair-", dir=world.store.beside.state) as folder:
-            scratch = Path(folder) / "store"
+        with rooms.room("repair-", world.store.beside.state) as folder:
+            scratch = folder / "store"
             try:
                 fill(scratch)
                 found = {oid: one for oid in left if (one := objects.read(scratch, oid)) is not None}

@@ -97,7 +97,7 @@ def _sessions(
 
 
 def _named(here: context.Context, address: str) -> str:
-    from sessgit.errors import UsageError
+    from sessgit.errors import NotFoundError, UsageError
     from sessgit.store import layout
     from sessgit.ui import named
 
@@ -108,6 +108,11 @@ def _named(here: context.Context, address: str) -> str:
             f"sessgit fork {here.ident(found.session)} --at {found.turn} makes one that ends there.",
         )
     if layout.is_side(found.branch.name):
+        if here.index.branch(found.session) is None:
+            raise NotFoundError(
+                f"the head of {here.ident(found.session)} is gone, and only a side of it is left",
+                "sessgit doctor says what can be done.",
+            )
         raise UsageError(
             f"{here.ident(found.branch.name)} is a side of a conversation, and goes with it.",
             f"sessgit push {here.ident(found.session)}",

@@ -1,0 +1,108 @@
+"""What killed commands and a loss of power left unfinished: refs that are gone, a purge, merges, temporary folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sessgit.errors import ConflictError, SessgitError
+from sessgit.model import words
+from sessgit.model.finding import Finding
+from sessgit.ops import purge
+from sessgit.ops.doctoring.patient import Ailment, Patient
+from sessgit.ops.merging import interrupted
+from sessgit.ops.purge import Wanted
+from sessgit.ops.repairing import gone
+from sessgit.store import rooms
+from sessgit.store.damage import packed
+from sessgit.store.store import Store
+
+_DAY = 86_400.0
+_FIX = "sessgit doctor --fix"
+
+
+def check(patient: Patient) -> Iterator[Ailment]:
+    """What was begun and never came to its end, and what is gone that nobody took away."""
+    yield from _folders(patient)
+    if patient.index is not None:
+        store = patient.index.open_store()
+        yield from _refs(patient, store)
+        yield from _purge(patient, store)
+        yield from _merges(patient, store)
+
+
+def _refs(patient: Patient, store: Store) -> Iterator[Ailment]:
+    faults = packed.faults(patient.store)
+    try:
+        lost = gone.lost(store)
+    except SessgitError:  # what cannot be read, `verify` tells
+        lost = []
+    if not faults and not lost:
+        return
+    said = []
+    if faults:
+        lines = f"line {faults[0]} of packed-refs is" if len(faults) == 1 else f"{len(faults)} lines of packed-refs are"
+        said.append(f"{lines} no ref, and git moves none")
+    if lost:
+        many = lost[0].ref if len(lost) == 1 else f"{words.counted(len(lost), 'ref')}, {lost[0].ref} first,"
+        said.append(f"{many} {'is' if len(lost) == 1 else 'are'} gone, and no command took that away")
+    finding = Finding("damage", "refs", str(patient.store), "; ".join(said), _FIX)
+    yield Ailment(finding, lambda: _put_back(patient, store))
+
+
+def _put_back(patient: Patient, store: Store) -> str:
+    count = gone.put_back(store)
+    assert patient.index is not None
+    patient.index.sync()
+    return f"{words.counted(count, 'ref')} put back"
+
+
+def _purge(patient: Patient, store: Store) -> Iterator[Ailment]:
+    if not purge.pending(patient.store):
+        return
+    what = "a purge was interrupted: what it takes away may still be there"
+    finding = Finding("damage", "purge", str(patient.beside.purging), what, _FIX)
+    yield Ailment(finding, lambda: _purged(patient, store))
+
+
+def _purged(patient: Patient, store: Store) -> str:
+    assert patient.index is not None
+    nothing = Wanted(())
+    done = purge.purge(store, patient.index, nothing, patient.config, patient.now, lambda step, done, total: None)
+    if purge.pending(patient.store):
+        raise ConflictError("the purge could not be completed", "sessgit purge with the same value again does so.")
+    return "the purge came to its end" if done.completed else "no value was known yet: the purge has to be given again"
+
+
+def _merges(patient: Patient, store: Store) -> Iterator[Ailment]:
+    begun = interrupted.left(store)
+    if begun:
+        what = (
+            f"{words.counted(len(begun), 'conversation')} begun by a merge that was interrupted, {begun[0][:8]} first"
+        )
+        finding = Finding("wrong", "leftovers", str(patient.beside.state), what, "sessgit gc")
+        yield Ailment(finding, lambda: _taken_back(patient, store))
+    for path in sorted(patient.beside.state.glob("*.append")):
+        try:
+            age = patient.now - path.stat().st_mtime
+        except OSError:
+            continue
+        if age > _DAY:
+            what = f"a merge into {path.stem[:8]} was interrupted: the same again completes it"
+            yield Ailment(Finding("note", "leftovers", str(path), what, "sessgit gc"))
+
+
+def _taken_back(patient: Patient, store: Store) -> str:
+    count = interrupted.take_back(store, patient.config, patient.now)
+    return f"{words.counted(count, 'conversation')} taken back"
+
+
+def _folders(patient: Patient) -> Iterator[Ailment]:
+    left = [*rooms.left(), *rooms.left(patient.beside.state)]
+    if left:
+        what = f"{words.counted(len(left), 'temporary folder')} of killed commands, {left[0].name} first"
+        finding = Finding("wrong", "leftovers", str(left[0].parent), what, "sessgit gc")
+        yield Ailment(finding, lambda: _swept(patient))
+
+
+def _swept(patient: Patient) -> str:
+    return f"{words.counted(rooms.sweep() + rooms.sweep(patient.beside.state), 'folder')} removed"

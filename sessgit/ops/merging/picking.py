@@ -1,0 +1,51 @@
+"""Single turns as they are chosen to be brought into a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sessgit.errors import NotFoundError, UsageError
+from sessgit.ops.finding.resolve import Target
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch, Row
+
+
+def turn(index: Index, one: Target) -> Row:
+    """The turn that an address names; raises UsageError where it names no whole turn, NotFoundError where none is."""
+    name, short = one.branch.name, layout.short(one.branch.name)
+    if one.turn is None or one.turn == 0 or one.cell:
+        raise UsageError(f"{short} names no whole turn", f"Name one: {short}@{one.turn or one.state.turns}.")
+    row = index.turn(name, one.turn)
+    if row is None:
+        raise NotFoundError(f"{name} has no turn {one.turn} in the store", "sessgit restore --verify checks it.")
+    return row
+
+
+def check(index: Index, ours: Branch, rows: Sequence[Row]) -> None:
+    """Raises UsageError where a turn is named twice or stands in ours already."""
+    known = {row.prompt for row in index.turns(ours.name)} | {_origin(row) for row in index.turns(ours.name)}
+    seen = set[str]()
+    for row in rows:
+        if row.prompt in seen:
+            raise UsageError(f"turn {row.turn} of {layout.short(row.branch)} is named twice", "Name each turn once.")
+        if row.prompt in known or address(row) in known:
+            raise UsageError(
+                f"turn {row.turn} of {layout.short(row.branch)} is in {ours.name[:8]} already",
+                f"sessgit diff {ours.name[:8]} {layout.short(row.branch)} shows what is not.",
+            )
+        seen.add(row.prompt)
+
+
+def _origin(row: Row) -> str:
+    return row.message.get("Origin")
+
+
+def told(rows: Sequence[Row]) -> str:
+    """`77be01d3@2, e90c55aa@2`: the turns that were picked."""
+    return ", ".join(f"{layout.short(row.branch)}@{row.turn}" for row in rows)
+
+
+def address(row: Row) -> str:
+    """The address of a turn, whole."""
+    return f"{row.branch}@{row.turn}"

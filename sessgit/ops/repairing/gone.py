@@ -1,0 +1,142 @@
+"""Refs that are gone, and no command took them away: found by what is noted of them, and put back.
+
+git keeps most refs in one file. One that a loss of power cut, or emptied, looks like one with fewer refs in it. What
+they held is noted beside the repository whenever they are packed; cursors and operations know of it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sessgit.model import ids
+from sessgit.model.finding import Finding
+from sessgit.store import journal, layout, refs, transaction
+from sessgit.store.damage import packed
+from sessgit.store.journal import Operation
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+_MOST = 20
+"""So many are told one by one."""
+_FIX = "sessgit doctor --fix"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A ref that is gone, and the latest commit that it is known to have held."""
+
+    ref: str
+    oid: str
+
+
+def lost(store: Store) -> list[Lost]:
+    """The refs that are gone without an operation that took them away, and of which nothing else is left, by name."""
+    if store.beside.purging.exists():  # it gives tags other names before it says so
+        return []
+    held = refs.read_all(store.path)
+    noted = {ref: at for ref, at in packed.noted(store.path).items() if ref not in held}
+    known = {ref: [oid] for ref, (oid, _) in noted.items()}
+    for session, commit in _followed(store, held):
+        known.setdefault(layout.head(session), []).append(commit)
+    later = {mark: _last_moves(journal.read(store.beside, mark)) for mark in {0, *(mark for _, mark in noted.values())}}
+    found = list[Lost]()
+    for ref, tips in sorted(known.items()):
+        last = later[noted[ref][1] if ref in noted else 0].get(ref)
+        if (last is not None and last.new is None) or ref.startswith(layout.KEEP):
+            continue
+        tip = _latest(store, [*tips, *([last.new] if last is not None and last.new else [])])
+        # A session's head comes before its side branches: where it is lost, so may they be.
+        if tip and not _is_elsewhere(store, ref, tip, {**held, **{one.ref: one.oid for one in found}}):
+            found.append(Lost(ref, tip))
+    return found
+
+
+def put_back(store: Store) -> int:
+    """Gives the refs that are lost back what they held, and returns how many. What operations had kept comes back with
+    them."""
+    if packed.faults(store.path):
+        packed.mend(store.path)
+    found = lost(store)
+    if found:
+        held = refs.read_all(store.path)
+        kept = [
+            Lost(ref, oid)
+            for ref, (oid, _) in packed.noted(store.path).items()
+            if ref.startswith(layout.KEEP) and ref not in held and not store.repo.trouble(oid)
+        ]
+        transaction.move_all(store.path, [Move(one.ref, None, one.oid) for one in (*found, *kept)])
+    return len(found)
+
+
+def forget_others(store: Store) -> list[Lost]:
+    """The refs that are lost; of all others that are gone it is no longer noted that there were any."""
+    found, held = lost(store), refs.read_all(store.path)
+    names = {one.ref for one in found}
+    if not found:
+        packed.forget(store.path, [ref for ref in packed.noted(store.path) if ref not in held and ref not in names])
+    return found
+
+
+def findings(store: Store) -> Iterator[Finding]:
+    """What `verify` says of them."""
+    found = lost(store)
+    for one in found[:_MOST]:
+        what = "it is gone, and no command took it away"
+        yield Finding("damage", "ref", one.ref, what, _FIX, (one.oid,))
+    if len(found) > _MOST:
+        yield Finding("damage", "ref", "refs", f"{len(found) - _MOST:,} more are gone as well", _FIX)
+
+
+def _followed(store: Store, held: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The sessions without a ref whose files were being recorded, and the commit that was the last one."""
+    for path in store.beside.state.glob("*.json"):
+        session = path.stem
+        places = (layout.head(session), layout.archived(session), layout.tombstone(session))
+        if not ids.is_branch(session) or any(place in held for place in places):
+            continue
+        cursor = cursors.load(store.beside, session)
+        if cursor is not None and cursor.commit:
+            yield session, cursor.commit
+
+
+def _last_moves(operations: Iterable[Operation]) -> dict[str, Move]:
+    return {move.ref: move for operation in operations for move in operation.moves}
+
+
+def _latest(store: Store, tips: Iterable[str]) -> str:
+    """The one of the commits to which the others lead, of those that can be read; ``""`` where none can."""
+    best = ""
+    for tip in tips:
+        if store.repo.trouble(tip) or (best and not store.repo.is_ancestor(best, tip)):
+            continue
+        best = tip
+    return best
+
+
+def _is_elsewhere(store: Store, ref: str, tip: str, held: Mapping[str, str]) -> bool:
+    """Whether what it held is where it should be by now: archived, deleted, or on another branch of its session."""
+    space = next((space for space in layout.SPACES if ref.startswith(space)), "")
+    name = ref.removeprefix(space)
+    session = layout.session_of(name)
+    if space in (layout.TAGS, ""):
+        return False
+    if space == layout.DELETED:
+        return any(place in held for place in (layout.head(session), layout.archived(session)))
+    if layout.tombstone(session) in held:
+        return True
+    if not layout.is_side(name):
+        return any(place in held for place in (layout.head(session), layout.archived(session)))
+    own = _own(session, held)
+    return not own or any(store.repo.is_ancestor(tip, other) for other in own)
+
+
+def _own(session: str, held: Mapping[str, str]) -> Collection[str]:
+    """The tips of a session's branches."""
+    spaces = (layout.HEADS, layout.ARCHIVE)
+    return {
+        oid
+        for ref, oid in held.items()
+        if ref.startswith(spaces) and layout.session_of(ref.split("/", 2)[-1]) == session
+    }

@@ -1,0 +1,100 @@
+"""The one file in which git keeps most refs: what is wrong in it, and what stood there, noted beside it.
+
+A loss of power may cut it. Where that happens at the end of a line, git sees a store with fewer refs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from sessgit.errors import ROOM, StoreError
+from sessgit.store import layout, refs
+from sessgit.store.store import write_private
+
+_LINE = re.compile(r"#.*|\^[0-9a-f]{40}|[0-9a-f]{40} refs/\S+")
+_NOTE = re.compile(r"^([0-9a-f]{40}) ([0-9]{1,18}) (refs/[^\s]+)$", re.MULTILINE)
+_NOTED = (*layout.SPACES, layout.KEEP)
+
+
+def note(store: Path) -> None:
+    """Notes all refs beside the repository, on the disk: git is about to put them into one file, which a loss of power
+    may cut. One that was noted before and is gone stays noted, until `forget`: it may be lost."""
+    beside = layout.Beside(store)
+    size = beside.journal.stat().st_size if beside.journal.exists() else 0
+    held = {name: (oid, size) for name, oid in refs.read_all(store).items() if name.startswith(_NOTED)}
+    _write(beside.refs, {**noted(store), **held})
+
+
+def noted(store: Path) -> dict[str, tuple[str, int]]:
+    """Each ref that was noted, the object that it held, and how long the journal of operations was then."""
+    try:
+        text = layout.Beside(store).refs.read_text("utf-8", "replace")
+    except OSError:
+        return {}
+    return {name: (oid, int(size)) for oid, size, name in _NOTE.findall(text)}
+
+
+def forget(store: Path, names: Iterable[str]) -> None:
+    """Notes no longer that there were these refs."""
+    known, gone = noted(store), set(names)
+    if gone & known.keys():
+        left = {name: at for name, at in known.items() if name not in gone}
+        _write(layout.Beside(store).refs, left)
+
+
+def _write(path: Path, found: Mapping[str, tuple[str, int]]) -> None:
+    with suppress(StoreError):  # there is no room: what was noted before stays
+        lines = (f"{oid} {size} {name}\n" for name, (oid, size) in sorted(found.items()))
+        write_private(path, "".join(lines).encode(), lasting=True)
+
+
+def faults(store: Path) -> list[int]:
+    """The numbers of the lines of `packed-refs` that are no ref; the last one is none where its end is missing."""
+    try:
+        lines = (store / refs.PACKED).read_text("utf-8", "replace").split("\n")
+    except OSError:
+        return []
+    wrong = [number for number, line in enumerate(lines[:-1], start=1) if not _LINE.fullmatch(line)]
+    return [*wrong, len(lines)] if lines[-1] else wrong
+
+
+def mend(store: Path) -> None:
+    """Takes the lines out of `packed-refs` that are no refs, and keeps it as it was under `state/damaged/`.
+
+    Raises StoreError where somebody else is just writing it, or it cannot be written.
+    """
+    path, lock = store / refs.PACKED, store / f"{refs.PACKED}.lock"
+    aside = layout.Beside(store).state / "damaged"
+    refs.take_stale_locks(store, [])
+    try:
+        aside.mkdir(mode=0o700, exist_ok=True)
+        handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}", refs.LOCKED) from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            data = path.read_bytes()
+            wrong = set(faults(store))
+            write_private(aside / f"{refs.PACKED}.{hashlib.sha256(data).hexdigest()[:8]}", data, lasting=True)
+            file.writelines(_whole(data.split(b"\n"), wrong))
+            file.flush()
+            os.fsync(file.fileno())
+        lock.replace(path)
+    except (OSError, StoreError) as error:
+        lock.unlink(missing_ok=True)
+        raise StoreError(f"{path} cannot be mended: {error}", ROOM) from error
+
+
+def _whole(lines: Sequence[bytes], wrong: Collection[int]) -> Iterator[bytes]:
+    """The lines but for those; what a tag leads to goes with the line of the tag."""
+    is_kept = False
+    for number, line in enumerate(lines, start=1):
+        if not line.startswith(b"^"):
+            is_kept = bool(line) and number not in wrong
+        if is_kept and number not in wrong:
+            yield line + b"\n"
