@@ -33,7 +33,7 @@ from sessgit.ops.recording.source import Rules
 from sessgit.store import refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
-from sessgit.store.packing import workshop
+from sessgit.store.packing import pack, workshop
 from sessgit.store.store import Store
 
 THIRD = "5e551011-0000-4000-8000-000000000003"
@@ -151,6 +151,33 @@ def test_by_several_processes(both: Both, claude: Path) -> None:
     _, fast = both(chunk=3_000, processes=2)
     assert fast.work.turns == 36
     assert len(list((fast.store.path / "objects" / "pack").glob("*.pack"))) > 3
+
+
+def test_one_that_takes_long_holds_nobody_up_for_good(tmp_path: Path, claude: Path) -> None:
+    """The others get as far ahead of it as they may, and wait until it is done."""
+    claude.mkdir(parents=True, exist_ok=True)
+    long = Talk("5e551011-0000-4000-8000-000000000100").turns(*(f"turn {number}" for number in range(250)))
+    (claude / f"{long.session}.jsonl").write_bytes(_own(long.data, 0))
+    for number in range(1, 9):
+        talk = Talk(f"5e551011-0000-4000-8000-0000000001{number:02}").turns("one")
+        (claude / f"{talk.session}.jsonl").write_bytes(_own(talk.data, number))
+    config = tmp_path / "claude"
+    done = _Place(tmp_path / "fast", config).at_once(_files(config), chunk=1, processes=2)
+    assert done.work.turns == 258
+
+
+def test_a_large_object_is_written_piece_by_piece(tmp_path: Path) -> None:
+    stores.create(tmp_path / "store")
+    data = random.Random(1).randbytes(1 << 19).hex().encode() * 9
+    made = pack.Pack(tmp_path / "gathered.pack")
+    small, large = made.add(pack.BLOB, b"small"), made.add(pack.BLOB, data)
+    assert made.read(large) == (pack.BLOB, data)
+    name = made.finish()
+    for end in (".pack", ".idx"):
+        (tmp_path / f"gathered{end}").replace(tmp_path / "store" / "objects" / "pack" / f"pack-{name}{end}")
+    run_git(tmp_path / "store", "fsck", "--strict")
+    store = Store(tmp_path / "store")
+    assert (store.repo.blob(small), store.repo.blob(large)) == (b"small", data)
 
 
 def test_a_copy_without_the_first_prompt_finds_its_parent(both: Both, claude: Path) -> None:

@@ -6,6 +6,7 @@ keyboard, and ends with the process that started it: what it made until then lie
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -27,6 +28,8 @@ _BOOT = (
 )
 _AHEAD = 3
 """So many tasks more than there are workers are handed out before the first one is taken: each may hold some MB."""
+_YOUNG = 50_000
+"""So many new objects of Python are looked through for cycles at once: nearly none of a parsed line is in one."""
 _READ, _DONE, _FAILED, _BROKEN = "read", "done", "failed", "broken"
 
 
@@ -56,8 +59,10 @@ def gathered(tasks: Sequence[Task], count: int, told: Told) -> Iterator[Gathered
 def _in_order(workers: Sequence[_Worker], tasks: Sequence[Task], told: Told) -> Iterator[Gathered]:
     waiting = deque(enumerate(tasks))
     done: dict[int, Gathered] = {}
-    busy = {worker.connection: worker for worker in workers if worker.take(waiting)}
+    busy: dict[Connection, _Worker] = {}
     for number in range(len(tasks)):
+        ahead = number + len(workers) + _AHEAD
+        _hand_out(workers, busy, waiting, ahead)  # all may be idle: they were as far ahead as they may be
         while number not in done:
             for connection in wait(list(busy)):
                 worker = busy[connection]  # type: ignore[index]
@@ -67,11 +72,17 @@ def _in_order(workers: Sequence[_Worker], tasks: Sequence[Task], told: Told) -> 
                     continue
                 done[worker.number] = answer
                 del busy[worker.connection]
-            ahead = number + len(workers) + _AHEAD
-            for worker in workers:
-                if worker.connection not in busy and waiting and waiting[0][0] < ahead and worker.take(waiting):
-                    busy[worker.connection] = worker
+            _hand_out(workers, busy, waiting, ahead)
         yield done.pop(number)
+
+
+def _hand_out(
+    workers: Sequence[_Worker], busy: dict[Connection, _Worker], waiting: deque[tuple[int, Task]], ahead: int
+) -> None:
+    """Gives those that have nothing to do a task each, of those below the number `ahead`."""
+    for worker in workers:
+        if worker.connection not in busy and waiting and waiting[0][0] < ahead and worker.take(waiting):
+            busy[worker.connection] = worker
 
 
 class _Worker:
@@ -124,6 +135,8 @@ class _Worker:
 def serve(handle: int) -> None:
     """Gathers what comes over a socket, until nobody is at its other end."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    gc.freeze()
+    gc.set_threshold(_YOUNG)
     with Connection(handle) as connection, suppress(EOFError, OSError):
         while True:
             task: Task = connection.recv()
