@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from json.encoder import encode_basestring
 from typing import Any
 
 _END = 253402300799
@@ -19,11 +20,25 @@ def dumps(value: Any) -> bytes:
 
     A lone surrogate, which UTF-8 cannot hold, is written as its JSON escape.
     """
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=2)
+    text = _indented(value, "\n")
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
         return json.dumps(value, sort_keys=True, indent=2).encode() + b"\n"
+
+
+def _indented(value: Any, end: str) -> str:
+    """What `json.dumps` gives with sorted keys and an indent: with one it is written in Python, and slow. `end` is a
+    newline and the indent of the line on which the value begins."""
+    if type(value) is str:
+        return encode_basestring(value)
+    if not isinstance(value, dict | list | tuple) or not value:
+        return json.dumps(value, ensure_ascii=False)
+    inner = end + "  "
+    if not isinstance(value, dict):
+        return f"[{inner}{f',{inner}'.join([_indented(item, inner) for item in value])}{end}]"
+    parts = [f"{encode_basestring(key)}: {_indented(item, inner)}" for key, item in sorted(value.items())]
+    return f"{{{inner}{f',{inner}'.join(parts)}{end}}}"
 
 
 def compact(value: Any) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
 from sessgit.model import ids
-from sessgit.ops import delete
+from sessgit.ops import delete, search
 from sessgit.ops import privacy as private
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.bulk.work import Progress, Work
@@ -156,7 +158,7 @@ def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Pri
     work = Work(store, index, config, rules, progress, found.errors)
     work.run(files)
     changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & work.seen
-    unpacked = pack(store) if changed or due.is_due(store.path) else ""
+    unpacked = _packed(store, index) if changed or due.is_due(store.path) else ""
     left = list(work.aside.values())
     archived, deleted = left.count("archived"), left.count("deleted")
     brought = changed & {
@@ -178,6 +180,36 @@ def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
     """The sessions of which a branch moved: two files of one session may have moved it there and back."""
     moved = {ref for ref in before.keys() | after.keys() if before.get(ref) != after.get(ref)}
     return {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in moved}
+
+
+def _packed(store: Store, index: Index) -> str:
+    """Packs the store as `pack` does, and meanwhile brings the text index level: git leaves much of a second core.
+
+    Where the index cannot be followed, whoever searches next tries again and hears why.
+    """
+    is_over = threading.Event()
+
+    def check(_done: int, _all: int) -> None:
+        if is_over.is_set():
+            raise _OverError
+
+    def follow() -> None:
+        with suppress(Exception):
+            search.follow(index, check)
+
+    beside = threading.Thread(target=follow, daemon=True)
+    beside.start()
+    try:
+        return pack(store)
+    except BaseException:
+        is_over.set()
+        raise
+    finally:
+        beside.join()
+
+
+class _OverError(Exception):
+    """Nobody waits for what is still to be done."""
 
 
 def pack(store: Store) -> str:

@@ -5,6 +5,7 @@ Reading goes by commit: what a commit holds never changes, so whoever has its id
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -56,13 +57,14 @@ def create(path: Path) -> None:
         owner.check(path)
         path.chmod(0o700)
         backend.create(path)
+        (path / "config").chmod(0o600)  # the library makes it one that can be run
         beside = layout.Beside(path)
         for folder in (beside.spool, beside.state, beside.locks):
             folder.mkdir(mode=0o700, exist_ok=True)
         if not beside.ignore.exists():
             write_private(beside.ignore, b"*\n")
         if not beside.key.exists():
-            write_private(beside.key, secrets.token_bytes(32), lasting=True)
+            write_private(beside.key, secrets.token_bytes(32), lasting=True, first=True)
     except OSError as error:
         raise StoreError(f"cannot create a store at {path}: {error}", ROOM) from error
 
@@ -78,9 +80,10 @@ def exists(path: Path) -> bool:
     return (path / "HEAD").is_file() and (path / "objects").is_dir()
 
 
-def write_private(path: Path, data: bytes, *, lasting: bool = False) -> None:
+def write_private(path: Path, data: bytes, *, lasting: bool = False, first: bool = False) -> None:
     """Puts the bytes in the place of a file in one step, readable by its owner alone; with `lasting` they are on the
-    disk then. Without, a loss of power may leave the file empty: that is for what can be made anew."""
+    disk then. Without, a loss of power may leave the file empty: that is for what can be made anew. With `first` the
+    file of whoever was first stays."""
     beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -89,13 +92,28 @@ def write_private(path: Path, data: bytes, *, lasting: bool = False) -> None:
             if lasting:
                 file.flush()
                 os.fsync(handle)
-        beside.replace(path)
+        if not first or not _is_linked(beside, path):
+            beside.replace(path)
         if lasting:
             _sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
         raise StoreError(f"cannot write {path}: {error.strerror or error}", ROOM) from error
+
+
+def _is_linked(beside: Path, path: Path) -> bool:
+    """Whether a file stands in its place now, this one or one that was there; not where there are no hard links."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.ENOTSUP):
+            return False
+        raise
+    beside.unlink()
+    return True
 
 
 def _sync_folder(path: Path) -> None:
@@ -120,6 +138,8 @@ class Store:
         self.path = path
         self.beside = layout.Beside(path)
         self.repo = repo or backend.Repository(path, fsync=fsync)
+        self._known_format = set[str]()
+        """The files that say so: they are all alike."""
         self.commit = lru_cache(maxsize=4096)(self.repo.commit)
         self.tree = lru_cache(maxsize=4096)(self._tree)
         """The tree of a commit, once its format is known to be one that this program reads."""
@@ -149,8 +169,11 @@ class Store:
     def _tree(self, commit: str) -> str:
         tree = self.commit(commit).tree
         entry = self.repo.entry(tree, layout.FORMAT_FILE)
+        if entry and entry[0] in self._known_format:
+            return tree
         version = self.repo.blob(entry[0]).strip() if entry else b"none"
-        if version == str(layout.FORMAT).encode():
+        if entry and version == str(layout.FORMAT).encode():
+            self._known_format.add(entry[0])
             return tree
         if version.isdigit() and len(version) < _DIGITS and int(version) > layout.FORMAT:
             raise NewerStoreError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,11 +74,15 @@ class Reader:
         while True:
             data = self.at(self.offset, min(step, self._source.size - self.offset))
             start = self.offset
-            for raw, extent in split(data, start):
-                self.offset = extent.end
-                yield make(raw, extent, self._redact)
-            if start + len(data) >= self._source.size or not data:
-                self.torn = data[self.offset - start :]
+            found = deque(split(data, start))
+            is_end = start + len(data) >= self._source.size or not data
+            torn = data[found[-1][1].end - start if found else 0 :] if is_end else b""
+            del data  # one line may be as large
+            while found:
+                self.offset = found[0][1].end
+                yield make(*found.popleft(), self._redact)
+            if is_end:
+                self.torn = torn
                 return
             step = _CHUNK if self.offset > start else step * 2
 
@@ -96,7 +101,8 @@ class Reader:
         return lines if len(lines) == extent.lines else []
 
     def at(self, offset: int, length: int) -> bytes:
-        """So many bytes of the file, fewer at its end."""
+        """So many bytes of the file, fewer at its end, however many a cursor may ask for."""
+        length = min(length, self._source.size - offset)
         self._source.file.seek(offset)
         parts = []
         while length > 0 and (part := self._source.file.read(length)):

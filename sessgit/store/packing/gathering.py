@@ -33,7 +33,8 @@ _FOLDER = b"40000"
 _REMEMBERED = 1024
 _SMALL = 16 << 10
 
-_Tree = dict[str, tuple[str, bool]]
+_Tree = dict[bytes, bytes]
+"""The entries of a tree as git writes them, by name; that of a folder has a slash behind it, as git sorts them."""
 T = TypeVar("T")
 
 
@@ -73,24 +74,20 @@ class Gathering(backend.Repository):
 
     def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
         nested: dict[str, dict[str, Entry | None]] = {}
-        entries = dict(self._tree(base)) if base else {}
+        known = self._tree(base) if base else {}
+        entries = dict(known)
         for path, value in changes.items():
             name, _, rest = path.partition("/")
             if rest:
                 nested.setdefault(name, {})[rest] = value
-            elif value is not None:
-                entries[_checked(name)] = value
             else:
-                entries.pop(name, None)
+                _put(entries, name, value)
         for name, inner in nested.items():
-            below = self._tree(base).get(name) if base else None
+            below = _entry(known, name)
             oid = self.edit_tree(below[0] if below and below[1] else None, inner)
-            if self._tree(oid):
-                entries[_checked(name)] = (oid, True)
-            else:
-                entries.pop(name, None)
+            _put(entries, name, (oid, True) if self._tree(oid) else None)
         self.written += 1
-        oid = self._pack.add(TREE, _serialized(entries))
+        oid = self._pack.add(TREE, b"".join([entries[key] for key in sorted(entries)]))
         self._trees.keep(oid, entries)
         return oid
 
@@ -108,14 +105,14 @@ class Gathering(backend.Repository):
         return oid
 
     def tree(self, oid: str) -> dict[str, Entry]:
-        return dict(self._tree(oid))
+        return {key.rstrip(b"/").decode(): _read(raw) for key, raw in self._tree(oid).items()}
 
     def entry(self, tree: str, path: str) -> Entry | None:
         found: Entry | None = (tree, True)
         for name in path.split("/"):
             if found is None or not found[1]:
                 return None
-            found = self._tree(found[0]).get(name)
+            found = _entry(self._tree(found[0]), name)
         return found
 
     def blob(self, oid: str) -> bytes:
@@ -149,7 +146,10 @@ class Gathering(backend.Repository):
         known = self._trees.get(oid)
         if known is None:
             if oid not in self._pack:
-                return super().tree(oid)
+                entries: _Tree = {}
+                for name, entry in super().tree(oid).items():
+                    _put(entries, name, entry)
+                return entries
             kind, data = self._read(oid)
             if kind != TREE:
                 raise StoreError(f"object {oid} is not a tree")
@@ -263,15 +263,28 @@ class _Recent(Generic[T]):
             self._known.popitem(last=False)
 
 
-def _serialized(entries: _Tree) -> bytes:
-    """The tree as git has it, in git's order: a folder's name counts as if a slash followed."""
-    every = sorted((f"{name}/" if is_tree else name).encode() for name, (_, is_tree) in entries.items())
-    out: list[bytes] = []
-    for name in every:
-        plain = name.rstrip(b"/")
-        oid, is_tree = entries[plain.decode()]
-        out += (_FOLDER if is_tree else _FILE, b" ", plain, b"\0", bytes.fromhex(oid))
-    return b"".join(out)
+def _put(entries: _Tree, name: str, entry: Entry | None) -> None:
+    """Gives a tree an entry of this name, or none."""
+    plain = name.encode("utf-8", "surrogatepass")
+    entries.pop(plain, None)
+    entries.pop(plain + b"/", None)
+    if entry is None:
+        return
+    plain = _checked(name)
+    oid, is_tree = entry
+    entries[plain + b"/" if is_tree else plain] = b"%s %s\0%s" % (
+        _FOLDER if is_tree else _FILE, plain, bytes.fromhex(oid),
+    )  # fmt: skip
+
+
+def _entry(entries: _Tree, name: str) -> Entry | None:
+    plain = name.encode("utf-8", "surrogatepass")
+    raw = entries.get(plain) or entries.get(plain + b"/")
+    return None if raw is None else _read(raw)
+
+
+def _read(raw: bytes) -> Entry:
+    return raw[-20:].hex(), raw.startswith(_FOLDER)
 
 
 def _parsed(data: bytes) -> _Tree:
@@ -280,17 +293,16 @@ def _parsed(data: bytes) -> _Tree:
     while start < len(data):
         end = data.index(b"\0", start)
         mode, _, name = data[start:end].partition(b" ")
-        entries[name.decode()] = (data[end + 1 : end + 21].hex(), mode == _FOLDER)
+        entries[name + b"/" if mode == _FOLDER else name] = data[start : end + 21]
         start = end + 21
     return entries
 
 
-def _checked(name: str) -> str:
-    """The name, if git takes it for an entry of a tree."""
+def _checked(name: str) -> bytes:
+    """The name in UTF-8, if git takes it for an entry of a tree."""
     if name in ("", ".", "..") or name.lower() == ".git" or "\0" in name:
         raise StoreError(f"cannot write to the store: “{name}” is no name for a file")
     try:
-        name.encode()
+        return name.encode()
     except UnicodeEncodeError as error:
         raise StoreError(f"cannot write to the store: {error}") from error
-    return name

@@ -26,6 +26,7 @@ _LEVEL = 1
 _SHORT = 1 << 10
 """So many bytes are not worth it: most of them are ids, and to set out takes longer than to write them as they are."""
 _STEP = 1 << 20
+_LARGE = 4 << 20
 _FAR = 1 << 31
 """Places from here on stand in a table of their own."""
 
@@ -60,10 +61,26 @@ class Pack:
         if oid in self._places:
             return oid
         header = _header(_KINDS[kind], len(data))
+        if len(data) > _LARGE:
+            self._add_large(oid, kind, header, data)
+            return oid
         packed = header + (zlib.compress(data, _LEVEL) if len(data) > _SHORT else _stored(data))
         self._places[oid] = (kind, self.length, len(packed), zlib.crc32(packed))
         self._put(packed)
         return oid
+
+    def _add_large(self, oid: str, kind: str, header: bytes, data: bytes) -> None:
+        """Writes an object as it is compressed, piece by piece: another copy of it may be more than there is room."""
+        begin, check, packing = self.length, zlib.crc32(header), zlib.compressobj(_LEVEL)
+        self._put(header)
+        with memoryview(data) as whole:
+            for start in range(0, len(whole), _STEP):
+                piece = packing.compress(whole[start : start + _STEP])
+                check = zlib.crc32(piece, check)
+                self._put(piece)
+        last = packing.flush()
+        self._put(last)
+        self._places[oid] = (kind, begin, self.length - begin, zlib.crc32(last, check))
 
     def read(self, oid: str) -> tuple[str, bytes]:
         """The kind and the bytes of an object that it holds."""

@@ -12,7 +12,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +54,8 @@ PLACE = (1 << BITS) - 1
 _HASH = 8
 _CHECKPOINT = 8_000
 """Pages of 4 KB after which what was written is moved into the file itself."""
+_GATHERED = 24 << 20
+"""Bytes of words that are gathered before they are written."""
 _NO_WORD = re.compile(r"[^a-z0-9]")
 
 
@@ -99,6 +101,15 @@ class TextIndex:
         self.db.isolation_level = None
         self.db.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
         self.db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT}")
+        if not self.read_only:
+            self._gather()
+
+    def _gather(self) -> None:
+        """Lets FTS5 gather more words in memory before it writes them: of each MB, as it is by itself, the parts that
+        it wrote are joined again and again. Whoever only adds a turn gathers no more than that."""
+        with suppress(sqlite3.Error):  # somebody else is writing, or it is damaged, which whoever asks finds out
+            if self.db.execute("SELECT 1 FROM words_config WHERE k = 'hashsize'").fetchone() is None:
+                self.db.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (_GATHERED,))
 
     def close(self) -> None:
         self.db.close()
@@ -137,6 +148,7 @@ class TextIndex:
                 self.db.execute(statement)
             for statement in _INDEXES:
                 self.db.execute(statement)
+        self._gather()
 
     def is_worn(self) -> bool:
         """Whether more turns are held for no branch than for any."""

@@ -186,13 +186,12 @@ def _mentions(lines: Sequence[Line], name: str) -> bool:
 
 def _entries(folder: Path, start: str = "") -> list[Path]:
     """What lies in a folder under names that begin so, by name; nothing where a link leads to it."""
-    if home.link_above(folder / "file") is not None:
-        return []
     try:
         with os.scandir(folder) as entries:
-            return [folder / name for name in sorted(entry.name for entry in entries if entry.name.startswith(start))]
+            names = sorted(entry.name for entry in entries if entry.name.startswith(start))
     except OSError:
         return []
+    return [folder / name for name in names] if names and home.link_above(folder / "file") is None else []
 
 
 def _read(path: Path, start: int, most: int | None = None) -> bytes:
