@@ -34,7 +34,7 @@ def measure(scale: Scale) -> Iterator[Table]:
         _make(root / "loose", root / "projects" / "bench" / f"{SESSION}.jsonl", scale.turns * 3 // 4)
         counted = subprocess.check_output(["git", "-C", root / "loose", "count-objects"], text=True)
         place = timing.here(root, more={"SESSGIT_STORE": str(root / "store")})
-        git = ["git", "-C", str(root / "store"), "repack", "-q"]
+        git = ["git", "-C", str(root / "store"), "-c", "pack.compression=9", "repack", "-q"]
         rows = {
             "git repack -a -d -f -F": [*git, "-a", "-d", "-f", "-F", "--keep-unreachable"],
             "sessgit gc": [*SESSGIT, "gc"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
@@ -23,6 +24,7 @@ from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.store import Store
 
 DAY = 86_400
+THIRD = "5e551011-0000-4000-8000-000000000003"
 
 
 @pytest.fixture
@@ -57,6 +59,23 @@ def test_what_it_says(sessgit: Shell) -> None:
     fsck(sessgit.store)
 
 
+def test_a_store_that_is_mostly_archived_is_packed_harder(sessgit: Shell) -> None:
+    """Two texts alike with twenty others between them, in the order in which git compares: by the last 16 characters of
+    a name, then by size."""
+    texts = [base64.b64encode(random.Random(size).randbytes(size)).decode() for size in range(4_000, 6_000, 100)]
+    alike = base64.b64encode(random.Random(0).randbytes(9_000)).decode()
+    talk = sessgit.talk(THIRD)
+    for number, text in enumerate([alike, *texts, alike[:5_200]]):
+        talk.prompt(f"turn {number}").tool("Read", {"file_path": "/p/a_tokenizer_by_hand.py"}, text).answer("So.")
+    sessgit.recorded(talk)
+    usual = sessgit.json("gc")["after"]["bytes"]
+    sessgit("archive", SESSION, THIRD)
+    assert sessgit.json("gc")["after"]["bytes"] < usual - 3_000
+    sessgit("unarchive", THIRD)
+    assert sessgit.json("gc")["after"]["bytes"] > usual - 1_000
+    fsck(sessgit.store)
+
+
 def test_there_must_be_a_store(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "none"))
     assert sessgit("gc").code == 4
@@ -72,7 +91,7 @@ def test_what_nothing_leads_to_stays_until_it_is_pruned(sessgit: Shell) -> None:
     store.repo.release()
     assert loose(sessgit.store) == 0
     run_git(sessgit.store, "cat-file", "-e", loose_one)
-    done = sessgit.json("gc", "--prune")
+    done = sessgit.json("gc", "--prune", "--yes")
     assert done["before"]["objects"] == done["after"]["objects"] + 1
     with pytest.raises(AssertionError):
         run_git(sessgit.store, "cat-file", "-e", loose_one)
@@ -112,7 +131,7 @@ def test_what_commands_took_away_is_kept_for_a_while(sessgit: Shell) -> None:
     (sessgit.store / "config.toml").write_text('[undo]\nkeep = "12w"\n')
     assert sessgit.out("gc").splitlines()[1] == "1 tip let go that old commands took away"
     assert refs.read_all(sessgit.store, layout.KEEP) == {}
-    assert sessgit("gc", "--prune").code == 0
+    assert sessgit("gc", "--prune", "--yes").code == 0
     done = sessgit("undo", sessgit.json("ops")[0]["id"])
     assert (done.code, done.err.splitlines()[0]) == (
         3,
@@ -140,7 +159,7 @@ def test_many_at_once(sessgit: Shell) -> None:
     sessgit.out("delete", OTHER, "--yes")
     (sessgit.store / "config.toml").write_text('[undo]\nkeep = ""\n')
     env = {"PATH": os.environ["PATH"], "HOME": str(sessgit.home)}
-    command = [sys.executable, "-m", "sessgit", "gc", "--prune", "--json"]
+    command = [sys.executable, "-m", "sessgit", "gc", "--prune", "--yes", "--json"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     running = [subprocess.Popen(command, env=env, cwd=sessgit.project, **pipes) for _ in range(4)]
     done = [(process, *process.communicate()) for process in running]
@@ -156,7 +175,7 @@ def test_nothing_is_pruned_while_someone_writes(sessgit: Shell, monkeypatch: pyt
     monkeypatch.setattr("sessgit.ops.gc._LOCK_WAIT", 0.1)
     store = Store(sessgit.store)
     blob = store.repo.write_blob(b"no ref leads here yet")
-    done = sessgit("gc", "--prune")
+    done = sessgit("gc", "--prune", "--yes")
     assert (done.code, done.err) == (
         3,
         "Error: a recorder or a command is just writing.\n"
@@ -164,7 +183,7 @@ def test_nothing_is_pruned_while_someone_writes(sessgit: Shell, monkeypatch: pyt
     )
     run_git(sessgit.store, "cat-file", "-e", blob)
     store.repo.release()
-    assert sessgit("gc", "--prune").code == 0
+    assert sessgit("gc", "--prune", "--yes").code == 0
 
 
 def test_who_writes_waits_for_a_prune(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,10 +303,10 @@ def test_what_a_killed_fetch_keeps_can_be_pruned(sessgit: Shell) -> None:
     keep.write_text("fetch-pack 4711 on somewhere\n")
     os.utime(keep, (NOW - 5,) * 2)
     sessgit.out("delete", OTHER, "--yes")
-    sessgit.out("gc", "--prune")
+    sessgit.out("gc", "--prune", "--yes")
     run_git(sessgit.store, "cat-file", "-e", blob)
     os.utime(keep, (NOW - 700,) * 2)
-    assert sessgit.json("gc", "--prune")["leftovers"] == 1
+    assert sessgit.json("gc", "--prune", "--yes")["leftovers"] == 1
     with pytest.raises(AssertionError):
         run_git(sessgit.store, "cat-file", "-e", blob)
     fsck(sessgit.store)
@@ -326,9 +345,9 @@ def test_a_prune_that_was_interrupted_is_finished_by_the_next(
 
     with monkeypatch.context() as patch:
         patch.setattr(part, interrupted)
-        assert sessgit("gc", "--prune").code == 130
+        assert sessgit("gc", "--prune", "--yes").code == 130
     fsck(sessgit.store)
-    assert sessgit("gc", "--prune").code == 0
+    assert sessgit("gc", "--prune", "--yes").code == 0
     with pytest.raises(AssertionError):
         run_git(sessgit.store, "cat-file", "-e", blob)
     assert refs.read_all(sessgit.store, layout.KEEP) == {}

@@ -1,8 +1,9 @@
 """When it is time to pack: before what is loose makes the store larger than the files that it was recorded from.
 
 A loose object takes blocks of the disk, however small it is, and none has a delta: a turn takes six times the room that
-it has in the agent's file. In a pack it takes a sixth. So what is loose may take four times the packs, which is less
-than what those were made from; only a store of a few turns is left as it is.
+it has in the agent's file. In a pack it takes a sixth, or a third where turns are small. So what is loose may take
+three times the packs, which is less than what those were made from; only a store of a few turns is left as it is. To
+pack a hundred objects costs some 30 ms of the processor, and a store comes to that a few times in its life.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from sessgit.store.layout import Beside
 MOST_OBJECTS = 2_000
 MOST_PACKS = 20
 """So many packs are worth being made fewer: each is searched for every object."""
-_LEAST = 1 << 20
+_LEAST = 128 << 10
 """So many bytes of the disk are left loose in any case."""
-_TIMES = 4
+_TIMES = 3
+_SMALL = 1 << 20
+"""Below so many bytes of packs each loose object counts: they are few, and a sample of them would say little."""
 _EVERY = 8
-"""Of 256 folders one in so many is looked at: ids are evenly spread."""
+"""Of 256 folders one in so many is looked at in a larger store: ids are evenly spread."""
 _BLOCK = 512
 
 
@@ -35,13 +38,14 @@ class Loose(NamedTuple):
 
 def loose(store: Path) -> Loose:
     objects = size = 0
-    for number in range(0, 256, _EVERY):
+    every = 1 if _packed(store) < _SMALL else _EVERY
+    for number in range(0, 256, every):
         with suppress(OSError):  # most are missing after a packing
             for entry in os.scandir(store / "objects" / f"{number:02x}"):
                 with suppress(OSError):  # it was packed meanwhile
                     size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
                     objects += 1
-    return Loose(objects * _EVERY, size * _EVERY)
+    return Loose(objects * every, size * every)
 
 
 def is_due(store: Path) -> bool:
