@@ -82,8 +82,8 @@ def erase(folder: Path) -> None:
 
 
 def _ours(parent: Path | None) -> Iterator[Path]:
-    place = parent or Path(tempfile.gettempdir())
     try:
+        place = parent or Path(tempfile.gettempdir())  # there may be none where nothing can be written
         entries = sorted(os.scandir(place), key=lambda entry: entry.name)
     except OSError:
         return
