@@ -66,6 +66,10 @@ class StoreError(SessgitError):
     exit_code = 7
 
 
+class RemoteDamageError(StoreError):
+    """What a remote holds is damaged, or made by hand so that git does not take it."""
+
+
 class UnreadableError(StoreError):
     """An object of the store is missing or damaged: whatever does not need it goes on."""
 

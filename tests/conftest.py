@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fuzzing
 import pytest
 from hypothesis import HealthCheck, settings
 from plain import Git, Keep, run_git
@@ -29,6 +30,23 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 _FOREIGN = ("CLAUDE", "SESSGIT_", "ANTHROPIC_", "GIT_", "XDG_")
 _OURS = ("SESSGIT_TEST_",)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    fuzzing.Taken.count = 0
+    try:
+        return (yield)
+    finally:
+        if fuzzing.Taken.count:
+            item.user_properties.append((fuzzing.PROPERTY, fuzzing.Taken.count))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """In the long form, how many inputs each fuzzer took, and all of them together."""
+    reports = [one for some in terminalreporter.stats.values() for one in some if getattr(one, "when", "") == "call"]
+    for line in fuzzing.told({one.nodeid: dict(one.user_properties).get(fuzzing.PROPERTY, 0) for one in reports}):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(autouse=True)

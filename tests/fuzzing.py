@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
+import math
 import os
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from transcripts import OTHER, SESSION, Talk
 
@@ -46,11 +50,65 @@ WEIRD = st.one_of(
 """Values that a document may have anywhere."""
 
 
-def runs(share: float, short: int) -> settings:
-    """How often a test is run: in the long form with its share of all inputs, in percent."""
-    return settings(
-        max_examples=max(1, int(INPUTS * share / 100)) if INPUTS else short, derandomize=not INPUTS, database=None
-    )
+PROPERTY = "inputs"
+"""Under this name a test's report has how many inputs it took."""
+
+
+class Taken:
+    """How many inputs the running test has taken."""
+
+    count = 0
+
+
+def took(count: int = 1) -> None:
+    """Notes that so many inputs were taken; the long form tells the sum of all tests."""
+    Taken.count += count
+
+
+def told(counts: Mapping[str, int]) -> list[str]:
+    """The lines that say how many inputs each test took, and the sum; none in the short form."""
+    if not INPUTS:
+        return []
+    lines = [f"{count:9,} inputs  {name}" for name, count in sorted(counts.items(), key=lambda one: -one[1]) if count]
+    together = sum(counts.values())
+    few = f", and {INPUTS:,} were wanted" if together < INPUTS else ""
+    return [*lines, f"{together:9,} inputs together{few}"]
+
+
+def runs(share: float, short: int, each: int = 1) -> settings:
+    """How often a test is run: in the long form until it took its share of all inputs, in percent, `each` at a time.
+
+    What fails there is told as it is: to make it smaller would take longer than all the rest.
+    """
+    if not INPUTS:
+        return settings(max_examples=short, derandomize=True, database=None)
+    examples = max(1, math.ceil(INPUTS * share / 100 / each))
+    return settings(max_examples=examples, database=None, phases=(Phase.explicit, Phase.generate))
+
+
+def batch(inputs: st.SearchStrategy[Any], size: int) -> st.SearchStrategy[list[Any]]:
+    """Many inputs for one example: making an example costs more than most inputs do."""
+    return st.lists(inputs, min_size=size, max_size=size)
+
+
+def listing(top: Path, *without: Path) -> dict[str, tuple[object, ...]]:
+    """All that lies below a folder, but in some of its folders: names, kinds, modes, and of files size, time of change
+    and content, of links where they lead. Of folders the names in them say enough."""
+    found = dict[str, tuple[object, ...]]()
+    left = set(map(str, without))
+    for at, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if f"{at}/{name}" not in left]
+        for name in (*folders, *files):
+            path = f"{at}/{name}"
+            state = os.lstat(path)
+            said: tuple[object, ...] = (stat.filemode(state.st_mode),)
+            if stat.S_ISLNK(state.st_mode):
+                said += (str(Path(path).readlink()),)
+            elif stat.S_ISREG(state.st_mode):
+                said += (state.st_size, state.st_mtime_ns, hashlib.sha256(Path(path).read_bytes()).digest())
+            if path not in left:
+                found[path] = said
+    return found
 
 
 def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -5,27 +5,28 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import foreigners
 import pytest
-from fuzzing import EVIL, broken, changed, dumped, lines_of, runs, spoils, talk
+from fuzzing import EVIL, batch, broken, changed, dumped, lines_of, runs, spoils, talk, took
 from hypothesis import given
 from hypothesis import strategies as st
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude import home, marks
+from sessgit.agents.claude import flush, home, marks
 from sessgit.agents.claude.lines import Line, parse
 from sessgit.errors import SessgitError
-from sessgit.formats.foreign import apex, dialectic, iolog, rlm
-from sessgit.model import address, globs, message, query, session
+from sessgit.model import address, canonical, globs, message, query, session, words
 from sessgit.model.cutting import texts
 from sessgit.model.message import Extent
 from sessgit.model.scratchpad import pad
@@ -38,9 +39,11 @@ from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import appending, cursor, latest
+from sessgit.store.recorder.stub import write_stub
 from sessgit.store.secrets import forbidden
 from sessgit.store.store import Store
-from sessgit.ui import when
+from sessgit.ui import text, when
+from sessgit.ui.commands import watch as watching
 
 BUG = 70
 EVENT = {
@@ -60,37 +63,65 @@ def quiet(tmp_path: Path) -> Path:
 
 # What a hook is given
 
+THERE = b"/home/ada/t.jsonl"
+"""Stands for a transcript that is there."""
+PAYLOAD = st.one_of(changed([EVENT]).map(dumped), broken(dumped(EVENT)), st.binary(max_size=200))
+SHELLS = [words for words in (["dash"], ["bash"], ["busybox", "sh"]) if shutil.which(words[0])] or [["sh"]]
 
-@runs(30, 25)
-@given(payload=st.one_of(changed([EVENT]).map(dumped), broken(dumped(EVENT)), st.binary(max_size=200)))
+
+@runs(25, 3, each=20)
+@given(payloads=batch(PAYLOAD, 20))
 def test_the_recorder_takes_any_payload_in_silence(
-    quiet: Path, capsys: pytest.CaptureFixture[str], payload: bytes
+    quiet: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, payloads: list[bytes]
+) -> None:
+    monkeypatch.setattr(flush, "LONGEST", 0)  # else it waits a second for each answer that never comes
+    there = bytes(Talk().turns("one").answer("done").save(quiet / "projects" / "-p"))
+    store = quiet / "session-store"
+    for number, payload in enumerate(payloads):
+        (store / "spool" / f"{number}-0.json").write_bytes(payload.replace(THERE, there))
+    drain.run(store, quiet, {"HOME": str(quiet), "PATH": os.environ["PATH"]})
+    said_nothing(store)
+    assert capsys.readouterr() == ("", "")
+    took(len(payloads))
+
+
+def said_nothing(store: Path) -> None:
+    """No event is left, and the log holds neither bugs nor what steers a terminal."""
+    assert list((store / "spool").glob("*.json")) == []
+    log = store / "log"
+    said = log.read_text() if log.exists() else ""
+    assert "a bug" not in said
+    assert not spoils(said)
+    log.unlink(missing_ok=True)
+
+
+@runs(5, 1, each=50)
+@given(payloads=batch(PAYLOAD, 50), shell=st.sampled_from(SHELLS))
+def test_stub_and_recorder_as_processes_take_any_payload_in_silence(
+    quiet: Path, payloads: list[bytes], shell: list[str]
 ) -> None:
     store = quiet / "session-store"
-    waits = store / "spool"
-    (waits / "1-0.json").write_bytes(payload)
-    drain.run(store, quiet, {"HOME": str(quiet), "PATH": os.environ["PATH"]})
-    assert list(waits.glob("*.json")) == []
-    assert capsys.readouterr() == ("", "")
+    there = bytes(Talk().turns("one").answer("done").save(quiet / "projects" / "-p"))
+    stub = write_stub(store, "/bin/true")  # one event in sixteen would start a recorder, and one is enough
+    env = {"PATH": os.environ["PATH"], "HOME": str(quiet), "CLAUDE_CONFIG_DIR": str(quiet)}
+    clear(store / "spool")
+    waiting = store / "spool" / "waiting"
+    waiting.write_text(f"{os.getpid()}\n")
+    given = [payload.replace(THERE, there) for payload in payloads]
+    for payload in given:
+        silent([*shell, str(stub)], env, payload)
+    waiting.unlink()
+    events = list((store / "spool").glob("*.json"))
+    assert sorted(event.read_bytes() for event in events) == sorted(filter(None, given))
+    Beside(store).cursor(SESSION).unlink(missing_ok=True)  # else it waits a second for an answer that was recorded
+    silent([sys.executable, "-P", "-m", "sessgit.recorder", str(store)], env, b"")
+    said_nothing(store)
+    took(len(payloads))
 
 
-@runs(2, 3)
-@given(payload=st.one_of(changed([EVENT]).map(dumped), broken(dumped(EVENT)), st.binary(max_size=200)))
-def test_the_stub_takes_any_payload_in_silence(sessgit: Shell, payload: bytes) -> None:
-    if not sessgit.store.exists():
-        sessgit.out("install")
-    marker = sessgit.store / "spool" / "waiting"
-    marker.write_text(f"{os.getpid()}\n")
-    done = subprocess.run(
-        ["sh", str(sessgit.store / "hook")],
-        check=False,
-        input=payload,
-        env={"PATH": os.environ["PATH"]},
-        capture_output=True,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    for path in (sessgit.store / "spool").glob("*.json"):
-        path.unlink()
+def silent(command: list[str], env: dict[str, str], payload: bytes) -> None:
+    done = subprocess.run(command, check=False, input=payload, env=env, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), payload
 
 
 # Transcripts
@@ -126,9 +157,10 @@ def test_any_transcript_can_be_recorded_and_looked_at(sessgit: Shell, data: byte
     folder = home.project_folder(sessgit.config, str(sessgit.project))
     folder.mkdir(parents=True)
     (folder / f"{SESSION}.jsonl").write_bytes(data)
-    for words in (["import"], *commands):
-        check(sessgit, *words)
+    for command in (["import"], *commands):
+        check(sessgit, *command)
     clear(sessgit.project)
+    took()
 
 
 def check(sessgit: Shell, *words: str) -> str:
@@ -144,13 +176,19 @@ def clear(folder: Path) -> None:
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-@runs(17, 60)
-@given(said=changed([{"cell": {"id": "cell_a", "type": "repl", "source": "x", "dependencies": ["b"],
+@runs(17, 6, each=10)
+@given(every=batch(changed([{"cell": {"id": "cell_a", "type": "repl", "source": "x", "dependencies": ["b"],
                                "operation": "peek",
                                "metadata": {"depth": 0, "model": None, "tokens_used": 3}}},
                      {"outcome": {"json": True, "error": "x", "execution_time_ms": 1.5}},
-                     {"reason": {"kind": "trace", "text": "x", "confidence": 0.5, "inputs": ["x"]}}]))  # fmt: skip
-def test_marks_that_are_none(said: Any) -> None:
+                     {"reason": {"kind": "trace", "text": "x", "confidence": 0.5, "inputs": ["x"]}}]), 10))  # fmt: skip
+def test_marks_that_are_none(every: list[Any]) -> None:
+    for said in every:
+        marks_of(said)
+    took(len(every))
+
+
+def marks_of(said: Any) -> None:
     use = {"type": "tool_use", "id": "t", "name": "peek", "input": {"n": 3}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": '{"a": 1}'}
     for kind, block in (("assistant", use), ("user", result), ("assistant", {"type": "text", "text": "x"})):
@@ -180,8 +218,10 @@ def one(sessgit: Shell) -> Shell:
 
 @runs(0.75, 3)
 @given(data=st.data())
-def test_any_state_can_be_looked_at(one: Shell, data: st.DataObject) -> None:
-
+def test_any_state_can_be_looked_at(
+    one: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
+) -> None:
+    as_before(one, tmp_path / "before")
     store = Store(one.store)
     tip = store.repo.ref(f"refs/heads/{SESSION}") or ""
     document = json.loads(store.repo.blob((store.repo.entry(store.tree(tip), "session.json") or ("", False))[0]))
@@ -189,14 +229,29 @@ def test_any_state_can_be_looked_at(one: Shell, data: st.DataObject) -> None:
     blob = store.repo.write_blob(dumped(wanted))
     tree = store.repo.edit_tree(store.tree(tip), {"session.json": (blob, False)})
     commit = store.repo.write_commit(tree, [tip], f"edit: x\n\nSession: {SESSION}\n", 1)
-    store.repo.move(f"refs/heads/{SESSION}", tip, commit)
-    try:
-        commands = data.draw(st.lists(st.sampled_from(READING), min_size=3, max_size=3))
-        for words in (["ls", "--all"], *commands, ["fork", SESSION], ["status"]):
-            check(one, *words)
-    finally:
-        store.repo.move(f"refs/heads/{SESSION}", commit, tip)
-        clear(one.project)
+    seen = itertools.count()
+
+    def moved() -> None:
+        if next(seen):
+            raise KeyboardInterrupt
+        store.repo.move(f"refs/heads/{SESSION}", tip, commit)
+
+    monkeypatch.setattr(watching, "_waiting", lambda: moved)
+    assert one("watch", "--all").code == 130
+    commands = data.draw(st.lists(st.sampled_from(READING), min_size=3, max_size=3))
+    for command in (["ls", "--all"], *commands, ["fork", SESSION], ["status"]):
+        check(one, *command)
+    took()
+
+
+def as_before(shell: Shell, kept: Path) -> None:
+    """Makes the client's folder, with the store, what it was at the first call, and empties the project."""
+    if kept.exists():
+        shutil.rmtree(shell.config)
+        shutil.copytree(kept, shell.config, symlinks=True)
+    else:
+        shutil.copytree(shell.config, kept, symlinks=True)
+    clear(shell.project)
 
 
 def tried(read: Callable[[], Any]) -> Any:
@@ -231,24 +286,38 @@ ENTRY = {
 }
 
 
-@runs(5, 30)
+WORD = st.sampled_from(EVIL) | st.text(max_size=30)
+PADS = ("insights", "claims", "cycles", "passes")
+WORD_READERS: tuple[Callable[[str], Any], ...] = (
+    address.parse, address.check_name, address.check_tag, query.parse, lambda word: when.since(word, 1e9),
+    lambda word: globs.fits(word, "/home/ada/x.py"), words.shell,
+)  # fmt: skip
+
+
+@runs(10, 4, each=20)
+@given(given=batch(WORD, 20))
+def test_words_that_come_from_elsewhere(given: list[str]) -> None:
+    for word in given:
+        for read in WORD_READERS:
+            tried(lambda read=read, word=word: read(word))  # type: ignore[misc]
+        for made in (text.clean(word), canonical.printable(word), canonical.one_line(word, 80), words.shell(word)):
+            assert not spoils(made), word
+        assert text.width(text.fit(text.clean(word), 20)) == 20
+    took(len(given))
+
+
+@runs(20, 20, each=5)
 @given(data=st.data())
 def test_values_that_come_from_elsewhere(data: st.DataObject) -> None:
-    word = data.draw(st.sampled_from(EVIL) | st.text(max_size=30))
     tried(lambda: session.loads(data.draw(changed([STATE or session_document()]))))
     tried(lambda: message.loads(data.draw(broken(MESSAGE.encode())).decode("utf-8", "replace")))
-    for read in (address.parse, address.check_name, address.check_tag, query.parse, lambda text: when.since(text, 1e9)):
-        tried(lambda read=read: read(word))  # type: ignore[misc]
-    tried(lambda: globs.fits(word, "/home/ada/x.py"))
-    for kind in ("insights", "claims", "cycles", "passes", word):
-        found = pad.parsed(kind, dumped(data.draw(changed([ENTRY]))))
-        assert found is None or not spoils(found.id)
+    found = pad.parsed(data.draw(st.sampled_from(PADS) | WORD), dumped(data.draw(changed([ENTRY]))))
+    assert found is None or not spoils(found.id)
     lines = [data.draw(broken(b'{"x":{"$text":"aaaaaaaa-x-y"}}'))]
     texts.fill(lines, {"aaaaaaaa-x-y": b"long"})
-    try:
+    with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         Cell.from_json(data.draw(changed([CELL])))
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return
+    took(5)
 
 
 def session_document() -> dict[str, Any]:
@@ -272,14 +341,16 @@ NOTES: dict[str, tuple[Any, Callable[[Beside], Any]]] = {
 
 
 @pytest.mark.parametrize("name", NOTES)
-@runs(3.35, 25)
+@runs(3.35, 3, each=10)
 @given(data=st.data())
 def test_notes_beside_the_repository(quiet: Path, name: str, data: st.DataObject) -> None:
     beside = Beside(quiet / "session-store")
     document, read = NOTES[name]
     path = beside.store / name
-    path.write_bytes(data.draw(st.one_of(changed([document]).map(dumped), broken(dumped(document)))))
-    tried(lambda: read(beside))
+    for content in data.draw(batch(st.one_of(changed([document]).map(dumped), broken(dumped(document))), 10)):
+        path.write_bytes(content)
+        tried(lambda: read(beside))
+        took()
     path.unlink()
 
 
@@ -296,13 +367,15 @@ input = 3.0
 """
 
 
-@runs(8, 20)
-@given(data=st.one_of(broken(CONFIG), st.binary(max_size=60)))
-def test_settings(quiet: Path, data: bytes) -> None:
+@runs(8, 3, each=10)
+@given(every=batch(st.one_of(broken(CONFIG), st.binary(max_size=60)), 10))
+def test_settings(quiet: Path, every: list[bytes]) -> None:
     beside = Beside(quiet / "session-store")
-    beside.config.write_bytes(data)
-    tried(lambda: settings.load(beside))
-    tried(lambda: settings.careful(beside))
+    for data in every:
+        beside.config.write_bytes(data)
+        tried(lambda: settings.load(beside))
+        tried(lambda: settings.careful(beside))
+    took(len(every))
 
 
 @pytest.fixture
@@ -334,80 +407,12 @@ def test_a_cursor_that_lies_changes_nothing(quiet: Path, recorded: tuple[Path, b
     said = data.draw(changed([untold]))
     place.write_bytes(dumped({**honest, **said} if isinstance(said, dict) else said))
     assert taken(quiet, path) == tip
+    took()
 
 
-# Files of other systems
-
-
-SYSTEMS: dict[str, Any] = {"rlm": rlm, "apex": apex, "dialectic": dialectic, "io-log": iolog}
-
-
-@pytest.fixture
-def theirs(tmp_path: Path) -> dict[str, Path]:
-    """A folder of each system."""
-    from sessgit.model.programs.foreign import agent_id
-
-    made = {name: tmp_path / name for name in SYSTEMS}
-    foreigners.rlm(made["rlm"])
-    foreigners.put(made["rlm"] / "rlm-sessions" / foreigners.RLM / "cells" / "c.json", foreigners.cell("cell_a"))
-    foreigners.log(made["io-log"], "A-1", foreigners.went("in", "x", 1), foreigners.went("out", "y", 2))
-    assert agent_id
-    return made
-
-
-@runs(10, 20)
-@given(data=st.data())
-def test_folders_of_other_systems(theirs: dict[str, Path], data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["rlm", "io-log"]))
-    place = data.draw(st.sampled_from([path for path in sorted(theirs[name].rglob("*")) if path.is_file()]))
-    was = place.read_bytes()
-    try:
-        whole = json.loads(was)
-    except ValueError:
-        whole = None
-    choices = [broken(was)] if whole is None else [broken(was), changed([whole]).map(dumped)]
-    place.write_bytes(data.draw(st.one_of(choices)))
-    tried(lambda: SYSTEMS[name].read(theirs[name]))
-    place.write_bytes(was)
-
-
-# The command line
-
-
-OPTIONS = {
-    "ls": "--all --project --label --state --json --touched --since --limit",
-    "log": "--reverse --oneline --graph --rewound --cells -p --json --at-op --limit",
-    "show": "--thinking --full --raw --json", "search": "--project --session --label --in --tool --json --since",
-    "diff": "--json --code -p", "cells": "--type --operation --turn --failed --index --json", "cell": "--json",
-    "deps": "--up --down --graph --all --json", "why": "--full --json", "tree": "--all -n --json",
-    "stats": "--by --project --json", "fork": "--at --name --no-restore --project", "rename": "--session --clear",
-    "tag": "-d --force --list", "edit": "--name --description --label --stage --confidence", "undo": "--dry-run",
-    "ops": "--json", "archive": "--older-than --label", "unarchive": "", "delete": "", "merge": "--into --turns --mode",
-    "pick": "--into --dry-run", "export": "-o --json", "restore": "-o --verify --project", "resume": "--print --brief",
-    "remote": "--json", "push": "--label --project --all -n", "pull": "-n", "sync": "-n", "verify": "--deep --json",
-    "config": "--unset --json", "pad": "--into --turn --source --json", "purge": "--regex --find -n --secret",
-    "import": "--from --id -n", "off": "", "on": "", "status": "--json", "id": "", "recover": "--all",
-    "repair": "--dry-run",
-    "doctor": "--json", "bisect": "--good --bad --cell-fails", "replay": "--cell --chain", "gc": "-n", "nonsense": "",
-}  # fmt: skip
-WORDS = st.one_of(
-    st.sampled_from(EVIL),
-    st.sampled_from([SESSION, f"{SESSION}@1", f"{SESSION}@3.2", OTHER, "forked", "v1", "@2", "add", "html", "markdown",
-                     "json", "claude", "insight", "one", "1", "2..3", "record.redact", "true", "rm", "list", "7d",
-                     "yesterday"]),
-    st.text(max_size=12).filter(lambda text: "\0" not in text),
-)  # fmt: skip
-
-
-@runs(8, 40)
-@given(data=st.data())
-def test_any_words_on_the_command_line(one: Shell, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(sorted(OPTIONS)))
-    option = st.sampled_from(OPTIONS[name].split() or ["--json"])
-    words = data.draw(st.lists(st.one_of(WORDS, option), max_size=5))
-    if name == "export" and not any(word.startswith("-o") for word in words):
-        words += ["-o", str(one.home / "out")]
-    said = check(one, name, *(word for word in words if "\0" not in word))
-    if "--json" in words and said.startswith("{"):
-        json.loads(said)
-    clear(one.project)
+def test_a_cursor_that_asks_for_a_terabyte_is_given_the_file(quiet: Path, recorded: tuple[Path, bytes]) -> None:
+    path, honest = recorded
+    place = Beside(quiet / "session-store").cursor(SESSION)
+    tip = taken(quiet, path)
+    place.write_bytes(dumped(json.loads(honest) | {"pending": [[3400, 1 << 40, 5]]}))
+    assert taken(quiet, path) == tip

@@ -8,9 +8,11 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
+import foreigners
 import pytest
 from plain import Git, Keep, run_git
 from shell import Shell
@@ -21,9 +23,12 @@ from sessgit.errors import SessgitError, StoreError
 from sessgit.store import private
 from sessgit.store import store as stores
 from sessgit.store.layout import Beside
+from sessgit.store.recorder.stub import write_stub
 from sessgit.store.store import Store
+from sessgit.ui.commands import watch
 
 NOBODY = 65534
+BROKEN = f"{SESSION[:-1]}9"
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a store away")
 
 
@@ -36,32 +41,77 @@ def too_open(top: Path) -> list[str]:
 # Modes
 
 
-@pytest.mark.parametrize("mask", [0, 0o022, 0o077], ids=oct)
-def test_nobody_else_reads_what_any_command_makes(sessgit: Shell, tmp_path: Path, mask: int) -> None:
+def loose(store: Path) -> list[str]:
+    """What in a store has another mode than the format says: folders and the hook 0700, files 0600 at most, objects
+    0400, and no link anywhere. git's own samples of hooks may run."""
+    found = []
+    for path in (Path(at, name) for at, folders, files in os.walk(store) for name in (*folders, *files)):
+        mode = path.lstat().st_mode
+        most = 0o400 if path.is_relative_to(store / "objects") and len(path.name) > 30 else 0o600
+        most = 0o700 if path.parent.name == "hooks" else most
+        right = stat.S_IMODE(mode) == 0o700 if stat.S_ISDIR(mode) or path.name == "hook" else not mode & 0o777 & ~most
+        if not right or stat.S_ISLNK(mode):
+            found.append(f"{stat.filemode(mode)} {path.relative_to(store)}")
+    return found
+
+
+WRITING = (
+    "install", "import", "fork {0} --at 2 --name forked", "merge {0} --into forked", "undo",
+    "merge {1} --into {0} --new both",
+    "pick {1}@1 --into forked", "edit {0} --description d --label l", "rename named {0}", "tag v1 {0}@1",
+    "pad insight x --into {0}", "off", "on", "config archive.after 900d", "config record.fsync false",
+    "import --from rlm {rlm}", "import --from rlm {rlm}", "import --from io-log {iolog}", "export rlm {0} -o {out}",
+    "fork {0} --at 1 --worktree", "fork {0} --at 2.1", "remote add there {remote}", "push there --all", "pull there",
+    "sync there", "archive {1}", "unarchive {1}", "repair {2}", "replay {0} --execute", "bisect {0} --run true",
+    "bisect {0} --cell-fails Bash", "search one", "ls --all", "stats", "verify --deep", "doctor --fix", "recover",
+    "restore {0}", "restore --all-lost", "resume --print {0}", "delete forked --yes", "gc", "gc --prune --yes",
+    "purge zebra-4711 --yes", "purge zebra-4711 --yes", "search one", "watch", "undo", "tag v2 {0}@1",
+    "uninstall", "install",
+)  # fmt: skip
+REFUSED = {"watch": (130,), "undo": (3,), "bisect {0} --run true": (1,), "bisect {0} --cell-fails Bash": (1, 4)}
+"""How a command may end that does not end well."""
+
+
+@pytest.mark.parametrize("mask", [0, 0o077], ids=oct)
+def test_nobody_else_reads_what_any_command_makes(
+    sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mask: int
+) -> None:
     run_git(tmp_path, "init", "-q", "--bare", "remote.git")
-    mine = [sessgit.keep(sessgit.talk().turns("one", "two", "three")), sessgit.keep(sessgit.talk(OTHER).turns("else"))]
+    for words in (("init", "-q"), ("-c", "user.name=a", "-c", "user.email=a", "commit", "-qm", "x", "--allow-empty")):
+        run_git(sessgit.project, *words)
+    foreigners.rlm(tmp_path / "rlm")
+    foreigners.log(tmp_path / "iolog", "A-1", foreigners.went("in", "x", 1), foreigners.went("out", "y", 2))
+    first = sessgit.talk().turns("one zebra-4711").prompt("two").tool("Bash", {"command": "echo done"}).stop_lines()
+    mine = [sessgit.keep(first.turns("three")), sessgit.keep(sessgit.talk(OTHER).turns("else"))]
+    bad = sessgit.talk(BROKEN).turns("one").prompt("two").call_only("Bash", {"command": "ls"}).turns("three")
+    mine.append(sessgit.keep(bad))
     for path in (*mine, *mine[0].parents):
         path.chmod(path.stat().st_mode & 0o700)
         if path == sessgit.config:
             break
     os.umask(mask)
-    secret = "a value that nobody may keep"
-    for words in (
-        "install", "import", f"fork {SESSION} --at 2 --name forked", f"merge {SESSION} --into forked", "undo",
-        f"edit {SESSION} --description d", f"rename --session {SESSION} named", f"tag v1 {SESSION}@1",
-        "off", "on", "config archive.after 900d", "remote add there ../../remote.git", "push there --all",
-        f"archive {OTHER}", f"unarchive {OTHER}", "sync there --all", "delete forked", "gc", "search one", "ls --all",
-        "verify", "recover",
-    ):  # fmt: skip
-        done = sessgit(*(str(tmp_path / "remote.git") if "remote.git" in word else word for word in words.split()))
-        assert done.code in (0, 2), (words, done)
-    mine[0].unlink()
-    sessgit.out("restore", SESSION)
-    sessgit("purge", secret, "--yes")
-    event = {"hook_event_name": "Stop", "session_id": OTHER, "transcript_path": str(mine[1]), "cwd": "/"}
-    recorded(sessgit, json.dumps(event).encode(), mask)
-    assert too_open(sessgit.config) == []
+    monkeypatch.setattr(watch, "_waiting", lambda: ended)
+    places = {name: tmp_path / name for name in ("rlm", "iolog", "out")} | {"remote": tmp_path / "remote.git"}
+    for line in WRITING:
+        if line == "import":  # live, so that a fork knows what the project was at
+            recorded(sessgit, event(SESSION, mine[0], sessgit.project), mask)
+        if line == "recover":
+            mine[0].unlink()
+        done = sessgit(*line.format(SESSION, OTHER, BROKEN, **places).split())
+        assert done.code in (0, *REFUSED.get(line, ())), (line, done)
+        assert (too_open(sessgit.config), loose(sessgit.store)) == ([], []), (line, done)
+    recorded(sessgit, event(OTHER, mine[1], Path("/")), mask)
+    assert (too_open(sessgit.config), loose(sessgit.store)) == ([], [])
     assert os.umask(0o022) == mask
+
+
+def ended() -> None:
+    raise KeyboardInterrupt
+
+
+def event(session: str, path: Path, cwd: Path) -> bytes:
+    said = {"hook_event_name": "SessionEnd", "session_id": session, "transcript_path": str(path), "cwd": str(cwd)}
+    return json.dumps(said).encode()
 
 
 def recorded(sessgit: Shell, payload: bytes, mask: int) -> None:
@@ -180,6 +230,34 @@ def test_nothing_is_appended_through_a_link(sessgit: Shell, tmp_path: Path, name
     assert (tmp_path / "outside").read_text() == "mine"
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "link", "link to nothing", "folder"])
+def test_what_lies_in_the_place_of_the_marker_holds_nobody(sessgit: Shell, tmp_path: Path, kind: str) -> None:
+    """The client waits for the stub: it ends at once, and the next recorder takes in what was said."""
+    path = sessgit.keep(sessgit.talk().turns("one"))
+    sessgit.out("install")
+    marker, outside = Beside(sessgit.store).spool / "waiting", tmp_path / "outside"
+    if kind == "folder":
+        marker.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(marker)
+    else:
+        if kind != "link to nothing":
+            os.mkfifo(outside) if kind == "link to a pipe" else outside.write_text(f"{os.getpid()}\n")
+        marker.symlink_to(outside)
+    write_stub(sessgit.store, "/bin/true")  # so that no recorder is at work in the background
+    env = {"PATH": os.environ["PATH"], "HOME": str(sessgit.home)}
+    for shell in filter(shutil.which, ("dash", "bash", "sh")):
+        stub, said = [shell, str(sessgit.store / "hook")], event(SESSION, path, sessgit.project)
+        done = subprocess.run(stub, input=said, env=env, capture_output=True, check=True, timeout=60)
+        assert (done.stdout, done.stderr) == (b"", b"")
+    recorder = [sys.executable, "-P", "-m", "sessgit.recorder", str(sessgit.store)]
+    subprocess.run(recorder, env=env, check=True, cwd="/", timeout=60)
+    assert not list(marker.parent.glob("*.json"))
+    assert "one" in sessgit.out("log", SESSION)
+    assert kind != "link" or outside.read_text() == f"{os.getpid()}\n"
+    assert kind != "link to nothing" or not outside.exists()
+
+
 def test_a_file_put_in_place_goes_through_no_link(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("mine")
     (tmp_path / f".x.{os.getpid()}-{threading.get_ident()}.tmp").symlink_to(tmp_path / "outside")
@@ -284,6 +362,38 @@ def test_who_is_trusted_by_the_users_settings(sessgit: Shell) -> None:
     (sessgit.home / ".gitconfig").write_text(f"[safe]\n\tdirectory = {sessgit.store}\n")
     command = [sys.executable, "-m", "sessgit", "log", SESSION]
     assert b"one" in subprocess.run(command, env=env, capture_output=True, check=True).stdout
+
+
+@ROOT
+@pytest.mark.parametrize("trusted", [False, True])
+def test_another_user_reads_a_store_only_with_its_owners_leave_and_in_trust(sessgit: Shell, trusted: bool) -> None:
+    """As a process of that user: first with modes that let in nobody, then with ones that let in everybody."""
+    sessgit.recorded(sessgit.talk().turns("one"))
+    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", sys.executable, "-P"]
+    if subprocess.run([*as_nobody, "-c", "import sessgit"], capture_output=True, check=False).returncode:
+        pytest.skip("no other user can run this interpreter")
+    with tempfile.TemporaryDirectory() as folder:
+        top = Path(folder)
+        store = shutil.copytree(sessgit.store, top / "store")
+        top.chmod(0o755)
+        (top / "home").mkdir()
+        if trusted:
+            (top / "home" / ".gitconfig").write_text(f"[safe]\n\tdirectory = {store}\n")
+        env = {"PATH": os.environ["PATH"], "HOME": str(top / "home"), "SESSGIT_STORE": str(store)}
+        store.chmod(0o700)
+        done = subprocess.run([*as_nobody, "-m", "sessgit", "log", SESSION], env=env, capture_output=True, check=False)
+        assert (done.returncode, done.stdout) == (7, b""), done
+        for path in (store, *store.rglob("*")):
+            path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
+        before = listing(store)
+        done = subprocess.run([*as_nobody, "-m", "sessgit", "log", SESSION], env=env, capture_output=True, check=False)
+        assert (done.returncode, b"one" in done.stdout) == ((0, True) if trusted else (7, False)), done
+        assert trusted or b"git config --global --add safe.directory" in b" ".join(done.stderr.split())
+        done = subprocess.run(
+            [*as_nobody, "-m", "sessgit", "tag", "v1", SESSION], env=env, capture_output=True, check=False
+        )
+        assert done.returncode == 7, done
+        assert listing(store) == before
 
 
 def given_away(store: Path) -> None:

@@ -242,5 +242,5 @@ def test_no_heavy_module_is_loaded() -> None:
         text=True,
         check=True,
     ).stdout.split()
-    heavy = {"pygit2", "pydantic", "filelock", "subprocess", "tempfile", "typing", "sqlite3", "logging"}
+    heavy = {"pygit2", "pydantic", "subprocess", "tempfile", "typing", "sqlite3", "logging"}
     assert heavy.isdisjoint(loaded)

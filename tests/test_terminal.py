@@ -19,6 +19,7 @@ from transcripts import OTHER, SESSION
 from sessgit.model import words
 from sessgit.store.layout import Beside
 from sessgit.store.store import Store
+from sessgit.ui import text
 
 STEERING = "\x1b]8;;http://x\x07\x1b[31m\x9b1m\x9d0;t\x9c\u202egnp\u2066\u2028"
 TAG = "x;touch${IFS}made|$(touch${IFS}made)`id`'\""
@@ -32,6 +33,11 @@ def test_a_word_for_a_shell_is_one_line_and_the_word_itself(word: str) -> None:
     assert "\n" not in quoted
     done = subprocess.run(["bash", "-c", f"printf %s {quoted}"], capture_output=True, check=True)
     assert done.stdout == word.encode("utf-8", "surrogatepass")
+
+
+def test_wide_characters_and_none_at_all_do_not_make_up_for_each_other() -> None:
+    assert text.cut("\U0001f468 a word\u200d and another", 10) == "\U0001f468 a word\u200d…"
+    assert text.width(text.fit("\U0001f468 ssh://comm\u200d-and", 10)) == 10
 
 
 def test_a_project_makes_up_no_line(sessgit: Shell, tmp_path: Path) -> None:

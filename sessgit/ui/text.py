@@ -51,7 +51,7 @@ def cut(text: str, columns: int) -> str:
         return text
     if columns < 2:
         return "…"[:columns]
-    if needed == len(text):
+    if needed == len(text) and width(text[: columns - 1]) == columns - 1:
         return text[: columns - 1].rstrip() + "…"
     used, out = 0, []
     for char in text:

@@ -13,7 +13,7 @@ from sessgit.store import layout
 from sessgit.store.store import Store
 
 _OID = re.compile(r"[0-9a-f]{40}")
-_HINT = "It stays on the remote as it is. Who pushed it may know more."
+HINT = "It stays on the remote as it is. Who pushed it may know more."
 
 
 def readable(
@@ -32,7 +32,7 @@ def readable(
         except NewerStoreError:
             raise
         except (SessgitError, ValueError, TypeError, KeyError, RecursionError) as error:
-            left.append(Left(branch, f"what the remote holds of it cannot be read: {error}", _HINT))
+            left.append(Left(branch, f"what the remote holds of it cannot be read: {error}", HINT))
     return good, left
 
 

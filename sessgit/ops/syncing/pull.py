@@ -12,7 +12,7 @@ from sessgit.model import words
 from sessgit.model.words import counted
 from sessgit.ops import delete, operations
 from sessgit.ops.syncing import agreed as agreements
-from sessgit.ops.syncing import branches, checking, spaces
+from sessgit.ops.syncing import branches, checking, fetching, spaces
 from sessgit.ops.syncing.agreed import Agreed
 from sessgit.ops.syncing.branches import Held
 from sessgit.ops.syncing.delivery import deliver, lacking
@@ -46,6 +46,8 @@ class _There:
     settled: Mapping[str, str]
     old: tuple[str, ...]
     """Those that are there as they were here before a purge."""
+    refused: Mapping[str, str]
+    """Those of which git took nothing, and why."""
 
 
 @dataclass
@@ -127,16 +129,20 @@ def _fetched(store: Store, link: Link, sessions: Collection[str] | None, purged:
     gone = [ref for ref in seen.keys() - held.keys() if _is_wanted(ref, here, sessions)]
     known = {session for session, one in branches.by_session(seen).items() if one.branches}
     news = [*(ref for ref, oid in wanted.items() if seen.get(ref) != oid), *gone]
+    refused = dict[str, str]()
     if news:
-        remotes.fetch(store.path, link, news)
+        refused = fetching.fetch(store, link, news)
         seen = remotes.tracked(store.path, link.remote.name)
         wanted |= {ref: seen[ref] for ref in news if ref in seen}  # it may have moved meanwhile
+        wanted = {ref: oid for ref, oid in wanted.items() if layout.session_of(layout.parts(ref)[1]) not in refused}
     tags = {ref.removeprefix(layout.TAGS): oid for ref, oid in held.items() if ref.startswith(layout.TAGS)}
     there = branches.by_session(held)
     deleted = [one for one in sorted(sessions or ()) if one in there and one in here and here[one].stone]
     both = {one: own.stone for one, own in here.items() if own.stone and one in there and there[one].stone}
     settled = {one: stone for one, stone in both.items() if not there[one].branches}
-    return _There(branches.by_session(wanted), tags, tuple(deleted), frozenset(known), settled, tuple(sorted(old)))
+    return _There(
+        branches.by_session(wanted), tags, tuple(deleted), frozenset(known), settled, tuple(sorted(old)), refused
+    )
 
 
 def _is_wanted(ref: str, here: Mapping[str, Held], sessions: Collection[str] | None) -> bool:
@@ -168,6 +174,7 @@ def _planned(  # noqa: PLR0913, PLR0917 - both sides, and what was agreed betwee
         left=[Left(session, "it was deleted here", _UNDO) for session in there.deleted], stones=dict(there.settled)
     )
     plan.left += [purged.left(session) for session in there.old if sessions is None or session in sessions]
+    plan.left += [Left(session, why, checking.HINT) for session, why in sorted(there.refused.items())]
     own = refs.read_all(store.path)
     here = branches.by_session(own)
     agents = {client.agent_id for client in home.live_clients(config)}

@@ -9,7 +9,7 @@ from sessgit.errors import ConflictError, DamageError, MovedError, RefusedError,
 from sessgit.model.words import counted
 from sessgit.ops import tag
 from sessgit.ops.syncing import agreed as agreements
-from sessgit.ops.syncing import branches, checking, spaces
+from sessgit.ops.syncing import branches, checking, fetching, spaces
 from sessgit.ops.syncing.agreed import Agreed
 from sessgit.ops.syncing.branches import Held
 from sessgit.ops.syncing.delivery import deliver
@@ -155,7 +155,7 @@ def _fetched(store: Store, link: Link, wanted: _Wanted, purged: Purged) -> dict[
         and oid not in purged.commits
     ]
     if unknown:
-        remotes.fetch(store.path, link, unknown)
+        fetching.fetch(store, link, unknown)
         seen = remotes.tracked(store.path, link.remote.name)
         held |= {ref: seen[ref] for ref in unknown if ref in seen}
     return held

@@ -21,6 +21,8 @@ MAX_BYTES = 2 << 20
 STALE_SAVE = 600.0
 STALE_CLAIM = 60.0
 MARKER = "waiting"
+_READING = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""No link is followed, and no pipe is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +169,7 @@ def _event(path: Path, received: float, payload: dict[str, object]) -> Event | U
 
 def _content(path: Path) -> bytes | None:
     """At most one byte more than is allowed; None for what is not a regular file."""
-    # O_NONBLOCK: opening a FIFO must not wait for a writer.
-    flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
+    with os.fdopen(os.open(path, _READING), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return None
         return file.read(MAX_BYTES + 1)
@@ -202,9 +202,10 @@ def _claimed(marker: Path, ours: Path, now: float) -> bool:
 def _holder(marker: Path) -> tuple[int, float | None]:
     """The pid in the marker, 0 if there is none in it, and when it was written."""
     try:
-        with marker.open("rb") as file:
-            text = file.read(32).strip()
-            written = os.fstat(file.fileno()).st_mtime
+        with os.fdopen(os.open(marker, _READING), "rb") as file:
+            state = os.fstat(file.fileno())
+            text = file.read(32).strip() if stat.S_ISREG(state.st_mode) else b""
+            written = state.st_mtime
     except OSError:
         return 0, None
     return (int(text) if text.isdigit() and len(text) < 16 else 0), written

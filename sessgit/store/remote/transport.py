@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote
 
-from sessgit.errors import StoreError
+from sessgit.errors import RemoteDamageError, StoreError
 from sessgit.model import canonical, words
 from sessgit.store import private
 from sessgit.store.maintenance import git_env
@@ -25,7 +25,8 @@ _SETTINGS = {
     "maintenance.auto": "false",
     "fetch.writeCommitGraph": "false",
     # Of what a remote held nothing is lost that it cannot tell again: thousands of tracking refs need no disk each.
-    "core.fsync": "-reference",
+    # Objects do: refs will lead here to what a fetch leaves loose, which git does not sync by itself.
+    "core.fsync": "loose-object,-reference",
     # What comes is checked before it is kept.
     "fetch.fsckObjects": "true",
     "transfer.fsckObjects": "true",
@@ -48,6 +49,9 @@ _PIECE = re.compile(rb"[\r\n]")
 _PROGRESS = re.compile(r"\d+% \(\d+/\d+\)|: \d+(, done\.)?$|^remote: Total ")
 _URL_LOGIN = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s/@]*)@", re.IGNORECASE)
 _REMOTE = "remote: "
+_DAMAGED = ("fsck error", "corruption on the remote side", "upload-pack: not our ref", "unpack-objects failed",
+            "did not send all necessary objects")  # fmt: skip
+"""What git says where the remote holds what is damaged or must not be, in one of many refs."""
 _NOISE = ("Please make sure you have the correct access rights", "and the repository exists")
 """What git says of whatever went wrong."""
 
@@ -136,6 +140,8 @@ def run(
 def unreachable(name: str, shown: str, ended: Ended) -> StoreError:
     """git's own words for why nothing could be had from a remote, or sent to it."""
     said = ended.words
+    if any(word in ended.said for word in _DAMAGED):
+        return RemoteDamageError(f"git does not take what {name} holds: {said}", "Who pushed it may know more.")
     if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):
         hint = f"Is {shown} right, and is a repository there? git init --bare makes one."
     elif any(word in said for word in ("ermission denied", "could not read", "uthentication", "askpass", "403", "401")):
