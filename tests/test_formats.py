@@ -9,7 +9,7 @@ from dataclasses import replace
 import hostile
 import pytest
 from browser import Elements
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -249,6 +249,8 @@ def is_folded(piece: Piece) -> bool:
 
 
 @given(PIECES)
+@example([Words("model", "`\n`\n- \n- ")])
+@example([Words("model", "a\n`\n" + "- \nb\n" * 40)])
 def test_nothing_breaks_out_of_its_block_in_markdown(pieces: list[Piece]) -> None:
     """Rendered by a program that lets HTML through, the page has the blocks that we made, and no other HTML."""
     made = source(story(1), [told(1, *pieces), told(2, Words("person", "the next"))])

@@ -21,6 +21,9 @@ from sessgit.model.story import Story, Told
 
 _ABOUT = 120
 _DEEPEST_HEADING = 6
+_TRIES = 8
+_UNDERLINE = re.compile(r"^([ >\t]*)(-+|=+)(?=[ \t]*$)", re.MULTILINE)
+"""What a line under a heading looks like, in a quotation too."""
 _BELOW = 2
 _NO_BREAK = "&nbsp;"
 _END_OF_LIST = "<!-- -->"
@@ -172,6 +175,7 @@ def _typed_line(text: str) -> str:
 
 def answer(text: str) -> str:
     """The Markdown of a harmless text with its HTML shown as text, its images as links, its headings below ours."""
+    text = _not_underlined(text)
     lines = text.split("\n")
     code: set[int] = set()
     inline: dict[int, int] = {}
@@ -195,15 +199,36 @@ def answer(text: str) -> str:
 
 
 def _deepen(lines: list[str], heading: prose.Block) -> None:
-    """Puts a heading below the page's own; of one that is underlined and no plain line, only the words are left."""
+    """Puts a heading below the page's own, with its mark before it."""
     mark = "#" * min(_DEEPEST_HEADING, int(heading.tag[1:]) + _BELOW)
-    first, last = heading.first, heading.end - 1
+    first = heading.first
     if heading.mark.startswith("#"):
         lines[first] = lines[first].replace(heading.mark, mark, 1)
-    elif not heading.level and last - first == 1:
-        lines[first], lines[last] = f"{mark} {lines[first].lstrip()}", ""
     else:
-        lines[last] = lines[last].replace(heading.mark, f"\\{heading.mark}", 1)
+        lines[first], lines[first + 1] = f"{mark} {lines[first].lstrip()}", ""
+
+
+def _not_underlined(text: str) -> str:
+    """The text where headings of several lines, and those within other blocks, have no line under them any more.
+
+    What follows such a line may stand under the heading's words then: so it is looked at again, and after a few times
+    no line is left that could.
+    """
+    for _ in range(_TRIES):
+        lines = text.split("\n")
+        wrong = [block for block in prose.blocks(text) if _is_underlined(block)]
+        if not wrong:
+            return text
+        for heading in wrong:
+            lines[heading.end - 1] = lines[heading.end - 1].replace(heading.mark, f"\\{heading.mark}", 1)
+        text = "\n".join(lines)
+    return _UNDERLINE.sub(r"\1\\\2", text)
+
+
+def _is_underlined(block: prose.Block) -> bool:
+    """Whether it is a heading with a line under it that cannot be written with a mark before it."""
+    is_line = block.kind == "heading_open" and not block.mark.startswith("#")
+    return is_line and (block.level > 0 or block.end - block.first != 2)
 
 
 def _unclosed(lines: Sequence[str], fence: prose.Block) -> str:
