@@ -176,7 +176,8 @@ def grown(base: float | None, ours: float | None, theirs: float | None) -> Any:
         return ours
     if ours == base:
         return theirs
-    together = max((ours or 0) + (theirs or 0) - (base or 0), 0)
+    together = (ours or 0) + (theirs or 0) - (base or 0)
+    together = max(together, type(together)(0))  # cost stays a fraction
     return min(together, _MOST - 1) if isinstance(together, int) else min(round(together, 9), _MOST_COST)
 
 
