@@ -352,7 +352,7 @@ def test_secrets_are_replaced(talked: Shell) -> None:
     assert REDACTED in done.out
     assert SECRET not in run_git(talked.store, "log", "--all", "-p", "--format=%B")
     assert all(SECRET.encode() not in path.read_bytes() for path in talked.store.rglob("*") if path.is_file())
-    talked.out("config", "record.redact", "false")
+    talked("config", "record.redact", "false")
 
 
 def test_what_says_the_same_changes_nothing(talked: Shell) -> None:

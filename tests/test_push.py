@@ -404,7 +404,7 @@ def test_a_mistake_elsewhere_in_the_settings_costs_no_recording(pair: Desks) -> 
 
 
 def test_what_was_recorded_without_redaction_stays(pair: Desks) -> None:
-    pair.here.out("config", "record.redact", "false")
+    pair.here("config", "record.redact", "false")
     pair.here.record(pair.here.shell.talk().turns("one"))
     done = pair.here("push", "--all")
     assert (done.code, done.out) == (3, "")

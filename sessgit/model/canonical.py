@@ -20,7 +20,10 @@ def dumps(value: Any) -> bytes:
 
     A lone surrogate, which UTF-8 cannot hold, is written as its JSON escape.
     """
-    text = _indented(value, "\n")
+    try:
+        text = _indented(value, "\n")
+    except RecursionError:  # it is nested more deeply than functions may be
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=2)
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
