@@ -119,6 +119,7 @@ def push(  # noqa: PLR0913 - what is sent, from where to where
 
 def _send(store: Store, link: Link, part: _Part, sent: list[Change]) -> None:
     if part.moves:
+        store.repo.settle()  # git reads what was joined here
         remotes.push(store.path, link, part.moves)
         sent += part.changes
     before = agreements.load(store.beside, link.remote.url)
@@ -190,7 +191,8 @@ def _planned(  # noqa: PLR0913 - both sides, and what was agreed between them
         try:
             _sent(store, plan, ours, theirs, before, purged, rewinds=rewinds)
         except (DamageError, StoreError) as error:
-            plan.left.append(Left(session, f"it cannot be read: {error}", "git fsck in the store says more."))
+            mend = f"sessgit repair {session[:8]} looks for it."
+            plan.left.append(Left(session, f"it cannot be read: {error}", mend))
     if wanted.deletions:
         for session, ours in sorted(here.items()):
             theirs = there.get(session, Held(session))
@@ -235,8 +237,10 @@ def _sent(  # noqa: PLR0913 - both sides, and what was agreed between them
         return
     moved = branches.moves(theirs, done.branches, archived=place)
     part.moves += moved
-    part.changes += done.changes
-    if now != theirs.branches and not done.changes:
+    # A turn more is told as such; what is said of it is the least of what went there after a purge.
+    told = [one for one in done.changes if now == theirs.branches or one.what != "forward" or one.turns]
+    part.changes += told
+    if now != theirs.branches and not told:
         part.changes.append(Change(session, "purged", 0, session))
     if archived != place:
         plan.away.moves += branches.moves(theirs.after(moved), {}, archived=archived)
