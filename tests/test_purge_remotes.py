@@ -53,6 +53,18 @@ def test_a_push_puts_there_what_is_here_now(two: Desks) -> None:
     assert holders(two.hub) == []
 
 
+def test_a_fork_that_was_written_anew_is_called_purged_too(two: Desks) -> None:
+    """Also where it was renamed since: more went there than what was said of it."""
+    fork = two.here.json("fork", SESSION, "--at", "2")["id"]
+    two.here.out("push", "--all")
+    assert two.here("purge", VALUE, "--yes").code == 0
+    two.here.out("rename", "another", fork)
+    changes = two.here.json("push", "--all")["changes"]
+    assert sorted((one["id"], one["what"], one["turns"]) for one in changes) == sorted(
+        [(SESSION, "purged", 0), (fork, "purged", 0)]
+    )
+
+
 def test_a_push_goes_on_from_what_was_purged(two: Desks) -> None:
     assert two.here("purge", VALUE, "--yes").code == 0
     two.here.record(conversation(two).turns("four"))

@@ -157,7 +157,57 @@ HARMLESS = [
     "task-" + body(22) + " alpaca-" + body(43) + " disk-" + body(22),
     "f('token', x1) g(\"key\", \"a1\") new Map([['secret', 'b2']]) <key>CFBundleVersion</key><string>1.2.3</string>",
     'Proxy-Authorization: Basic realm1 WWW-Authenticate: Basic realm="api", Bearer realm="api2"',
+    # Near to what environment files hold.
+    "PASSWORD=$(gen_pw 16) PASSWORD=md5(foo1) PASSWORD=getpass(x12345) DB_PASSWORD=get_secret('a1')",
+    "PASSWORD='Enter the new value for user 2' NEW_PASSWORD=\"Mật khẩu mới 8 ký tự\"",
+    "password: newUserPasswordHash2, client_secret: myClientSecretValue1, apiKey: someConfigValueX2Y",
+    "BYPASS=a1b2c3d4 COMPASS=north12345 PASS=12 FAIL=0",
+    "SALT='saltRounds10' ADMIN_SECRET=\"Ключ12\" API_KEY=testApiKey12345",
+    "mysql -port3306 mysql -p app1 mysqldump -port 3306",
+    "Authorization: Basic base64(user1:pass2) Authorization: Basic encoded-credentials-1",
+    "MultiHostUrl('https://foo.com:123,foo:bar@bar.com/path')",
+    "PASS: gdb.base/gdb1056.exp: print\nPASS: binutils-all/common-1a\nXPASS: a/b1c.py\nPASS=5/10a",
+    "TOKEN_ENV=PROD_TOKEN_1 SECRET_ENV=MY_APP_SECRET_1 PASSWORD=abc12→def",
 ]
+
+
+MIXED = "kR7pLq2v" + "Xz9wTb"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        *(("DB_PASSWORD=", f"c00{mark}kR7p" + "Lq2v", "") for mark in "#$&()=!"),
+        ("DB_PASSWORD=", "Tr0ub4dor" + "&iZp3xD", ""),
+        *(("PASSWORD='", "d00 kR7p " + "Lq2vXz", "'"), ('export DB_PASS="', "kR7p " + "Lq2v", '"')),
+        *(("DB_PASSWORD=", "zażółć" + "77kR", ""), ('ADMIN_SECRET="', "zażółć" + "gęślą77", '"')),
+        *(
+            (f"{name}=", MIXED, "")
+            for name in ("PASSPHRASE", "MYPASS", "SECRET_ENV", "ANTHROPIC_API_KEY", "JWT_SECRET")
+        ),
+        *((f"{name}=", MIXED, "") for name in ("client_secret", "db_password")),
+        *(
+            ("client_secret: ", MIXED, ""),
+            ("password: ", "ypFzwjj1" + "pFycgk", ""),
+            ('"client_secret": "', MIXED, '"'),
+        ),
+        ("Server=db;User Id=sa;Password=", "ypFzwjj1" + "&$x", ";Encrypt=true"),
+        *(("mysql -p", MIXED, " app"), ("mysql -u root -p", MIXED, ""), ("sshpass -p ", MIXED, " ssh a@b")),
+        ("Authorization: Basic ", f"{MIXED}_{MIXED}", ""),
+    ],
+)
+def test_values_of_environment_files_and_commands_go_as_a_whole(parts: tuple[str, str, str]) -> None:
+    for frame in ("{}", "FOO=1\n{}\nBAR=2", "     1\u2192FOO=1\n     2\u2192{}\n", "1\tFOO=1\n2\t{}\n", "a/.env:2:{}"):
+        text, head, tail = frame.format("".join(parts)), *frame.format("\0").split("\0")
+        clean, count = redact_text(text.encode())
+        before, _, after = clean.decode().removeprefix(head).removesuffix(tail).partition("[redacted:")
+        assert (count, before, after.partition("]")[2]) == (1, parts[0], parts[2]), clean
+
+
+@pytest.mark.parametrize("name", ["AWS_CREDENTIALS", "PASSWORD_SALT"])
+def test_names_that_alone_are_no_cue_count_beside_others(name: str) -> None:
+    text = f"DB_PASSWORD=Tr0ub4dor-3\n{name}={MIXED}"
+    assert redact_text(text.encode()) == (f"DB_PASSWORD=[redacted:password]\n{name}=[redacted:secret]".encode(), 2)
 
 
 @pytest.mark.parametrize("text", HARMLESS)

@@ -77,6 +77,8 @@ class Purged:
     completed: bool = False
     loose: int = 0
     """How many objects held a value to which no branch leads."""
+    lines: int = 0
+    """How many long lines of a value stand somewhere without the others, and stay."""
 
     @property
     def found(self) -> bool:
@@ -93,24 +95,29 @@ def literal(text: str) -> Wanted:
     if size < needles.SHORTEST or not text.strip():
         raise UsageError(
             f"a value of {counted(size, 'byte')} stands in too many places",
-            f"It has {needles.SHORTEST} bytes or more. Nothing was changed.",
+            f"What can be purged has at least {needles.SHORTEST} bytes. Nothing was changed.",
         )
     if size > needles.LONGEST:
         raise UsageError(f"the value has {size:,} bytes", f"{needles.LONGEST:,} are the most.")
     return Wanted((text,))
 
 
-def matching(store: Path, pattern: str, progress: Progress) -> Wanted:
-    """All that a regular expression matches in the strings and texts of the store; raises UsageError where it is none,
-    or matches what is too short or too much."""
+def expression(pattern: str) -> re.Pattern[str]:
+    """The regular expression; raises UsageError where it is none."""
     if len(pattern) > _LONGEST_REGEX:
         raise UsageError("the regular expression is too long", f"{_LONGEST_REGEX:,} characters are the most.")
     try:
-        wanted = re.compile(pattern)
+        return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(
             f"this is no regular expression: {error}", "Without --regex the words themselves are meant."
         ) from None
+
+
+def matching(store: Path, pattern: str, progress: Progress) -> Wanted:
+    """All that a regular expression matches in the strings and texts of the store; raises UsageError where it is none,
+    or matches what is too short or too much."""
+    wanted = expression(pattern)
     found = looking.matches(store, wanted, lambda done, total: progress("reading", done, total))
     if len(found) > _MOST_VALUES:
         raise UsageError(f"it matches {len(found):,} different values", f"{_MOST_VALUES:,} are the most at once.")
@@ -171,6 +178,7 @@ class _Work:
     tags: list[tuple[str, str]] = field(default_factory=list)
     remotes: set[str] = field(default_factory=set)
     loose: int = 0
+    lines: int = 0
 
     def read(self) -> None:
         """Finds what holds a value, and writes the history anew; no ref is moved."""
@@ -187,6 +195,7 @@ class _Work:
         if seen.hits:
             self.held = looking.where(self.store, self.rewriter.holds, seen.hits)
         self._write(bool(seen.hits))
+        self.lines = looking.lines_apart(self.store.path, self.finder, self.values, self._reading)
         self.loose = len(seen.hits) if not (self.rewriter.commits or self.moves) else 0
 
     def _reading(self, done: int, total: int) -> None:
@@ -292,10 +301,11 @@ def _told(work: _Work, store: Store, config: Path) -> Purged:
     client = [
         *looking.files(config, work.finder, [store.path]),
         *(one for one in own if looking.file_holds(one, work.finder)),
+        *looking.imported(store.beside, config, work.finder),
     ]
     return Purged(
         len(work.values), tuple(work.held), len(work.rewriter.commits), 0, tuple(work.tags), tuple(client),
-        tuple(sorted(work.remotes)), len(work.rewriter.folders.inexact), loose=work.loose,
+        tuple(sorted(work.remotes)), len(work.rewriter.folders.inexact), loose=work.loose, lines=work.lines,
     )  # fmt: skip
 
 

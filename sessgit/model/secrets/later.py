@@ -4,7 +4,7 @@ A session keeps to the rules that it began with: so what is recorded stays, and 
 """
 
 TAIL = (
-    r"(?:[_-]?(?:[0-9]{1,2}|prod|production|dev|development|test|staging|live|value|base|base64|b64))?"
+    r"(?:[_-]?(?:[0-9]{1,2}|env|prod|production|dev|development|test|staging|live|value|base|base64|b64))?"
     r"(?P<quote>(?:[\"'`\\\]]|%22){0,16})[ \t]{0,8}"
 )
 """What may stand between the last word of a name and what follows it."""
@@ -23,7 +23,7 @@ CUES = (
     ("cli", r"q(?<=mysq)l[a-z]{0,6} [^\n]{0,160}?-p", b"", False),
     ("cli", r"login [^\n\\|]{0,160}? -p", b"", False),
     ("pgpass", r":5432:[^\s:]{1,64}:[^\s:]{1,64}:[^\s:]{6}", b"", False),
-    ("password", r"phrase(?<=passphrase)", b"", True),
+    ("password", r"pass(?:phrase|=[\"'\\]{0,9}[^\s\"'\\]{0,64}?[0-9!@#$%^&*?+=~])", b"", True),
 )
 """More cues: name, pattern, sign and whether it is for texts in lower case."""
 
@@ -231,7 +231,7 @@ AFTER = (
     (
         "cli-password",
         "cli",
-        r"mysql[a-z]{0,6} [^\n]{0,160}? -p" + _QUOTES + "(?P<secret>" + _PASSWORD + ")",
+        r"mysql[a-z]{0,6}(?: [^\n]{0,160}?)? -p(?!ort[0-9= ])" + _QUOTES + "(?P<secret>" + _PASSWORD + ")",
         "password",
     ),
     ("cli-password", "cli", r"login [^\n]{0,160}? -p[ =]?" + _QUOTES + "(?P<secret>" + _PASSWORD + ")", "password"),
@@ -256,6 +256,13 @@ AFTER = (
         r"(?i)authorization[\"'\\\]]{0,9} {0,2}[:=,] {0,2}[\"'\\]{0,9}(?:(?:token|api-?key|key|genie-?key) {1,2})?"
         r"(?:token=)?(?P<secret>[A-Za-z0-9_.~+/=-]{20,4096})(?![A-Za-z0-9_(\[])",
         "word",
+    ),
+    (
+        "basic-auth",
+        "B",
+        r"(?i)authorization[\"'\\\]]{0,9} {0,2}[:=,] {0,2}[\"'\\]{0,9}basic {1,2}"
+        r"(?P<secret>[A-Za-z0-9_.~+/=-]{10,512})(?![A-Za-z0-9_(\[])",
+        "mixed",
     ),
     (
         "session-cookie",

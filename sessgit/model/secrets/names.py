@@ -30,9 +30,13 @@ _NAME_END_3 = re.compile(
     + later.TYPED.encode("ascii")
     + rb"|=>|:=|={1,3}|:|,|>|\(|%3a|%3d|(?=[ \t\"']))[ \t]{0,8}"
 )
+_RARE_NAMES = (b"CREDENTIALS", b"SALT")
+_NAME_END_RARE = re.compile(_NAME_END_3.pattern.replace(rb"|key)", rb"|key|credentials|salt)"))
 _QUOTED = re.compile(rb"[rbfuRBFU]{0,2}(?P<quote>\\{0,8}[\"'`])(?P<value>[!#-&(-\[\]-_a-~]{6,512})(?P=quote)")
 _BARE = re.compile(rb"(?P<value>[!%*+./0-9:=?@A-Z^_a-z~-]{6,512})(?=[\x00-\x20\"'\\,;&)}\]`|#]|\Z)")
 _LITERAL = re.compile(rb"[!-~]{6,512}")
+# Letters of two bytes: what is drawn around values, and cuts them short, has three.
+_FOREIGN = re.compile(rb"(?:[!-~]|[\xc3-\xd1][\x80-\xbf]){6,512}")
 # What came with version 3.
 _WIDER = 3
 _QUOTED_3 = re.compile(
@@ -53,10 +57,17 @@ _COMPOSED = re.compile(rb"[A-Za-z0-9]+[_.-][A-Za-z0-9]|[a-z]+[A-Z]")
 _CALLED = re.compile(rb"\w\(\s{0,2}\\{0,16}[\"'`]\Z")
 _SETTER = re.compile(rb"(?i)(?:.*\.)?(?:set|with)_?\w*pass")
 _SET = re.compile(rb"(?:setx|set (?:-g?x|-x -g)|setenv|ENV) +\Z")
-_LINE_STARTS = re.compile(rb"(?:\A|[0-9;\[]m|\\[nrt]|\\u2192)\Z")
+_LINE_STARTS = re.compile(rb"(?:\A|[0-9;\[]m|\\[nrt]|\\u2192|(?:\A|\n|\\n)[+-]|[\w.]:[0-9]{1,6}:)\Z")
+_CALL = rb"(?!(?:[A-Za-z_][A-Za-z_.]{0,99}|[A-Za-z_][\w.]{0,60}?[A-Za-z_]{3}[\w.]{0,60}|md5)\()"
 _IN_ENVIRONMENT = re.compile(
-    rb"(?![A-Za-z_][\w.]*\()(?P<value>[!#-&(-\[\]-_a-~]{5,511}[!#-&(-+./-:<-\[\]-_a-~-])(?=[,;]{0,2}(?:[\x00-\x20\\\"'`]|\Z))"
+    _CALL + rb"(?P<value>(?:[!#-&(-\[\]-_a-~]|[\xc3-\xd1][\x80-\xbf]){5,511}"
+    rb"(?:[!#-&(-+./-:<-\[\]-_a-~-]|[\xc3-\xd1][\x80-\xbf]))(?=[,;]{0,2}(?:[\x00-\x20\\\"'`]|\Z))"
 )
+_PHRASE = re.compile(
+    rb"(?P<quote>\\{0,16}[\"'])(?P<value>(?:[ !#-&(-\[\]-_a-~]|[\xc3-\xd1][\x80-\xbf]){6,128}?)(?P=quote)"
+)
+_MIXED_RUNS = re.compile(rb"[a-z]+|[A-Z]+|[0-9]+")
+_CAMEL = re.compile(rb"(?:[A-Z]?[a-z]{2,}|[A-Z]{1,4}(?![a-z])|[0-9]+|[_-])+")
 _ALONE = (b"\n", b" ", b"\t", b"\x92", b"`", b"'", b'"', b"+", b"-", b".", b":")
 _MARKED = (b"?", b"&", b">", b"%", b";")
 _HARMLESS_3 = re.compile(r"starting|clienttoken|s3key|bucketkey|resourcekey|updatetoken")
@@ -73,6 +84,8 @@ _TYPE = re.compile(rb"(?:[A-Z][a-z]?[0-9]{1,5}|[a-z]{2,}[0-9]{0,3})?(?:[A-Z][a-z
 _SEPARATORS = re.compile(rb"[^A-Za-z0-9]+")
 _GLUED = re.compile(rb"\A(?:\\[nrtbf]|[\[;][0-9;]*m|[^A-Za-z0-9_.-])")
 _PASS = re.compile(rb"(?i)_pass\Z")
+_SHELL_PASS = re.compile(r"[a-z0-9]{2,}(?<!by)(?<!com)(?<!sur)pass")  # tests end with PASS, XPASS and KPASS
+_SHELL_ENDINGS = ("salt", "credentials", "secretenv")
 _WORD = re.compile(rb"[A-Za-z]*[0-9]{0,4}|[0-9]+")
 _MEMBER = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -105,12 +118,15 @@ class Naming(NamedTuple):
     password: bool = False
     weak: bool = False
     shell: bool = False
+    strong: bool = False
 
 
 def find_assigned(data: bytes, version: int) -> Iterator[Assigned]:
     """The secrets of a text that stand after a name, in order, never overlapping, by the rules of a version."""
     done = 0
     ends = _NAME_END_3 if version >= _WIDER else _NAME_END
+    if version >= _WIDER and any(name in data for name in _RARE_NAMES):
+        ends = _NAME_END_RARE
     for found in ends.finditer(data.lower()):
         if found.start() < done:
             continue
@@ -166,7 +182,8 @@ def naming_of(name: bytes, version: int) -> Naming | None:
     shell = name.isupper()
     strong = next((kind for ending, kind in STRONG_ENDINGS if plain.endswith(ending)), None)
     if version >= _WIDER:
-        strong = "password" if plain.endswith("passphrase") else strong
+        strong = "password" if plain.endswith("passphrase") or (shell and _SHELL_PASS.fullmatch(plain)) else strong
+        strong = "secret" if shell and plain.endswith(_SHELL_ENDINGS) else strong
         if strong != "password" and _HARMLESS_3.search(plain):
             return None
     if strong is None and _PASS.search(name):
@@ -178,14 +195,18 @@ def naming_of(name: bytes, version: int) -> Naming | None:
     if kind is None or ("secret" not in kind and HARMLESS_NAMES.search(plain)):
         return None
     vendor = next((kind for part, kind in VENDORS if part in plain), None)
-    return Naming(vendor or kind, weak=not (strong or vendor or shell), shell=shell)
+    known = strong is not None or vendor is not None
+    return Naming(vendor or kind, weak=not (known or shell), shell=shell, strong=known)
 
 
 def is_secret_literal(value: bytes, naming: Naming, version: int) -> bool:
     """Whether a whole literal, such as a string of a JSON document, is the secret its name promises."""
-    if not _LITERAL.fullmatch(value) or (version >= _WIDER and _is_plain(value, naming)):
+    literal = _FOREIGN if version >= _WIDER and naming.shell else _LITERAL
+    if not literal.fullmatch(value) or (version >= _WIDER and value.isascii() and _is_plain(value, naming)):
         return False
-    return is_password(value) if naming.password else _is_token(value, naming)
+    if naming.strong and not value.isascii():
+        return min(_classes(value)[:2]) > 0 and not is_made_up(value)
+    return is_password(value) if naming.password else _is_token(value, naming, version)
 
 
 def is_made_up(value: bytes) -> bool:
@@ -215,10 +236,12 @@ def _whole_name(data: bytes, start: int, end: int) -> bytes:
     return _GLUED.sub(b"", stem[-1:] + before[len(stem) :] + data[start:end])
 
 
-def _is_token(value: bytes, naming: Naming) -> bool:
+def _is_token(value: bytes, naming: Naming, version: int) -> bool:
     if naming.kind == "aws-secret-key" and _AWS_SECRET.fullmatch(value):
         return not is_words(value)
     shortest = 10 if naming.kind == "secret" else 16
+    if version >= _WIDER and naming.strong and _is_mixed(value):
+        shortest = 12
     if len(value) < shortest or is_made_up(value) or b"://" in value or _PATH.fullmatch(value) or is_words(value):
         return False
     letters, digits, _ = _classes(value)
@@ -235,6 +258,8 @@ def _value(data: bytes, start: int, naming: Naming, place: _Place, version: int)
     quoted = (_QUOTED_3 if version >= _WIDER else _QUOTED).match(data, start)
     if quoted is not None:
         return quoted if is_secret_literal(quoted["value"], naming, version) else None
+    if version >= _WIDER and naming.shell and (phrase := _PHRASE.match(data, start)) is not None:
+        return phrase if _is_phrase(phrase["value"], naming, version) else None
     if place.quoted:
         return None
     bare = _bare(data, start, naming, place) if version >= _WIDER else _BARE.match(data, start)
@@ -245,7 +270,7 @@ def _value(data: bytes, start: int, naming: Naming, place: _Place, version: int)
     if naming.shell or place.flag or place.before in _MARKED:
         return bare
     _, digits, special = _classes(bare["value"])
-    random = digits >= 3 or (naming.password and special > 0)
+    random = digits >= 3 or (naming.password and special > 0) or (version >= _WIDER and _is_mixed(bare["value"]))
     return bare if random and len(set(bare["value"])) >= 8 else None
 
 
@@ -262,6 +287,22 @@ def _bare(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[by
     if naming.password and place.before in _ALONE:
         return _IN_LINE.match(data, start) or _BARE.match(data, start)
     return _BARE.match(data, start)
+
+
+def _is_mixed(value: bytes) -> bool:
+    """Whether letters of both cases and digits take turns in a value as in none that is made of words."""
+    runs = [run[:1] for run in _MIXED_RUNS.findall(value)]
+    kinds = {(run.isdigit(), run.isupper()) for run in runs}
+    return len(kinds) == 3 and len(runs) >= 7 and not _CAMEL.fullmatch(value)
+
+
+def _is_phrase(value: bytes, naming: Naming, version: int) -> bool:
+    """Whether a value in quotes, with spaces or letters that are not ASCII, is a secret and not what people read."""
+    if b" " not in value:
+        return is_secret_literal(value, naming, version)
+    if not naming.password or b"$" in value or _ABOUT_SECRETS.search(value) or not is_password(value):
+        return False
+    return any(not _WORD.fullmatch(part) and min(_classes(part)[:2]) > 0 for part in value.split(b" "))
 
 
 def _is_plain(value: bytes, naming: Naming) -> bool:

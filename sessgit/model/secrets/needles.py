@@ -31,8 +31,10 @@ _TAIL = 4
 _KINDS = 32
 _ODD_ESCAPE = re.compile(rb"\\u(?!00[01])|\\/")
 _ESCAPED = re.compile(r"\\u[0-9a-f]{4}")
-_NUMBERED = re.compile(rb"(?:^|[\n\"]|\\n) *[0-9]{1,6}(?:\xe2\x86\x92|\t|\\t)", re.MULTILINE)
-_LINE_NUMBER = re.compile(rb"^ *[0-9]{1,6}(?:\xe2\x86\x92|\t)", re.MULTILINE)
+_NUMBERED = re.compile(
+    rb"(?:^|[\n\"]|\\n)(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t|\\t)|(?:[^\s:\"\\]{1,200}[:-])?[0-9]{1,6}[:-])", re.MULTILINE
+)
+_LINE_NUMBER = re.compile(rb"^(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t)|(?:[^\s:]{1,200}?[:-])?[0-9]{1,6}[:-])", re.MULTILINE)
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
 
 Span = tuple[int, int, bool]

@@ -224,6 +224,8 @@ class _Rules:
                 continue
             if self.version >= _LISTS and _DIGEST.search(data[max(0, match.start() - _LONGEST_DIGEST) : match.start()]):
                 continue
+            if self.version >= _LISTS and rule.cue == "@" and _PORT.match(match[group]):
+                continue
             if _CHECKS[rule.check](match[group]):
                 found.append((*match.span(group), rule.kind))
         return self._replace(data, found)
@@ -282,6 +284,8 @@ def _is_base64_text(value: bytes) -> bool:
 
 
 _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/=]{20,}")
+_PORT = re.compile(rb"[0-9]{2,5},[A-Za-z0-9.-]+:")
+"""What follows the first of several hosts of an address, and is no password."""
 _LONGEST_DIGEST = 100
 _DIGEST = re.compile(rb"sha(?:1|256|384|512)[=:-][A-Za-z0-9_+/=-]{0,90}\Z")
 _EXAMPLE = re.compile(rb"(?i)x{5}|your[-_]|example[-_]|placeholder|redacted")

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from sessgit.errors import AmbiguousError, NotFoundError
+from sessgit.errors import AmbiguousError, NotFoundError, SessgitError
 from sessgit.model.secrets import redact
 from sessgit.model.secrets.needles import LONGEST, SHORTEST
-from sessgit.store.layout import Beside
+from sessgit.store import layout, refs
 from sessgit.store.secrets import forbidden, objects
+from sessgit.store.store import Store
 
 _HINT = "sessgit purge --find lists them."
 _SHORTEST_ID = 4
+_PLACES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Likely:
     """A likely secret: `id` is the same in this store for ever, `kind` what the rules call it, `length` in characters,
-    `count` in how many lines it stands; `value` must never be shown."""
+    `count` in how many lines it stands, `places` the first addresses of where; `value` must never be shown."""
 
     id: str
     kind: str
     length: int
     count: int
     value: str
+    places: tuple[str, ...] = ()
 
 
-def likely(store: Path, progress: Callable[[int, int], None]) -> list[Likely]:
+def likely(store: Store, progress: Callable[[int, int], None]) -> list[Likely]:
     """What the rules of now would replace in the store, those first that stand in most lines.
 
     Nothing is found of what was recorded with these rules: it was replaced then.
     """
     found: dict[str, tuple[str, int]] = {}
-    for one in objects.every(store, progress):
+    blobs: dict[str, set[str]] = {}
+    for one in objects.every(store.path, progress):
         if one.kind != "blob":
             continue
         for line in one.data.split(b"\n"):
@@ -46,12 +49,52 @@ def likely(store: Path, progress: Callable[[int, int], None]) -> list[Likely]:
                 if SHORTEST <= len(secret.value) <= LONGEST:
                     kind, count = found.get(value, (secret.kind, 0))
                     found[value] = kind, count + 1
-    beside = Beside(store)
+                    blobs.setdefault(one.id, set()).add(value)
+    places = _places(store, blobs) if found else {}
     every = [
-        Likely(forbidden.ident(beside, value), kind, len(value), count, value)
+        Likely(
+            forbidden.ident(store.beside, value), kind, len(value), count, value, tuple(places.get(value, ()))[:_PLACES]
+        )
         for value, (kind, count) in found.items()
-    ]  # fmt: skip
+    ]
     return sorted(every, key=lambda one: (-one.count, one.id))
+
+
+def _places(store: Store, blobs: dict[str, set[str]]) -> dict[str, dict[str, None]]:
+    """For each value the addresses where it stands now, those of whole conversations before their rewound branches."""
+    found: dict[str, dict[str, None]] = {}
+    known: dict[str, frozenset[str]] = {}
+
+    def below(oid: str, is_tree: bool) -> frozenset[str]:
+        if not is_tree:
+            return frozenset(blobs.get(oid, ()))
+        if oid not in known:
+            known[oid] = frozenset[str]().union(*(below(*entry) for entry in store.repo.tree(oid).values()))
+        return known[oid]
+
+    def note(values: Iterable[str], address: str) -> None:
+        for value in values:
+            found.setdefault(value, {})[address] = None
+
+    spaces = (layout.HEADS, layout.ARCHIVE)
+    tips = [(layout.parts(ref), tip) for ref, tip in refs.read_all(store.path).items()]
+    for (_, name), tip in sorted((one for one in tips if one[0][0] in spaces), key=lambda one: "." in one[0][1]):
+        try:
+            entries = store.repo.tree(store.commit(tip).tree)
+            for group in store.repo.tree(entries[layout.TURNS][0]).values() if layout.TURNS in entries else ():
+                for number, folder in store.repo.tree(group[0]).items() if below(*group) else ():
+                    note(below(*folder), f"{name}@{int(number)}")
+            for part, entry in entries.items():
+                if part != layout.TURNS:
+                    # Most that is said of a session repeats its turns.
+                    note((v for v in below(*entry) if not _stands_in(name, found.get(v, {}))), name)
+        except (SessgitError, ValueError):
+            continue  # what cannot be read has no address
+    return found
+
+
+def _stands_in(session: str, addresses: Iterable[str]) -> bool:
+    return any(one.startswith(f"{session}@") for one in addresses)
 
 
 def named(every: list[Likely], prefix: str) -> Likely:

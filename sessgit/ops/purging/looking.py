@@ -12,16 +12,19 @@ from pathlib import Path
 
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, SessgitError
+from sessgit.model import ids
 from sessgit.model.cutting.jsonscan import decode, string_tokens
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder
 from sessgit.store import layout, refs
 from sessgit.store.layout import Beside
+from sessgit.store.recorder import cursor
 from sessgit.store.secrets import objects
 from sessgit.store.store import Store
 
 Progress = Callable[[str, int, int], None]
 _CHUNK = 16 << 20
+_LONG_LINE = 24
 _PLACES = {
     layout.BEFORE: "messages", layout.BODY: "messages", layout.TEXTS: "messages", layout.CELLS: "messages",
     layout.SUBAGENTS: "subagents", layout.FILES: "large tool results",
@@ -62,6 +65,20 @@ def through(store: Path, finder: Finder, values: Collection[str], progress: Call
         if values and one.kind == "blob":
             seen.beginnings |= needles.beginnings(one.data, values)
     return seen
+
+
+def lines_apart(store: Path, finder: Finder, values: Collection[str], progress: Callable[[int, int], None]) -> int:
+    """How many long lines of values that have several stand somewhere without the others: those are values of their
+    own."""
+    lines = {line.strip() for value in values if "\n" in value.strip() for line in value.split("\n")}
+    wanted = {json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass") for line in lines}
+    wanted = {line for line in wanted if len(line) >= _LONG_LINE}
+    found = set[bytes]()
+    for one in objects.every(store, progress) if wanted else ():
+        if one.kind == "blob" and any(line in one.data for line in wanted - found):
+            left = needles.clean_text(needles.clean_lines(one.data, finder)[0], finder)[0]
+            found |= {line for line in wanted if line in left}
+    return len(found)
 
 
 def matches(store: Path, wanted: re.Pattern[str], progress: Callable[[int, int], None]) -> set[str]:
@@ -180,6 +197,19 @@ def files(folder: Path, finder: Finder, leave: Iterable[Path] = ()) -> Iterator[
             path = Path(top) / name
             if finder.holds(os.fsencode(name)) or file_holds(path, finder):
                 yield path
+
+
+def imported(beside: Beside, config: Path, finder: Finder) -> Iterator[Path]:
+    """The transcripts that were imported from elsewhere than the client's folder and hold a value, and what lies in
+    their folders."""
+    for name in sorted(path.stem for path in beside.state.glob("*.json")):
+        known = cursor.load(beside, name) if ids.is_branch(name) else None
+        path = Path(known.path) if known and known.path else None
+        if path is None or not path.is_absolute() or path.is_relative_to(config):
+            continue
+        if file_holds(path, finder):
+            yield path
+        yield from files(path.with_suffix(""), finder)
 
 
 def file_holds(path: Path, finder: Finder) -> bool:

@@ -22,6 +22,7 @@ from sessgit.store.store import write_private
 
 _VERSION = 1
 _WHY = "What it keeps out is not known. Put it back, or delete it and purge the values again."
+_NO_KEY = "Without it nobody knows what was purged. Put it back, or let sessgit doctor --fix make a new one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,42 @@ def ident(beside: Beside, value: str) -> str:
     return finder(beside, ()).prints(value)[0].hash.hex()[:8]
 
 
+def lost(beside: Beside) -> list[Value]:
+    """Values that were purged and are not kept out any more, since the key that told them is gone; without prints."""
+    try:
+        document = json.loads(beside.forbidden_lost.read_bytes())
+        return [Value(str(one["id"]), str(one["time"]), ()) for one in document["values"]]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return []
+
+
+def set_aside(beside: Beside) -> int:
+    """Keeps of the list only which values were purged and when: without the key that made it nothing is told by it.
+
+    Returns how many values are not kept out any more; there is no list afterwards."""
+    try:
+        every = [*lost(beside), *values(beside)]
+    except StoreError:
+        every = lost(beside)
+    _write(beside.forbidden_lost, every)
+    beside.forbidden.unlink(missing_ok=True)
+    return len(every)
+
+
+def lift(beside: Beside, value: Value) -> None:
+    """Allows a value again, or forgets one that the lost list named."""
+    gone = lost(beside)
+    if any(one.id == value.id for one in gone):
+        left = [one for one in gone if one.id != value.id]
+        if left:
+            _write(beside.forbidden_lost, left)
+        else:
+            beside.forbidden_lost.unlink(missing_ok=True)
+    known = values(beside)
+    if any(one.id == value.id for one in known):
+        _write(beside.forbidden, [one for one in known if one.id != value.id])
+
+
 def add(beside: Beside, wanted: Iterable[str], now: float) -> list[Value]:
     """Forbids values from now on, on the disk when it returns, and returns how they are known."""
     known = {one.id: one for one in values(beside)}
@@ -64,10 +101,14 @@ def add(beside: Beside, wanted: Iterable[str], now: float) -> list[Value]:
         prints = tuple(maker.prints(value))
         one = Value(prints[0].hash.hex()[:8], canonical.rfc3339(now), prints)
         out.append(known.setdefault(one.id, one))
-    document: dict[str, Any] = {"version": _VERSION, "values": [_json(one) for one in known.values()]}
-    write_private(beside.forbidden, json.dumps(document).encode())
-    sync(beside.forbidden)
+    _write(beside.forbidden, known.values())
     return out
+
+
+def _write(path: Path, every: Iterable[Value]) -> None:
+    document: dict[str, Any] = {"version": _VERSION, "values": [_json(one) for one in every]}
+    write_private(path, json.dumps(document).encode())
+    sync(path)
 
 
 def sync(path: Path) -> None:
@@ -85,7 +126,7 @@ def _key(beside: Beside) -> bytes:
     try:
         return beside.key.read_bytes()
     except OSError as error:
-        raise StoreError(f"cannot read {beside.key}: {error}", "Without it nobody knows what was purged.") from error
+        raise StoreError(f"cannot read {beside.key}: {error}", _NO_KEY) from error
 
 
 def _json(one: Value) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from sessgit.ui import context, options, render
 if TYPE_CHECKING:
     from sessgit.ops.purge import Progress, Wanted
 
+_SHORTEST_ID = 4
 _STEPS = {"reading": "Looking through the store", "writing": "Writing anew", "proving": "Proving that it is gone"}
 
 
@@ -29,6 +30,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     find: Annotated[
         bool, typer.Option("--find", help="List likely secrets that were recorded, and change nothing.")
     ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List what is kept out: ids and times, never values.")] = False,
+    lifted: Annotated[
+        str,
+        typer.Option("--lift", metavar="ID", help="Let a value that --list lists be stored again.", show_default=False),
+    ] = "",
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Say what holds it, and change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: options.Json = False,
@@ -41,31 +47,24 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     Words in a command stand in the history of your shell: sessgit purge - reads the value from standard input instead,
     up to its end, without a newline there. A purge that was interrupted goes on where the same command is given again.
+    A value that was purged stays kept out, also one that was nowhere, until --lift.
     """
     from sessgit.errors import UsageError
     from sessgit.ops import purge as purges
     from sessgit.ui.pages import purge as page
 
-    _check(pattern, secret, find=find, regex=regex)
+    _check(pattern, secret, lifted, find=find, listed=listed, regex=regex)
     here = context.read()
     here.check_store()
+    if find or listed or lifted:
+        _told(here, lifted, find=find, as_json=as_json)
+        return
     asked = sys.stdin is not None and sys.stdin.isatty() and not as_json and pattern != "-"
-    if not (yes or dry_run or find or asked):
+    if not (yes or dry_run or asked):
         raise UsageError("nobody can be asked here.", "--dry-run says what holds it, --yes purges without asking.")
     with _progress(here) as progress:
-        if find:
-            from sessgit.ops.purging import finding
-
-            every = finding.likely(here.store_path, lambda done, total: progress("reading", done, total))
-        else:
-            wanted = _wanted(here, pattern, secret, progress, regex=regex)
-            told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, progress)
-    if find:
-        if as_json:
-            render.document("likely/v1", page.found_json(every))
-        else:
-            render.lines(here, page.found(here, every))
-        return
+        wanted = _wanted(here, pattern, secret, progress, regex=regex)
+        told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, progress)
     if told is not None and not dry_run and (told.found or purges.pending(here.store_path)):
         for line in page.question(here, told):
             render.tell(line)
@@ -82,16 +81,60 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         render.lines(here, page.lines(here, told, dry_run=dry_run))
 
 
-def _check(pattern: str, secret: str, *, find: bool, regex: bool) -> None:
+def _check(pattern: str, secret: str, lifted: str, *, find: bool, listed: bool, regex: bool) -> None:
+    """Raises UsageError for what no store could make right: before anybody is asked, and before one is opened."""
     from sessgit.errors import UsageError
+    from sessgit.ops import purge as purges
 
-    if sum((bool(pattern), bool(secret), find)) != 1:
-        raise UsageError(
-            "name one of PATTERN, --secret and --find.",
-            "sessgit purge - reads the value from standard input, --find lists likely secrets.",
+    named = [
+        name
+        for name, given in (
+            ("PATTERN", pattern), ("--secret", secret), ("--find", find), ("--list", listed), ("--lift", lifted)
         )
+        if given
+    ]  # fmt: skip
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} cannot be given together.", "One of them says what is meant.")
     if regex and not pattern:
         raise UsageError("--regex needs a PATTERN.", "sessgit purge --regex 'acct-[0-9]{8}'")
+    if not named:
+        raise UsageError(
+            "name what is to go: PATTERN or --secret ID.",
+            "sessgit purge - reads the value from standard input, --find lists likely secrets.",
+        )
+    for name in (one for one in (secret, lifted) if one):
+        if len(name) < _SHORTEST_ID or set(name.lower()) - set("0123456789abcdef"):
+            raise UsageError(f"“{name}” is no id.", f"An id has {_SHORTEST_ID} to 8 digits or letters from a to f.")
+    if pattern and pattern != "-":
+        purges.expression(pattern) if regex else purges.literal(pattern)
+
+
+def _told(here: context.Context, lifted: str, *, find: bool, as_json: bool) -> None:
+    """Likely secrets, what is kept out, or that it is not any more."""
+    from sessgit.ops.purging import finding, kept
+    from sessgit.store.layout import Beside
+    from sessgit.ui.pages import purge as page
+
+    if find:
+        with _progress(here) as progress:
+            likely = finding.likely(here.store, lambda done, total: progress("reading", done, total))
+        if as_json:
+            render.document("likely/v1", page.found_json(likely))
+        else:
+            render.lines(here, page.found(here, likely))
+        return
+    if lifted:
+        one = kept.lift(Beside(here.store_path), lifted)
+        if as_json:
+            render.document("lifted/v1", page.kept_json(one))
+        else:
+            render.lines(here, [f"{one.id} is not kept out any more"])
+        return
+    every = kept.every(Beside(here.store_path))
+    if as_json:
+        render.document("forbidden/v1", [page.kept_json(one) for one in every])
+    else:
+        render.lines(here, page.kept(here, every))
 
 
 def _wanted(here: context.Context, pattern: str, secret: str, progress: Progress, *, regex: bool) -> Wanted:
@@ -100,7 +143,7 @@ def _wanted(here: context.Context, pattern: str, secret: str, progress: Progress
     if secret:
         from sessgit.ops.purging import finding
 
-        every = finding.likely(here.store_path, lambda done, total: progress("reading", done, total))
+        every = finding.likely(here.store, lambda done, total: progress("reading", done, total))
         return purges.literal(finding.named(every, secret).value)
     value = _typed() if pattern == "-" else pattern
     return purges.matching(here.store_path, value, progress) if regex else purges.literal(value)

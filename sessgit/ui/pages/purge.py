@@ -13,16 +13,20 @@ from sessgit.ui.render import Paint
 if TYPE_CHECKING:
     from sessgit.ops.purge import Purged
     from sessgit.ops.purging.finding import Likely
+    from sessgit.ops.purging.kept import Kept
     from sessgit.ops.purging.looking import Held
     from sessgit.ui.context import Context
 
 _MOST_FILES = 20
 _MOST_TURNS = 12
+_MOST_PLACES = 4
 
 
 def question(here: Context, told: Purged) -> Iterator[str]:
-    """What is asked before: all that holds a value."""
+    """What is said before anybody is asked: all that holds a value, and what of it stays."""
     yield from _held(here, told)
+    yield from _apart(here, told)
+    yield from _outside(here, told, dry_run=True)
     yield "History is written anew, and nothing undoes it."
 
 
@@ -48,6 +52,7 @@ def lines(here: Context, told: Purged, *, dry_run: bool) -> Iterator[str]:
     for old, new in told.tags:
         del old  # it holds the value
         yield f"a tag that held it is now “{text.clean(new)}”"
+    yield from _apart(here, told)
     if told.inexact:
         turns = text.counted(told.inexact, "turn")
         yield from _wrapped(here, f"{turns} could not be made as a recording of today would; the words are right")
@@ -65,7 +70,32 @@ def found(here: Context, every: Sequence[Likely]) -> Iterator[str]:
     for one in every:
         count = text.counted(one.count, "line")
         yield f"{paint('yellow', one.id)}  {one.kind.ljust(kind)}  {one.length:>{size}} characters  in {count}"
+        yield from (f"{'':10}{line}" for line in text.wrapped(_where(here, one), here.width - 10))
     yield "Out: sessgit purge --secret ID"
+
+
+def _where(here: Context, one: Likely) -> str:
+    if not one.places:
+        return "where no branch leads any more"
+    names = [name.partition("@") for name in one.places[:_MOST_PLACES]]
+    shown = ", ".join(f"{here.ident(name)}{at}{turn}" for name, at, turn in names)
+    return shown + (" and more: --json" if len(one.places) > _MOST_PLACES else "")
+
+
+def kept(here: Context, every: Sequence[Kept]) -> Iterator[str]:
+    """The list of what is kept out."""
+    if not every:
+        yield "Nothing is kept out"
+        return
+    paint = Paint(here.colour)
+    for one in every:
+        said = "  may be stored again, since the key is gone: purge it anew" if one.lost else ""
+        yield from text.wrapped(f"{paint('yellow', one.id)}  {canonical.printable(one.time)}{said}", here.width)
+    yield "Which value an id is, only who knows it can tell. Allow one: sessgit purge --lift ID"
+
+
+def kept_json(one: Kept) -> dict[str, object]:
+    return {"id": one.id, "time": one.time, "lost": one.lost}
 
 
 def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
@@ -79,6 +109,7 @@ def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
         "tags": [new for _, new in told.tags],
         "client_files": list(map(str, told.client)),
         "remotes": list(told.remotes),
+        "lines": told.lines,
         "inexact": told.inexact,
         "completed": told.completed,
         "operation": told.operation or None,
@@ -86,7 +117,12 @@ def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
 
 
 def found_json(every: Sequence[Likely]) -> list[dict[str, object]]:
-    return [{"id": one.id, "kind": one.kind, "length": one.length, "lines": one.count} for one in every]
+    return [
+        {
+            "id": one.id, "kind": one.kind, "length": one.length, "lines": one.count, "addresses": list(one.places),
+        }
+        for one in every
+    ]  # fmt: skip
 
 
 def _held(here: Context, told: Purged) -> Iterator[str]:
@@ -98,6 +134,16 @@ def _held(here: Context, told: Purged) -> Iterator[str]:
         yield from _line(here, one)
     if told.tags:
         yield f"  and the names of {text.counted(len(told.tags), 'tag')}"
+
+
+def _apart(here: Context, told: Purged) -> Iterator[str]:
+    """That a key stands in pieces, each of which is no whole value."""
+    if told.lines:
+        many = f"{told.lines:,} long {'line of it stands' if told.lines == 1 else 'lines of it stand'}"
+        yield from _wrapped(
+            here, f"{many} elsewhere without the others, and {'stays' if told.lines == 1 else 'stay'}: each is a value "
+            "of its own. sessgit purge --regex takes several."
+        )  # fmt: skip
 
 
 def _hold(told: Purged) -> str:

@@ -162,6 +162,8 @@ def _remarks(here: Context, found: Status) -> Iterator[list[str]]:
         yield [f"{text.counted(found.older, 'older conversation')} can be brought in: sessgit import"]
     if found.contents and not here.settings.record.redact:
         yield ["secrets are stored as they are: record.redact is false"]
+    if Beside(here.store_path).purging.exists():
+        yield ["a purge was interrupted: what it takes away may still be there", "sessgit doctor --fix ends it"]
     if found.errors:
         last = found.errors[-1]
         when = text.ago(canonical.seconds(last.time), here.now)
