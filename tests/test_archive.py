@@ -210,10 +210,12 @@ def test_unarchive_needs_a_name(sessgit: Shell) -> None:
 # Recording
 
 
-def test_import_and_catching_up_leave_it_in_the_archive(sessgit: Shell) -> None:
+def test_import_and_catching_up_leave_it_in_the_archive(sessgit: Shell, tmp_path: Path) -> None:
     sessgit.out("archive", OTHER)
     before = refs.read_all(sessgit.store)
     assert sessgit.out("import") == "0 conversations, 0 turns brought in; 2 were here already\n"
+    copy = sessgit.talk(OTHER).turns("else").save(tmp_path)
+    assert sessgit.out("import", str(copy)) == "0 conversations, 0 turns brought in; 1 was here already\n"
     sessgit.keep(sessgit.talk(OTHER).turns("else", "more"))
     assert sessgit.out("import") == (
         "0 conversations, 0 turns brought in; 2 were here already\n"

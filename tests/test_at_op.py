@@ -513,7 +513,7 @@ def test_an_operation_that_was_never_done(pair: Shell) -> None:
 def test_what_was_pruned_is_gone(pair: Shell) -> None:
     before = pair.json("ops")[0]["id"]
     pair.out("delete", "--yes", OTHER)
-    assert pair("gc", "--prune").code == 0
+    assert pair("gc", "--prune", "--yes").code == 0
     done = pair("log", OTHER, "--at-op", before)
     assert (done.code, done.err) == (
         4,

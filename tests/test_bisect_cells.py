@@ -117,7 +117,7 @@ def test_what_the_pattern_is_looked_for_in(sessgit: Shell) -> None:
         (" -+", ["pytest"], 1, "turn 2, the first that can be tested, is bad already: call 2.2 failed."),
         ("+-+ ", ["pytest"], 1, "turn 3, the last that can be tested, is good: call 3.2 worked."),
         ("..", ["pytest"], 4, "none of the turns can be tested: no call of it fits."),
-        (".+?", ["pytest"], 1, "only turn 2 can be tested, and it is good."),
+        (".+?", ["pytest"], 1, "only turn 2 can be tested, and it is good: call 2.2 worked."),
         ("+-", ["a{99999999999}"], 2, "“a{99999999999}” is no regular expression: the repetition number is too large."),
         ("+-", ["("], 2, "“(” is no regular expression: missing ), unterminated subpattern at position 0."),
         ("+-", ["pytest", "--timeout", "3s"], 2, "--timeout and --verbose are about a command."),

@@ -464,6 +464,17 @@ def test_the_ends_of_a_conversation(lexer: Shell) -> None:
     assert lexer.out("deps", "5e55@3.6", "--down").startswith("5e551011  write the lexer  ·  1 cell depends on 3.6\n")
 
 
+def test_a_chain_without_branches_has_lines_between_its_cells(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().prompt("go").tool("Bash", {"command": "echo"}).answer("Done."))
+    assert sessgit.out("deps", "5e55@1.3", "--graph").splitlines()[2:] == [
+        "●  1.3  test-1  Done.",
+        "│",
+        "○  1.2  Bash    echo                                                    ok  1.0s",
+        "│",
+        "○  1.1  test-1  calls Bash",
+    ]
+
+
 def test_a_long_run_is_folded(sessgit: Shell) -> None:
     talk = sessgit.talk().prompt("go")
     for number in range(8):
@@ -475,11 +486,15 @@ def test_a_long_run_is_folded(sessgit: Shell) -> None:
 5e551011  go  ·  1.16 depends on 15 cells
 
 ●  1.16  Bash    echo 7                                                 ok  1.0s
+│
 ○  1.15  test-1  calls Bash
+│
 ○  1.14  Bash    echo 6                                                 ok  1.0s
 ┊  ⋮ 10 cells, 1.4 – 1.13
 ○  1.3   test-1  calls Bash
+│
 ○  1.2   Bash    echo 0                                                 ok  1.0s
+│
 ○  1.1   test-1  calls Bash
 """
     )

@@ -157,7 +157,7 @@ def test_what_was_deleted_leaves_the_file(sessgit: Shell) -> None:
     sessgit.out("cells", SESSION, "--index")
     assert b"unforgettable" in b"".join(file.read_bytes() for file in index.parent.glob("index.sqlite3*"))
     sessgit.out("delete", SESSION, "--yes")
-    sessgit.out("gc", "--prune")
+    sessgit.out("gc", "--prune", "--yes")
     assert b"unforgettable" not in b"".join(file.read_bytes() for file in index.parent.glob("index.sqlite3*"))
     assert b"echo other" in index.read_bytes()
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""

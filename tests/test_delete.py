@@ -162,7 +162,7 @@ def test_nothing_of_it_is_recorded_again(sessgit: Shell) -> None:
     objects = run_git(sessgit.store, "count-objects", "-v")
     assert sessgit.out("import") == (
         "0 conversations, 0 turns brought in; 1 was here already\n"
-        "1 conversation left out, deleted here: sessgit import --id ID\n"
+        f"1 conversation left out, deleted here:\n  sessgit import --id {SESSION}\n"
     )
     assert sessgit.json("import")["deleted"] == 1
     shown = sessgit("log", SESSION)
@@ -209,7 +209,7 @@ def test_forks_go_on_without_the_session_that_they_left(sessgit: Shell) -> None:
     data = {one: transcript(sessgit, one).read_bytes() for one in (ours, THIRD)}
     sessgit("tag", "shared", f"{THIRD}@1")
     sessgit.json("delete", "--yes", SESSION)
-    assert sessgit("gc", "--prune").code == 0
+    assert sessgit("gc", "--prune", "--yes").code == 0
     assert list(refs.tags(sessgit.store)) == ["shared"]
     for one in (ours, THIRD):
         assert sessgit.out("export", "jsonl", one) == pages[one]
@@ -232,7 +232,7 @@ def test_one_that_was_linked_to_it_later_goes_on(sessgit: Shell) -> None:
     sessgit.recorded(talk.fork_session("77777777-0000-4000-8000-000000000000").turns("theirs"))
     sessgit.recorded(talk)
     sessgit.json("delete", "--yes", THIRD)
-    assert sessgit("gc", "--prune").code == 0
+    assert sessgit("gc", "--prune", "--yes").code == 0
     for arguments in (("log",), ("show",), ("export", "json"), ("export", "html"), ("restore",), ("tree",), ("fork",)):
         done = sessgit(*arguments, "77777777")
         assert done.code == 0, done
@@ -250,7 +250,7 @@ def test_prune_makes_it_final(sessgit: Shell) -> None:
     sessgit.json("delete", "--yes", SESSION)
     assert sessgit("gc").code == 0
     run_git(sessgit.store, "cat-file", "-e", tip)
-    done = sessgit("gc", "--prune")
+    done = sessgit("gc", "--prune", "--yes")
     assert done.out.splitlines()[1] == "1 deleted conversation gone for good"
     with pytest.raises(AssertionError):
         run_git(sessgit.store, "cat-file", "-e", tip)
@@ -263,10 +263,33 @@ def test_prune_makes_it_final(sessgit: Shell) -> None:
     assert sessgit("undo").err == (
         "Error: what it needs is gone for good: sessgit gc --prune made that final.\nHint: Nothing was changed.\n"
     )
-    assert sessgit.json("gc", "--prune")["final"] == []
+    assert sessgit.json("gc", "--prune", "--yes")["final"] == []
     assert "left out, deleted here" in sessgit.out("import")
     assert sessgit("search", "walrus").err == "Nothing found.\n"
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_it_asks_before_it_makes_anything_final(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sessgit("gc", "--prune").code == 0  # nothing would go
+    sessgit.json("delete", "--yes", SESSION)
+    done = sessgit("gc", "--prune")
+    assert (done.code, done.err) == (
+        2,
+        "Error: 1 deleted conversation would be gone for good, and nobody can be asked here.\n"
+        "Hint: --yes prunes without asking.\n",
+    )
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    done = sessgit("gc", "--prune")
+    assert (done.code, done.out, done.err) == (
+        1,
+        "",
+        "1 deleted conversation would be gone for good:\n"
+        "5e551011-0000-4000-8000-000000000001. sessgit undo brings it back until then.\n"
+        "Prune? [y/N] Nothing was done.\n",
+    )
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert sessgit("gc", "--prune").out.endswith("1 deleted conversation gone for good\n")
+    assert sessgit("gc", "--prune").err == ""
 
 
 def test_all_that_there_is(sessgit: Shell) -> None:
@@ -274,7 +297,7 @@ def test_all_that_there_is(sessgit: Shell) -> None:
     assert sessgit("ls").code == 4
     assert sessgit("undo").code == 0
     sessgit.json("delete", "--yes", SESSION, OTHER)
-    assert sessgit.json("gc", "--prune")["final"] == [SESSION, OTHER]
+    assert sessgit.json("gc", "--prune", "--yes")["final"] == [SESSION, OTHER]
     assert set(refs.read_all(sessgit.store)) == {layout.tombstone(SESSION), layout.tombstone(OTHER)}
 
 
@@ -282,7 +305,7 @@ def test_an_undone_fork_of_it_does_not_keep_it(sessgit: Shell) -> None:
     sessgit.json("fork", SESSION, "--at", "2")
     sessgit.json("undo")
     sessgit.json("delete", "--yes", SESSION)
-    assert sessgit.json("gc", "--prune")["final"] == [SESSION]
+    assert sessgit.json("gc", "--prune", "--yes")["final"] == [SESSION]
     assert not refs.read_all(sessgit.store, layout.KEEP)
 
 
@@ -330,5 +353,5 @@ def test_what_a_recorder_left_goes_with_the_next_prune(sessgit: Shell) -> None:
     tip = refs.read_all(sessgit.store)[layout.head(SESSION)]
     sessgit.json("delete", "--yes", SESSION)
     run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}.r-deadbeef", tip)
-    assert sessgit("gc", "--prune").code == 0
+    assert sessgit("gc", "--prune", "--yes").code == 0
     assert sessions(sessgit.store) == {OTHER}

@@ -53,6 +53,26 @@ Continue it:  cd {sessgit.project} && claude --resume {FIRST}
     )
 
 
+def test_where_the_folder_is_gone(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk(OTHER, cwd="/nowhere").turns("one"))
+    done = sessgit("fork", OTHER)
+    assert done.err == "The project's folder is gone: /nowhere.\n"
+    assert done.out.splitlines()[1] == ("Continue it in a folder that is there:  sessgit fork f0000001 --project DIR")
+
+
+def test_undo_takes_away_the_folder_that_it_made(sessgit: Shell, tmp_path: Path) -> None:
+    projects = sessgit.config / "projects"
+    before = list(projects.iterdir())
+    sessgit.out("fork", "5e55", "--project", str(tmp_path))
+    assert len(list(projects.iterdir())) == len(before) + 1
+    sessgit.out("undo")
+    assert list(projects.iterdir()) == before
+    made = Path(sessgit.json("fork", "5e55", "--project", str(tmp_path))["transcript"]).parent
+    (made / "memory").mkdir()
+    sessgit.out("undo")
+    assert made.exists()
+
+
 def test_for_programs(sessgit: Shell) -> None:
     made = sessgit.json("fork", "5e55@1")
     assert made == {

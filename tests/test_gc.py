@@ -205,7 +205,7 @@ def test_recording_while_the_store_is_packed_and_pruned(keep: Keep, store: Store
     """A process prunes without end; what is recorded meanwhile is whole. The fixture asks git."""
     keep(Talk().turns("one"))
     env = {"PATH": os.environ["PATH"], "HOME": str(seal), "SESSGIT_STORE": str(store.path)}
-    loop = f"while :; do {sys.executable} -m sessgit gc --prune >/dev/null 2>&1; done"
+    loop = f"while :; do {sys.executable} -m sessgit gc --prune --yes >/dev/null 2>&1; done"
     process = subprocess.Popen(["sh", "-c", loop], env=env, start_new_session=True)
     try:
         talk = Talk().turns("one")
@@ -250,7 +250,7 @@ def test_killed_at_any_moment(sessgit: Shell, whole: bool) -> None:
     for moment in MOMENTS:
         before = set(pack.iterdir())
         process = subprocess.Popen(
-            [sys.executable, "-m", "sessgit", "gc", "--prune"], env=env, start_new_session=True,
+            [sys.executable, "-m", "sessgit", "gc", "--prune", "--yes"], env=env, start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         while process.poll() is None and not set(pack.glob(moment)) - before:

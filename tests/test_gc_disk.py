@@ -62,7 +62,7 @@ def limited(sessgit: Shell, size: int, *arguments: str) -> subprocess.CompletedP
     return subprocess.run(program, env=env, cwd=sessgit.project, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("prune", [(), ("--prune",)])
+@pytest.mark.parametrize("prune", [(), ("--prune", "--yes")])
 @pytest.mark.parametrize("size", [0, 1 << 17, 1 << 20])
 def test_no_room_for_the_pack(sessgit: Shell, size: int, prune: tuple[str, ...]) -> None:
     before = everything(sessgit.store)
@@ -80,7 +80,7 @@ def test_no_room_for_the_pack(sessgit: Shell, size: int, prune: tuple[str, ...])
 def test_no_room_for_the_packed_refs(sessgit: Shell) -> None:
     """The pack is there by then, and its objects are, loose or packed."""
     run_git(sessgit.store, "update-ref", "-d", "refs/tags/big")
-    assert sessgit("gc", "--prune").code == 0
+    assert sessgit("gc", "--prune", "--yes").code == 0
     tip = run_git(sessgit.store, "rev-parse", f"refs/heads/{SESSION}").strip()
     with (sessgit.store / "packed-refs").open("a") as file:
         file.writelines(f"{tip} refs/tags/t{number:05d}\n" for number in range(4000))
@@ -122,7 +122,7 @@ def test_a_full_disk(small: Shell) -> None:
         with other.open("wb") as file:
             free = os.statvfs(other).f_bavail
             file.write(b"x" * 4096 * max(0, free - room))
-        done = small("gc", "--prune")
+        done = small("gc", "--prune", "--yes")
         assert (done.code, done.out) == (7, ""), room
         assert done.err.splitlines()[1:] == ["Hint: Is there room on the disk, and may you write there?"]
         assert os.statvfs(other).f_bavail >= min(free, room) - 2
@@ -130,7 +130,7 @@ def test_a_full_disk(small: Shell) -> None:
         assert everything(small.store) == before
         assert unfinished(small.store) == []
     assert is_whole(small)
-    assert small.json("gc", "--prune")["final"] == [OTHER]
+    assert small.json("gc", "--prune", "--yes")["final"] == [OTHER]
     assert is_whole(small)
 
 
@@ -140,8 +140,8 @@ def test_a_damaged_object(sessgit: Shell) -> None:
     damaged.chmod(0o600)
     damaged.write_bytes(b"what a disk gives")
     before = run_git(sessgit.store, "for-each-ref")
-    done = sessgit("gc", "--prune")
+    done = sessgit("gc", "--prune", "--yes")
     assert (done.code, done.out) == (7, "")
-    assert done.err.endswith("Hint: git fsck in the store shows what is missing or damaged. Nothing was changed.\n")
+    assert done.err.endswith("Hint: sessgit verify tells what is missing or damaged. Nothing was changed.\n")
     assert run_git(sessgit.store, "for-each-ref") == before
     assert damaged.exists()

@@ -87,11 +87,11 @@ def test_a_pull_goes_on_while_someone_would_prune(
     stores.create(sessgit.store)
     sessgit.out("remote", "add", "origin", url)
     with stopped(sessgit, tmp_path / "bin", "fetch", when, "pull"):
-        done = sessgit("gc", "--prune")
+        done = sessgit("gc", "--prune", "--yes")
         assert (done.code, done.err) == (3, _BUSY)
         assert sessgit("gc").code == 0
     assert refs.read_all(sessgit.store, layout.HEADS) == there
-    assert sessgit("gc", "--prune").code == 0
+    assert sessgit("gc", "--prune", "--yes").code == 0
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
     assert "two" in sessgit.out("log", SESSION)
 
@@ -103,8 +103,8 @@ def test_a_push_goes_on_while_someone_would_prune(sessgit: Shell, tmp_path: Path
     url = Path(run_git(sessgit.store, "config", "remote.origin.url").strip())
     with stopped(sessgit, tmp_path / "bin", "push", "before", "push", SESSION):
         sessgit.out("delete", SESSION, "--yes")
-        assert (done := sessgit("gc", "--prune")).code == 3, done
+        assert (done := sessgit("gc", "--prune", "--yes")).code == 3, done
     assert refs.read(url, layout.head(SESSION)) == tip
     assert run_git(url, "fsck", "--strict", "--no-dangling") == ""
-    assert sessgit.json("gc", "--prune")["final"] == [SESSION]
+    assert sessgit.json("gc", "--prune", "--yes")["final"] == [SESSION]
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""

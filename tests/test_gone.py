@@ -70,7 +70,7 @@ def test_a_cut_file_of_refs(packed: Shell) -> None:
 def test_nothing_is_pruned_that_was_lost(packed: Shell) -> None:
     before = refs.read_all(packed.store)
     (packed.store / "packed-refs").write_bytes(b"")
-    done = packed("gc", "--prune")
+    done = packed("gc", "--prune", "--yes")
     assert (done.code, done.out) == (3, "")
     assert done.err.splitlines()[1:] == ["Hint: sessgit doctor --fix puts back what is lost."]
     assert packed("purge", "some value", "--yes").code == 3
@@ -104,7 +104,7 @@ def test_what_commands_take_away_is_not_lost(packed: Shell) -> None:
     packed.out("gc")
     packed.recorded(packed.talk().turns("one").rewind(1).turns("again"))
     assert (told(packed), gone(packed)) == ([], set())
-    packed.out("gc", "--prune")
+    packed.out("gc", "--prune", "--yes")
     packed.out("purge", "another", "--yes")
     assert (told(packed), gone(packed)) == ([], set())
 

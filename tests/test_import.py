@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
+
+from sessgit.ops import importing
+from sessgit.store import lasting
+from sessgit.store.store import Store
 
 
 def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
@@ -18,7 +23,8 @@ def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
     assert sessgit.out("import") == "0 conversations, 0 turns brought in; 2 were here already\n"
     assert run_git(sessgit.store, "for-each-ref") == refs
     assert sessgit.json("import") == {
-        "sessions": 0, "turns": 0, "unchanged": 2, "excluded": 0, "archived": 0, "deleted": 0, "errors": [],
+        "sessions": 0, "turns": 0, "unchanged": 2, "excluded": 0, "archived": 0, "deleted": 0, "links": 0,
+        "empty": 0, "errors": [],
     }  # fmt: skip
 
 
@@ -45,9 +51,81 @@ def test_what_cannot_be_read_is_named_and_the_others_go_on(sessgit: Shell, tmp_p
     done = sessgit("import", str(missing), str(good))
     assert (done.code, done.out, done.err) == (
         1,
-        "1 conversation, 1 turn brought in; 1 file could not be read\n",
-        f"{missing}: there is no file {missing}\n",
+        "1 conversation, 1 turn brought in; 1 file could not be brought in\n",
+        f"{missing}:\n  there is no file\n",
     )
+
+
+def plain(folder: Path, *prompts: str) -> Path:
+    """A transcript that does not say whose it is."""
+    folder.mkdir()
+    path = folder / "fixture.jsonl"
+    lines = [{"type": "user", "message": {"role": "user", "content": said}} for said in prompts]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_files_that_only_have_a_name_in_common(sessgit: Shell, tmp_path: Path, at_once: bool) -> None:
+    one, other = plain(tmp_path / "a", "one"), plain(tmp_path / "b", "two")
+    if not at_once:
+        sessgit.out("import", str(one))
+    done = sessgit("import", str(one), str(other))
+    assert done.code == 1
+    assert done.err == (
+        f"{other}:\n  another conversation is called fixture too, and no line of this one says which\n"
+        "  it is: give the file another name\n"
+    )
+    assert [(found["id"], found["turns"]) for found in sessgit.json("ls", "--all")] == [("fixture", 1)]
+    grown = plain(tmp_path / "c", "one", "three")
+    assert sessgit.out("import", str(grown)) == "1 conversation, 1 turn brought in\n"
+    grown.write_text(other.read_text())  # the very file that was recorded last: it was rewound
+    assert sessgit("import", str(grown)).code == 0
+
+
+def test_links_and_empty_files_are_counted(sessgit: Shell, tmp_path: Path) -> None:
+    real = sessgit.talk().turns("one").save(tmp_path / "real")
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "project").symlink_to(real.parent)
+    (there / real.name).symlink_to(real)
+    (there / "empty.jsonl").touch()
+    assert sessgit.out("import", str(there)) == (
+        "0 conversations, 0 turns brought in\n2 links and 1 empty file left alone\n"
+    )
+    projects = sessgit.config / "projects"
+    projects.mkdir(parents=True)
+    (projects / "link").symlink_to(real.parent)
+    assert sessgit.out("import") == "0 conversations, 0 turns brought in\n1 link left alone\n"
+
+
+def test_what_came_in_is_told_when_a_person_ends_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.keep(sessgit.talk().turns("one"))
+    pack = importing.pack
+
+    def interrupted(store: Store) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importing, "pack", interrupted)
+    done = sessgit("import")
+    assert (done.code, done.out) == (130, "")
+    assert done.err == "Interrupted: 1 conversation came in. Import again: it goes on.\n"
+    monkeypatch.setattr(importing, "pack", pack)
+    assert sessgit.out("import") == "0 conversations, 0 turns brought in; 1 was here already\n"
+
+
+def test_what_grows_by_an_import_is_on_the_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = sessgit.talk().turns("one")
+    sessgit.recorded(talk)
+    synced = list[str]()
+    settle = lasting.Aside.settle
+    monkeypatch.setattr(lasting.Aside, "settle", lambda self: (synced.append("now"), settle(self))[1])
+    sessgit.recorded(talk.turns("two"))
+    assert synced
+    synced.clear()
+    sessgit.out("config", "record.fsync", "false")
+    sessgit.recorded(talk.turns("three"))
+    assert not synced
 
 
 def test_without_git_the_store_is_whole(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

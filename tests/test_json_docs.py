@@ -355,19 +355,21 @@ def put_away(world: Printer) -> None:
     sessgit.out("tag", "gone", f"{fork}@0")
     world("delete", "delete", "--yes", fork, further)
     world("gc", "gc")
-    world("gc", "gc", "--prune")
+    world("gc", "gc", "--prune", "--yes")
     world("import", "import")
 
 
 def purged(world: Printer) -> None:
     """A value that a tag is named after and the client's files and a remote hold, and a likely secret."""
-    world.sessgit.out("config", "record.redact", "false")
+    world.sessgit("config", "record.redact", "false")
     world.sessgit.recorded(world.sessgit.talk(PURGED).turns(f"it is {SECRET}, says tiger-lily-47"))
     world("likely", "purge", "--find")
     world.sessgit.out("tag", "tiger-lily-47", f"{PURGED}@1")
     world.sessgit.out("push", PURGED, "--unredacted")
     world("purge", "purge", "tiger-lily-47", "--dry-run")
     world("purge", "purge", "tiger-lily-47", "--yes")
+    (one,) = world("forbidden", "purge", "--list")
+    world("lifted", "purge", "--lift", one["id"])
 
 
 def bring(world: Printer) -> None:

@@ -51,6 +51,23 @@ def test_at_60_columns_the_numbers_stay(sessgit: Shell, monkeypatch: pytest.Monk
     assert sessgit.out("ls").splitlines()[-2] == "  dddddddd  a prompt that is…    1 turn  2h ago"
 
 
+def test_at_46_columns_the_cost_goes_and_of_a_long_folder_the_end_is_shown(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert (
+        sessgit("config", "prices.claude-test", "{input = 1000, output = 10000, cache_read = 1, cache_write = 10}").code
+        == 0
+    )
+    elsewhere(sessgit, tmp_path / ("long" * 20) / "shop")
+    sessgit.recorded(sessgit.talk(HEADLESS).turns(*("said at length, too long for a title",) * 12))
+    assert "$" in sessgit.out("ls", "--all")
+    monkeypatch.setenv("COLUMNS", "46")
+    lines = sessgit.out("ls", "--all").splitlines()
+    assert not any("$" in line for line in lines)
+    assert [line for line in lines if len(line) > 46] == []
+    assert any(line.startswith("…") and line.endswith("long/shop") for line in lines)
+
+
 def test_other_projects(sessgit: Shell, tmp_path: Path) -> None:
     elsewhere(sessgit, tmp_path)
     assert sessgit.out("ls").splitlines()[-1] == "3 of 4 conversations here. All projects: sessgit ls --all"
@@ -78,7 +95,14 @@ def test_a_subfolder_and_a_worktree_are_the_same_project(sessgit: Shell, monkeyp
 
 def test_a_project_without_conversations(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert sessgit.out("ls") == "No conversation here, 3 in other projects or headless: sessgit ls --all\n"
+    assert sessgit.out("ls") == "No conversation here, but 3 in other projects: sessgit ls --all\n"
+    sessgit.recorded(
+        sessgit.talk(ELSEWHERE, cwd=str(tmp_path)).bare("mode", mode="normal"),
+        sessgit.talk(HEADLESS, cwd=str(tmp_path)).prompt("hello", entrypoint="sdk-cli").answer("Hi."),
+    )
+    told = "No conversation here, but 1 headless and 4 in other projects: sessgit {} --all\n"
+    assert sessgit.out("ls") == told.format("ls")
+    assert sessgit.out("tree") == told.format("tree")
     assert sessgit.json("ls") == []
 
 

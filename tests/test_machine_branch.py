@@ -321,7 +321,7 @@ def test_it_goes_where_its_session_goes(apart: Shell) -> None:
     assert [ref.split()[0] for ref in git(apart, *HEADS, "refs/heads").splitlines()] == []
     apart.out("undo")
     assert git(apart, *HEADS, "refs/heads") == before
-    apart.out("gc", "--prune")
+    apart.out("gc", "--prune", "--yes")
     assert prompts(apart, MACHINE)[2:] == ["put the tokens into a trie", "measure both"]
 
 

@@ -289,7 +289,7 @@ def test_what_can_be_read_becomes_a_conversation(lacking: Shell) -> None:
     next(lacking.config.glob("projects/*/*.jsonl")).unlink()
     done = lacking("repair", SESSION)
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[0] == "1 object could not be found, in the client's files or on a remote."
+    assert done.out.splitlines()[0] == "1 object could not be found, in any file of it or on a remote."
     assert "2 turns from turn 2 on cannot be read: they are not in it." in done.out
     assert "f0000001 is the mended conversation: 1 turn." in done.out
     assert [turn["prompt"] for turn in lacking.json("log", MENDED)["turns"]] == ["one"]

@@ -164,6 +164,8 @@ def test_one_project_and_one_label(sessgit: Shell, tmp_path: Path) -> None:
     sessgit.recorded(sessgit.talk(ELSEWHERE, cwd=str(tmp_path)).turns("another grammar"))
     assert len(addresses(sessgit, "grammar")) == 3
     assert addresses(sessgit, "grammar", "--project", str(tmp_path)) == ["c@1"]
+    assert addresses(sessgit, "grammar", "--all") == addresses(sessgit, "grammar")
+    assert sessgit("search", "grammar", "--all", "--project", ".").code == 2
     assert sorted(addresses(sessgit, "grammar", "--project", ".")) == ["a@2", "b@1"]
     assert addresses(sessgit, "grammar", "--label", "odd") == []
     assert sessgit("edit", "bbbb", "--label", "odd").code == 0

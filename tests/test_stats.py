@@ -414,6 +414,20 @@ def test_a_turn_of_several_models_is_split(sessgit: Shell) -> None:
     assert (total["cost_usd_at_least"], total["unpriced_models"]) == (0.000141, ["unheard-of"])
 
 
+def test_bars_that_follow_no_column_say_what_they_follow(
+    sessgit: Shell, family: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    by_cost = sessgit.out("stats", "--by", "session").splitlines()
+    assert by_cost[0].endswith("  left behind")
+    sessgit.out("config", "--unset", "prices.claude-test")
+    for by in ("session", "day", "project"):
+        head, *lines = sessgit.out("stats", "--by", by).splitlines()
+        assert head.endswith("  new tokens") == any("█" in line for line in lines), by
+    assert sessgit.out("stats", "--by", "session").splitlines()[0].endswith("  left behind  new tokens")
+    assert "new tokens" not in sessgit.out("stats", "--by", "tool")
+
+
 def test_a_cost_that_lacks_a_price_says_so(sessgit: Shell, family: Talk) -> None:
     talk = sessgit.talk(OTHER).prompt("one").chain("assistant", message=said("unheard-of", "m"))
     sessgit.recorded(talk)

@@ -142,7 +142,7 @@ def test_the_family_of_one_wherever_it_was_held(family: Shell, monkeypatch: pyte
     whole = family.out("tree").split("\n\n")[0].splitlines()
     monkeypatch.chdir(tmp_path)
     assert [family.out("tree", name).splitlines() for name in (PARSER, LEFT, "dddd")] == [whole] * 3
-    assert family.out("tree") == "No conversation here, 6 in other projects or headless: sessgit tree --all\n"
+    assert family.out("tree") == "No conversation here, but 6 in other projects: sessgit tree --all\n"
     assert family.json("tree") == {"families": [], "at_op": None}
     assert family.out("tree", "--project", str(family.project)).startswith("\n".join(whole))
     everything = family.out("tree", "--all").splitlines()

@@ -145,7 +145,10 @@ def _searched(
     last = end(turns[:first:-1])
     high = turns[len(turns) - 1 - last]
     if high == low:
-        raise SessgitError(f"only turn {low} can be tested, and it is good", "A bad one is needed behind it.")
+        raise SessgitError(
+            f"only turn {low} can be tested, and it is good{_because(low, answers[low])}",
+            f"To find what went bad a good turn and a later bad one are compared. {_hint_of_one(answers)}".strip(),
+        )
     if answers[high].verdict == "good":
         raise SessgitError(*_good_still(branch, low, high, answers))
     good, bad = search.narrow(turns[first : len(turns) - last], verdict)
@@ -184,6 +187,11 @@ def _hint_of_none(answers: Mapping[int, Answer]) -> str:
     if any(answer.commit for answer in answers.values()):
         return "git fetch brings commits back that another clone still has."
     return "The pattern is looked for in a tool's name and its argument, as in “Bash python -m pytest”."
+
+
+def _hint_of_one(answers: Mapping[int, Answer]) -> str:
+    """What to look for else, where a pattern fits the calls of one turn alone."""
+    return "A wider pattern may fit calls of more turns." if any(one.cells for one in answers.values()) else ""
 
 
 def _turns(branch: Branch, span: Span) -> str:

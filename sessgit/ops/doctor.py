@@ -5,6 +5,7 @@ What is wrong is told with what to do. The cures that lose nothing can be had at
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 from sessgit import __version__
 from sessgit.errors import SessgitError
 from sessgit.model.finding import SEVERITIES, Finding, is_sound
-from sessgit.ops.doctoring import machine, recording, storing
+from sessgit.ops.doctoring import damage, machine, recording, storing
 from sessgit.ops.doctoring.patient import Ailment, Patient
+
+_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +49,13 @@ def examine(patient: Patient, *, fix: bool = False) -> Diagnosis:
     """What is wrong; with `fix` after what can be mended safely was."""
     found = _sorted(_every(patient))
     treated: list[Treated] = []
-    if fix:
-        treated = [_treated(ailment) for ailment in found if ailment.cure is not None]
-        found = _sorted(_every(patient)) if treated else found
+    for _ in range(_ROUNDS if fix else 0):
+        known = {one.finding for one in treated}
+        now = [ailment for ailment in found if ailment.cure is not None and ailment.finding not in known]
+        if not now:
+            break
+        treated += [_treated(ailment) for ailment in now]
+        found = _sorted(_every(patient))  # what is mended may show what else is wrong
     return Diagnosis(
         tuple(ailment.finding for ailment in found),
         tuple(ailment.finding for ailment in found if ailment.cure is not None),
@@ -62,8 +69,11 @@ def examine(patient: Patient, *, fix: bool = False) -> Diagnosis:
 
 def _every(patient: Patient) -> Iterator[Ailment]:
     yield from recording.check(patient)
+    yield from damage.bones(patient)
     if (patient.store / "HEAD").is_file():
-        yield from storing.check(patient)
+        yield from damage.check(patient)
+        if all(os.access(folder, os.R_OK | os.X_OK) for folder in damage.shut(patient)):
+            yield from storing.check(patient)
     yield from machine.check(patient)
 
 

@@ -72,6 +72,12 @@ def collect(store: Store, index: Index, config: Path, now: float, *, keep: float
         return Collected(before, maintenance.extent(store.path), leftovers, expired, final)
 
 
+def doomed(store: Store) -> tuple[str, ...]:
+    """The deleted sessions that a prune now would make final: an undo can bring them back until then."""
+    deleted = delete.deleted(store.path)
+    return tuple(sorted(_keeping(store, deleted)[1])) if deleted else ()
+
+
 def _is_cold(store: Path) -> bool:
     """Whether more branches are archived than live."""
     return len(refs.read_all(store, layout.ARCHIVE)) > len(refs.read_all(store, layout.HEADS))

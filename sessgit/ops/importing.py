@@ -17,7 +17,9 @@ from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreErr
 from sessgit.model import ids
 from sessgit.ops import delete, search
 from sessgit.ops import privacy as private
+from sessgit.ops.bulk import looking
 from sessgit.ops.bulk.families import Failure, File
+from sessgit.ops.bulk.looking import PassedOver
 from sessgit.ops.bulk.work import Progress, Work
 from sessgit.ops.foreign import systems
 from sessgit.ops.privacy import Privacy
@@ -39,7 +41,8 @@ class Imported:
 
     `unpacked` says why the store could not be packed, which leaves it larger and slower but whole; `excluded` counts
     the files of projects that are off, which were left out. `archived` counts the sessions that have gone on since
-    they were archived, and were left as they are; `deleted` those that were deleted here, and were left out.
+    they were archived, and were left as they are; `deleted` are those that were deleted here, and were left out.
+    `passed_over` is what lies in the folders and was not looked at.
     """
 
     sessions: int
@@ -49,7 +52,8 @@ class Imported:
     unpacked: str = ""
     excluded: int = 0
     archived: int = 0
-    deleted: int = 0
+    deleted: tuple[str, ...] = ()
+    passed_over: PassedOver = field(default_factory=PassedOver)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class _Seen:
 
     files: list[File] = field(default_factory=list)
     errors: list[Failure] = field(default_factory=list)
+    folders: list[Path] = field(default_factory=list)
+    """Those that were looked through."""
 
 
 def run(
@@ -70,7 +76,7 @@ def run(
     """
     private.check_on(off=privacy.off)
     seen = _Seen()
-    seen.files.extend(_examined(_found(paths, config), seen.errors))
+    seen.files.extend(_examined(_found(paths, config, seen.folders), seen.errors))
     return _record(store, index, seen, config, privacy, progress)
 
 
@@ -90,7 +96,9 @@ def run_one(  # noqa: PLR0913, PLR0917 - what `run` takes, and which one
     """
     private.check_on(off=privacy.off)
     seen = _Seen()
-    near = (path for path in _found(paths, config) if path.stem.startswith(session) or not _UUID.fullmatch(path.stem))
+    near = (
+        path for path in _found(paths, config, []) if path.stem.startswith(session) or not _UUID.fullmatch(path.stem)
+    )
     seen.files.extend(f for f in _examined(near, seen.errors) if ids.session_id(f.agent_id).startswith(session))
     found = sorted({ids.session_id(file.agent_id) for file in seen.files})
     if len(found) > 1:
@@ -120,6 +128,7 @@ def from_claude(
         if not (path / "projects").is_dir():
             raise NotFoundError(f"{path} has no folder projects", "A folder of the client has one, as ~/.claude has.")
         folder = config if path.resolve() == config.resolve() else path.absolute()
+        seen.folders.extend(looking.of_client(folder))
         for file in _examined(home.transcripts(folder), seen.errors):
             if _is_sound(folder, file, seen.errors):
                 seen.files.append(replace(file, folder=folder))
@@ -152,27 +161,30 @@ def _is_sound(folder: Path, file: File, errors: list[Failure]) -> bool:
 
 
 def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Privacy, progress: Progress) -> Imported:
-    files = _recorded(index, found.files, privacy)
+    wanted = _recorded(index, found.files, privacy)
+    index.sync()
+    files = looking.distinct(wanted, index, found.errors)
     before = refs.read_all(store.path, layout.HEADS)
     rules = Rules(privacy.rules.granularity, privacy.rules.redact)
     work = Work(store, index, config, rules, progress, found.errors)
     work.run(files)
     changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & work.seen
     unpacked = _packed(store, index) if changed or due.is_due(store.path) else ""
-    left = list(work.aside.values())
-    archived, deleted = left.count("archived"), left.count("deleted")
+    archived = list(work.aside.values()).count("archived")
+    deleted = tuple(sorted(session for session, why in work.aside.items() if why == "deleted"))
     brought = changed & {
         session for session in work.seen if session in work.grown or layout.head(session) not in before
     }
     return Imported(
         len(brought),
         work.turns,
-        len(work.seen - brought) - deleted,
+        len(work.seen - brought) - len(deleted),
         tuple(found.errors),
         unpacked,
-        len(found.files) - len(files),
+        len(found.files) - len(wanted),
         archived,
         deleted,
+        looking.passed_over(found.folders),
     )
 
 
@@ -223,13 +235,16 @@ def pack(store: Store) -> str:
     return ""
 
 
-def _found(paths: Sequence[Path], config: Path) -> Iterator[Path]:
+def _found(paths: Sequence[Path], config: Path, folders: list[Path]) -> Iterator[Path]:
+    """The transcripts at `paths`; the folders that are looked through go into `folders`."""
     if not paths:
+        folders.extend(looking.of_client(config))
         yield from home.transcripts(config)
     for path in paths:
         if path.is_dir():
-            folders = sorted(p for p in path.rglob("*") if p.is_dir() and not p.is_symlink() and p.name != "subagents")
-            for folder in [path, *folders]:
+            inner = looking.below(path)
+            folders.extend(inner)
+            for folder in inner:
                 yield from home.transcripts_in(folder)
         else:
             yield path
@@ -244,7 +259,8 @@ def _examined(paths: Iterable[Path], errors: list[Failure]) -> Iterator[File]:
             if not root and not _has_lines(path):
                 errors.append(Failure(path, "it holds no line of a transcript"))
                 continue
-            yield File(path, _agent_id(path), size, root)
+            agent_id, by_name = _agent_id(path)
+            yield File(path, agent_id, size, root, by_name=by_name)
         except SessgitError as error:
             errors.append(Failure(path, str(error)))
 
@@ -264,11 +280,15 @@ def _has_lines(path: Path) -> bool:
     return any(data is not None and isinstance(data.get("type"), str) for data in map(parse, first))
 
 
-def _agent_id(path: Path) -> str:
-    """The session's own id: the file's name where that is a uuid, else what its first lines say, else the name."""
+def _agent_id(path: Path) -> tuple[str, bool]:
+    """The session's own id: the file's name where that is a uuid, else what its first lines say, else the name.
+
+    Whether it is that last one comes with it.
+    """
     if _UUID.fullmatch(path.stem):
-        return path.stem
+        return path.stem, False
     with opened(path) as source:
         first = source.file.read(_FIRST_LINES).split(b"\n")
     named = (data.get("sessionId") for data in map(parse, first) if data)
-    return next((name for name in named if isinstance(name, str) and name), path.stem)
+    said = next((name for name in named if isinstance(name, str) and name), "")
+    return said or path.stem, not said

@@ -86,6 +86,25 @@ class Listing:
         return [entry.branch for entry in self.entries]
 
 
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What the list of a project leaves out: how many headless sessions and how many without a turn are there, and
+    how many are elsewhere."""
+
+    headless: int
+    empty: int
+    elsewhere: int
+
+
+def hidden(index: Index, folder: str, *, archived: bool = False) -> Hidden:
+    """What is in the store beside the sessions that are listed in a folder."""
+    everything = [outline for outline in index.outlines() if outline.archived == archived]
+    near = in_project(everything, folder)
+    headless = sum(outline.headless for outline in near)
+    empty = sum(not outline.headless and not outline.turns for outline in near)
+    return Hidden(headless, empty, len(everything) - len(near))
+
+
 def chosen(index: Index, wanted: Wanted) -> list[Outline]:
     """The sessions that are wanted, the one written last first, whatever the order that is wanted."""
     everything = [outline for outline in index.outlines() if outline.archived == wanted.archived]

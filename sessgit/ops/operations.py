@@ -16,6 +16,7 @@ from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model import canonical
 from sessgit.ops.files import endings
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
+from sessgit.store.damage import packed
 from sessgit.store.journal import Operation, Wrote
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
@@ -117,10 +118,12 @@ def _performed(store: Store, planned: Operation, held: Mapping[str, str]) -> Ope
             "what it needs is gone for good: sessgit gc --prune made that final", "Nothing was changed."
         )
     store.repo.settle()
+    mark = packed.length(store.beside)
     written = journal.append(store.beside, planned)
     kept = [
         Move(layout.kept(written.id, number), None, tip)
         for number, tip in enumerate(_unreachable(store, moves), start=1)
+        if not store.repo.trouble(tip)  # git keeps none that it cannot read
     ]
     steps = [
         move._replace(old=held.get(move.ref, move.old))
@@ -131,6 +134,7 @@ def _performed(store: Store, planned: Operation, held: Mapping[str, str]) -> Ope
         store.repo.move(*steps[0])
     else:
         transaction.move_all(store.path, [*kept, *steps])  # in this order: a kill leaves no tip that nothing keeps
+    packed.note_made(store.path, {move.ref: move.new for move in moves if not move.old and move.new}, mark)
     if len(moves) > _MANY:
         with locks.maintenance(store.beside) as lock:
             if lock:
@@ -225,6 +229,9 @@ def _undo(store: Store, found: Operation, config: Path, now: float, session: str
     # The files before the refs: a restore brings them back, but one that outlived its session would be recorded anew.
     for path in unchanged:
         path.unlink(missing_ok=True)
+        if path.parent.parent == config / "projects":
+            with suppress(OSError):  # it holds something else
+                path.parent.rmdir()
     try:
         done = perform(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
     except MovedError as error:

@@ -6,20 +6,22 @@ Nothing that is recorded is changed. Objects have the names of their content, so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sessgit.agents.claude.mending.chain import Mend
-from sessgit.errors import DamageError, SessgitError
-from sessgit.model import ids
+from sessgit.errors import DamageError, SessgitError, StoreError, UnreadableError
+from sessgit.model import ids, words
 from sessgit.model.finding import Finding
 from sessgit.ops import verify
 from sessgit.ops.programs.world import World
-from sessgit.ops.repairing import making, mends, objects
+from sessgit.ops.repairing import anew, gone, making, mends, objects
 from sessgit.ops.repairing.making import Made
 from sessgit.ops.repairing.mends import Lines
 from sessgit.store import layout, locks, maintenance, refs
+from sessgit.store.damage import packs
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.remote.remotes import Link
 from sessgit.store.store import Store
@@ -27,7 +29,10 @@ from sessgit.store.store import Store
 _WAIT = 30.0
 _ROUNDS = 8
 """So often objects are looked for: those that are back may lead to others."""
-_ELSEWHERE = "Another copy of its transcript can be imported, and a remote that has it pulled into a new store."
+_ELSEWHERE = (
+    "sessgit repair {} --from FILE looks in another copy of its transcript; a remote may have it, too. "
+    "git -C {} update-ref -d {} gives it up."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +64,51 @@ class Repaired:
     made: Made | None = None
     is_needed: bool = False
     """Whether a new session is made, or would be."""
+    refs: int = 0
+    """How many refs were put back, or would be."""
+    anew: bool = False
+    """Whether what nobody has any more gave way to what the session's file holds."""
 
     @property
     def was_sound(self) -> bool:
-        return not (self.brought or self.lost or self.findings or self.is_needed)
+        return not (self.brought or self.lost or self.findings or self.is_needed or self.refs or self.anew)
 
 
-def repair(
-    world: World, branch: str, new_id: str, links: Sequence[Link] = (), *, dry_run: bool = False, rounds: int = _ROUNDS
+def repair(  # noqa: PLR0913 - where to look, and how
+    world: World,
+    branch: str,
+    new_id: str,
+    links: Sequence[Link] = (),
+    *,
+    copy: Path | None = None,
+    dry_run: bool = False,
+    rounds: int = _ROUNDS,
 ) -> Repaired:
     """Mends a branch; with `dry_run` it is only told what would be done. `links` are the remotes that may have what is
-    missing here. Objects that are back may lead to others that are not: it is looked again, `rounds` times at most.
+    missing here, and `copy` is a file of its lines that lies anywhere. Objects that are back may lead to others that
+    are not: it is looked again, `rounds` times at most.
 
     Raises DamageError where nothing of it can be read.
     """
     store, session = world.store, layout.session_of(branch)
+    count = len(gone.lost(store, session)) if dry_run else gone.put_back(store, session)
+    if count:
+        if dry_run:
+            return Repaired(branch, 0, refs=count)
+        world.index.sync()
     found = verify.one(store, session)
     lost = {oid for finding in found.findings for oid in finding.objects}
     lost |= _missing_tips(store, session)
-    brought: list[Brought] = []
+    brought, out_of_reach = list[Brought](), list[str]()
     if lost:
-        for source in objects.look(world, objects.family(store, session, _tips(world, session)), lost, links):
+        _check_open(store)
+        if not dry_run:
+            brought += [Brought(one.objects, one.source) for one in anew.mend_packs(store)]
+            lost = {oid for oid in lost if store.repo.trouble(oid)}
+        for source in objects.look(world, objects.family(store, session, _tips(world, session)), lost, links, copy):
+            if not source.found:
+                out_of_reach.append(source.name)
+                continue
             brought.append(Brought(len(source.found), source.name))
             lost -= source.found.keys()
             if not dry_run:
@@ -89,19 +118,89 @@ def repair(
             store.repo.forget()
             world.index.sync()
             if rounds > 1:
-                return _after(world, branch, new_id, links, tuple(brought), rounds - 1)
+                again = _after(world, branch, new_id, links, tuple(brought), rounds - 1, copy)
+                return replace(again, refs=again.refs + count)
     wrong = tuple(finding for finding in found.findings if finding.severity != "note")
     if brought:
         wrong = tuple(finding for finding in wrong if not finding.objects or lost & set(finding.objects))
-        return Repaired(branch, 0, tuple(brought), tuple(sorted(lost)), wrong)
-    return _mended(world, mends.basis(store, branch), new_id, tuple(sorted(lost)), wrong, dry_run=dry_run)
+        return Repaired(branch, 0, tuple(brought), tuple(sorted(lost)), wrong, refs=count)
+    if fresh := _anew(world, branch, out_of_reach, dry_run=dry_run):
+        return replace(fresh, refs=count)
+    done = _mended(world, mends.basis(store, branch), new_id, tuple(sorted(lost)), wrong, dry_run=dry_run)
+    return replace(done, refs=count)
 
 
-def _after(
-    world: World, branch: str, new_id: str, links: Sequence[Link], brought: tuple[Brought, ...], rounds: int
+def bring_back(world: World, sessions: Iterable[str]) -> tuple[int, int]:
+    """Brings back what the sessions lack, out of their files: the number of objects, and of sessions that lack some
+    still."""
+    store, count, torn = world.store, 0, 0
+    for session in sessions:
+        for _ in range(_ROUNDS):
+            found = verify.one(store, session)
+            lost = {oid for one in found.findings for oid in one.objects} | _missing_tips(store, session)
+            every = objects.look(world, objects.family(store, session, _tips(world, session)), lost, ())
+            places = [place for place in every if place.found]
+            for place in places:
+                objects.put(store, place.found)
+                count += len(place.found)
+            store.repo.forget()
+            if not places:
+                torn += bool(lost)
+                break
+    world.index.sync()
+    return count, torn
+
+
+def _check_open(store: Store) -> None:
+    """Raises StoreError where packs may not be read: then nothing is known to be lost."""
+    closed = packs.closed(store.path)
+    if closed:
+        what = f"you may not read {closed[0]}: what is in it may be whole"
+        raise StoreError(what, "sessgit doctor says how to open it.")
+
+
+def _anew(world: World, branch: str, out_of_reach: Sequence[str], *, dry_run: bool) -> Repaired | None:
+    """What its file gave where nobody has the tip of a branch any more; None where it can be read, or no file is there.
+
+    Raises DamageError where somebody could not be asked.
+    """
+    if not _is_nowhere(world.store, branch) or not anew.has_file(world, branch):
+        return None
+    if out_of_reach:
+        what = f"nothing of {layout.short(branch)} can be read, and {out_of_reach[0]} could not be reached"
+        raise DamageError(what, "Try again once it can be.")
+    if dry_run:
+        return Repaired(branch, 0, anew=True)
+    head = anew.recorded_anew(world, branch, _tip(world.store, branch))
+    return Repaired(branch, world.store.state(head).turns, anew=True) if head else None
+
+
+def _tip(store: Store, branch: str) -> str:
+    return refs.branches(store.path, layout.session_of(branch)).get(branch, ("", False))[0]
+
+
+def _is_nowhere(store: Store, branch: str) -> bool:
+    """Whether the tip of a branch cannot be read, nor what it says of the session."""
+    tip = _tip(store, branch)
+    try:
+        return not tip or not store.state(tip)
+    except UnreadableError:
+        return True
+    except SessgitError:
+        return False
+
+
+def _after(  # noqa: PLR0913, PLR0917 - what `repair` takes
+    world: World,
+    branch: str,
+    new_id: str,
+    links: Sequence[Link],
+    brought: tuple[Brought, ...],
+    rounds: int,
+    copy: Path | None,
 ) -> Repaired:
     """The same once objects are back: with those that these lead to, which nobody could ask for before."""
-    again = repair(world, branch, new_id, links, rounds=rounds)
+    again = repair(world, branch, new_id, links, copy=copy, rounds=rounds)
     together = (*brought, *again.brought)
     sources = dict.fromkeys(one.source for one in together)
     summed = tuple(Brought(sum(one.objects for one in together if one.source == name), name) for name in sources)
@@ -117,7 +216,7 @@ def _mended(
     strange = [] if is_torn or layout.is_side(branch) else mends.strangers(world.store, branch)
     plan = mends.plan(lines, strange, alone=is_torn)
     if is_torn and not lines.last:
-        raise DamageError(f"nothing of {layout.short(branch)} can be read", _ELSEWHERE)
+        raise DamageError(f"nothing of {layout.short(branch)} can be read", _elsewhere(world.store, branch))
     if plan.is_needed and not plan.is_conversation:
         raise DamageError(
             f"no line of {layout.short(branch)} is one of a conversation: no client could go on from it",
@@ -128,6 +227,13 @@ def _mended(
         branch, lines.last, (), lost, findings, plan.mends, plan.shared, lines.lost, lines.state.redacted, made,
         is_needed=is_torn or bool(plan.mends),
     )  # fmt: skip
+
+
+def _elsewhere(store: Store, branch: str) -> str:
+    """What is left to do where nothing of a branch can be read."""
+    spaces = (space for space in (layout.HEADS, layout.ARCHIVE) if store.ref(f"{space}{branch}"))
+    ref = f"{next(spaces, layout.HEADS)}{branch}"
+    return _ELSEWHERE.format(*map(words.shell, (layout.short(branch), str(store.path), ref)))
 
 
 def _is_whole(store: Store, tip: str) -> bool:
@@ -149,7 +255,7 @@ def _readable(world: World, branch: str) -> Lines:
             return mends.read(store, branch, commit)
         except SessgitError as wrong:
             error = error or wrong
-    raise DamageError(f"nothing of {layout.short(branch)} can be read: {error}", _ELSEWHERE)
+    raise DamageError(f"nothing of {layout.short(branch)} can be read: {error}", _elsewhere(world.store, branch))
 
 
 def _of_branch(store: Store, branch: str) -> list[str]:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]
 _MANY = 400
 """So many turns are worth a second process: to start one takes as long as to check some dozens."""
 _BATCH = 16
-_FSCK = "sessgit repair ADDRESS brings objects back where a file of the client or a remote has them."
+_FSCK = "sessgit repair with the conversation's id brings it back where a file or a remote has it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,12 @@ class Verified:
     proved: int
     cut: int | None
     findings: tuple[Finding, ...] = ()
+    damaged: tuple[str, ...] = ()
+    """The sessions that anything is wrong with."""
 
     @property
     def is_sound(self) -> bool:
         return is_sound(self.findings)
-
-    @property
-    def damaged(self) -> tuple[str, ...]:
-        """The sessions that anything is wrong with."""
-        names = (finding.where.partition("@")[0] for finding in self.findings if finding.severity != "note")
-        return tuple(dict.fromkeys(layout.session_of(name) for name in names if ids.is_branch(name)))
 
 
 @dataclass
@@ -101,14 +97,13 @@ def everything(store: Store, index: Index | None, progress: Progress, *, deep: b
 def every_object(store: Store, known: Verified, progress: Progress) -> Verified:
     """The same with what git finds of all objects that was not told yet."""
     told = {oid for finding in known.findings for oid in finding.objects}
+    told_refs = any(finding.where == refs.PACKED for finding in known.findings)
     more = [
-        Finding("damage", "git", "objects", complaint.what, _FSCK, complaint.objects)
+        Finding("damage", "git", "objects", complaint.what, _FSCK if complaint.objects else "", complaint.objects)
         for complaint in objects.fsck(store.path, progress)
-        if not told & set(complaint.objects)
+        if not told & set(complaint.objects) and not (told_refs and "packed-refs" in complaint.what)
     ]
-    return Verified(
-        known.sessions, known.turns, known.proved, known.cut, tuple(sorted_by_severity([*known.findings, *more]))
-    )
+    return replace(known, findings=tuple(sorted_by_severity([*known.findings, *more])))
 
 
 # A session
@@ -247,10 +242,22 @@ def _batch(given: tuple[Path, _Work, bool]) -> list[Checked]:
 
 def _added(checked: Sequence[Checked], found: Sequence[Finding], *, deep: bool) -> Verified:
     every = [*found, *(finding for one in checked for finding in one.findings)]
+    names = {one.session for one in checked}
+    told = [(_session_of(one.where), one) for one in found]
+    gone = {session for session, one in told if session and session not in names and one.severity == "damage"}
+    torn = [one.session for one in checked if any(finding.severity != "note" for finding in one.findings)]
     return Verified(
-        len(checked),
+        len(checked) + len(gone),
         sum(one.turns for one in checked),
         sum(one.proved for one in checked),
         sum(one.cut for one in checked) if deep else None,
         tuple(sorted_by_severity(every)),
+        tuple(dict.fromkeys((*torn, *sorted(gone)))),
     )
+
+
+def _session_of(ref: str) -> str:
+    """The session that a ref is of, ``""`` where it is of none."""
+    space = next((space for space in (layout.HEADS, layout.ARCHIVE) if ref.startswith(space)), "")
+    name = ref.removeprefix(space)
+    return layout.session_of(name) if space and ids.is_branch(name) else ""

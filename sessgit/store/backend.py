@@ -28,6 +28,7 @@ _WRITE_TRIES = 5
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
+_MEND = "sessgit verify names the conversations that need it, sessgit repair brings it back for each."
 _FIRST = 5
 """The place of the folder aside among those of objects: libgit2 writes to the first one. Its own are 1 and 2."""
 _REFS_LAST = Lock()
@@ -80,7 +81,7 @@ class Repository:
         self.path = path
         self._aside = lasting.Aside(path) if fsync else None
         self._pruned = locks.last_pruning(Beside(path))
-        with _translated(f"cannot open the store at {path}", "git fsck in it says more."):
+        with _translated(f"cannot open the store at {path}", "sessgit doctor says what is wrong with it."):
             self._repo = self._opened()
         self.written = 0
         """Objects that this process asked to be written: the measure of work of a recording."""
@@ -323,13 +324,9 @@ class Repository:
         try:
             yield
         except (KeyError, ValueError) as error:
-            raise UnreadableError(
-                f"the store lacks the object {oid}", "git fsck in the store shows what is missing."
-            ) from error
+            raise UnreadableError(f"the store lacks the object {oid}", _MEND) from error
         except pygit2.GitError as error:
-            raise UnreadableError(
-                f"the store cannot be read: {error}", "Is the disk whole? Try git fsck there."
-            ) from error
+            raise UnreadableError(f"the store cannot be read: {error}", _MEND) from error
 
     # Refs
 

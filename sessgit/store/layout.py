@@ -119,6 +119,7 @@ class Beside:
         self.packing = store / "state" / "packing"
         self.archiving = store / "state" / "archiving"
         self.forbidden = store / "state" / "forbidden"
+        self.forbidden_lost = store / "state" / "forbidden-lost"
         self.purging = store / "state" / "purging"
         self.rewritten = store / "state" / "rewritten"
         self.refs = store / "state" / "refs"

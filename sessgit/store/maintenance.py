@@ -21,7 +21,7 @@ from sessgit.store.layout import Beside
 from sessgit.store.locks import moving
 from sessgit.store.packing import due
 
-DAMAGED = "git fsck in the store shows what is missing or damaged. Nothing was changed."
+DAMAGED = "sessgit verify tells what is missing or damaged. Nothing was changed."
 """The hint where git finds something that it cannot read."""
 STALE = 600.0
 """Seconds after which nobody writes a file any more that was made for a moment."""

@@ -33,6 +33,7 @@ NEW_PACKED = f"{PACKED}.new"
 _LONGEST = 1024
 _CUT = re.compile(r"corrupted packed references|un(terminated|expected) line in \S*packed-refs")
 _WHOLE_AGAIN = "packed-refs in the store is damaged: sessgit doctor --fix mends it, and puts back what it lost."
+_DOCTOR = "sessgit doctor says what keeps them from being read."
 LOCKED = "If a process was killed just now, it left its lock: try again in a minute."
 """The hint where a ref stays locked."""
 
@@ -136,13 +137,18 @@ def _loose_below(store: Path, prefix: str) -> Iterator[tuple[str, str | None]]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise StoreError(f"cannot read the refs of the store: {error}") from error
+            raise StoreError(f"cannot read the refs of the store: {error}", _DOCTOR) from error
         for entry in entries:
             name = f"{parent}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
                 pending.append(name)
             elif name.startswith(prefix) and not name.endswith(_LOCK) and canonical.is_printable(name):
                 yield name, _loose(entry.path)
+
+
+def is_plain(path: Path) -> bool:
+    """Whether the file of a ref holds an object's id."""
+    return _loose(path) is not None
 
 
 def _loose(path: Path | str) -> str | None:
@@ -160,5 +166,5 @@ def _packed(store: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise StoreError(f"cannot read the refs of the store: {error}") from error
+        raise StoreError(f"cannot read the refs of the store: {error}", _DOCTOR) from error
     return text[: text.rfind("\n") + 1]  # a line without its end was cut: its name may be half of one

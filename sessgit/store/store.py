@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from sessgit.store import backend
 
 
+_NEW_KEY = "sessgit doctor --fix makes a new one; then those values have to be purged again."
 _DIGITS = 10
+HEAD = b"ref: refs/heads/HEAD-stays-unborn\n"
+"""What the file of that name holds in every store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ def create(path: Path) -> None:
         if not beside.ignore.exists():
             write_private(beside.ignore, b"*\n")
         if not beside.key.exists():
+            if beside.forbidden.exists():
+                raise StoreError("the store's key is gone, and with it what tells purged values", _NEW_KEY)
             write_private(beside.key, secrets.token_bytes(32), lasting=True, first=True)
     except OSError as error:
         raise StoreError(f"cannot create a store at {path}: {error}", ROOM) from error
@@ -78,6 +83,18 @@ def _is_ours(path: Path) -> bool:
 
 def exists(path: Path) -> bool:
     return (path / "HEAD").is_file() and (path / "objects").is_dir()
+
+
+def torn(path: Path) -> list[str]:
+    """What of `HEAD` and `objects` is missing where the rest of a store is there, or can be none of a repository."""
+    if not any((path / name).exists() for name in ("objects", "refs/heads", "packed-refs", "operations.jsonl")):
+        return []
+    try:
+        held = (path / "HEAD").read_bytes()
+    except OSError:
+        held = b""
+    lacks = [] if held.startswith(b"ref: refs/") else ["HEAD"]
+    return lacks if (path / "objects").is_dir() else [*lacks, "objects"]
 
 
 def write_private(path: Path, data: bytes, *, lasting: bool = False, first: bool = False) -> None:

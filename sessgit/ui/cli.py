@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sessgit import __version__
-from sessgit.errors import ROOM, SessgitError, StoreError, UsageError
+from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
 from sessgit.model import canonical
 from sessgit.ui import complete, options, render
 from sessgit.ui.light import Light
@@ -173,6 +173,11 @@ def main() -> NoReturn:
     except typer.Abort:
         sys.stderr.write("Aborted!\n")
         sys.exit(1)
+    except UnreadableError as error:
+        from sessgit.ui import named
+
+        render.error(UnreadableError(str(error), named.mending(error.hint)))
+        sys.exit(error.exit_code)
     except SessgitError as error:
         render.error(error)
         sys.exit(error.exit_code)

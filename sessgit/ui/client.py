@@ -8,8 +8,18 @@ from typing import NoReturn
 
 from sessgit.errors import NotFoundError
 from sessgit.model.session import Session
+from sessgit.ui.context import Context
 
 PROGRAM = "claude"
+
+
+def way_on(here: Context, state: Session, command: str) -> str:
+    """How a session is continued, by the command for it; in a folder that is gone the client cannot be started."""
+    from sessgit.ops.finding import places
+
+    if places.is_gone(state.project):
+        return f"Continue it in a folder that is there:  sessgit fork {here.ident(state.id)} --project DIR"
+    return f"Continue it:  {command}"
 
 
 def resume(state: Session, cwd: str, prompt: str = "") -> NoReturn:

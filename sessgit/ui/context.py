@@ -126,10 +126,23 @@ class Context:
     def check_store(self) -> None:
         """Raises NotFoundError with what to do where there is no store yet."""
         if not self.has_store:
+            self._check_torn()
             raise NotFoundError(
                 f"nothing is recorded yet: there is no store at {self.short(self.store_path)}.",
                 "sessgit install records from now on, sessgit import brings in older conversations.",
             )
+
+    def _check_torn(self) -> None:
+        """Raises StoreError where there is a store, and git would take it for none."""
+        from sessgit.store.store import torn
+
+        lacks = torn(self.store_path)
+        if lacks:
+            what = " and ".join("the folder objects" if name == "objects" else name for name in lacks)
+            hint = (
+                "sessgit doctor --fix puts it back." if lacks == ["HEAD"] else "sessgit doctor says what can be done."
+            )
+            raise StoreError(f"the store at {self.short(self.store_path)} is damaged: it lacks {what}", hint)
 
     def check_recorded(self) -> None:
         """Raises NotFoundError with what to do where no conversation is recorded yet, or why none can be read."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
-from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError
+from sessgit.errors import AmbiguousError, DamageError, NotFoundError, StoreError, UnreadableError
+from sessgit.model import words
 from sessgit.model.address import Address, parse
 from sessgit.ops.finding import resolve
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.recording import catchup
 from sessgit.store import layout, refs
+from sessgit.store.damage import packed
 from sessgit.ui import render
-from sessgit.ui.context import Context
+from sessgit.ui.context import SHORT, Context
 
 _LEAST = 4
+_asked: ContextVar[str] = ContextVar("asked", default="")
 
 
 def target(here: Context, text: str, at: str | None = None, *, changes: bool = False) -> Target:
@@ -23,7 +29,9 @@ def target(here: Context, text: str, at: str | None = None, *, changes: bool = F
     The session is found first and its turn only after catching up: the turn may be one that nobody recorded yet.
     """
     address = parse(text, at)
-    found = _session(here, Address(address.session), changes)
+    with _told(here, address.session):
+        found = _session(here, Address(address.session), changes)
+    _asked.set(found.session)
     if found.guess:
         render.tell(f"({found.guess})")
     _catch_up(here, found)
@@ -33,7 +41,9 @@ def target(here: Context, text: str, at: str | None = None, *, changes: bool = F
 
 def recorded(here: Context, text: str) -> Target:
     """What the address names for a command that changes it, as it is recorded: nothing is recorded for that."""
-    found = resolve.target(here.index, parse(text), here.where, changes=True)
+    with _told(here, text.partition("@")[0]):
+        found = resolve.target(here.index, parse(text), here.where, changes=True)
+    _asked.set(found.session)
     if found.guess:
         render.tell(f"({found.guess})")
     return found
@@ -49,6 +59,22 @@ def branch(here: Context, text: str) -> str:
         if found is None:
             raise
         return found
+
+
+@contextmanager
+def _told(here: Context, start: str) -> Iterator[None]:
+    """Of what cannot be read the conversation is known by its name alone."""
+    try:
+        yield
+    except UnreadableError:
+        _asked.set(layout.session_of(_unreadable(here, start) or ""))
+        raise
+
+
+def mending(otherwise: str) -> str:
+    """What to do where something of the conversation that a command was about cannot be read."""
+    session = _asked.get()
+    return f"sessgit repair {words.shell(session[:SHORT])} brings back what can be had." if session else otherwise
 
 
 def current(here: Context) -> Target | None:
@@ -105,6 +131,7 @@ def _catch_up(here: Context, found: Target) -> None:
 def _unreadable(here: Context, start: str) -> str | None:
     if len(start) < _LEAST:
         return None
-    names = {name for name in refs.branches(here.store_path) if name.startswith(start)}
+    every = {*refs.branches(here.store_path), *packed.named(here.store_path)}
+    names = {name for name in every if name.startswith(start)}
     heads = {layout.session_of(name) for name in names}
     return start if start in names else heads.pop() if len(heads) == 1 else None

@@ -62,6 +62,15 @@ def cut(text: str, columns: int) -> str:
     return "".join(out).rstrip() + "…"
 
 
+def end(text: str, columns: int) -> str:
+    """The text in at most so many columns: of one that is too long the end."""
+    if width(text) <= columns:
+        return text
+    while width(text) > columns - 1:
+        text = text[max(1, (width(text) - columns) // 2) :]
+    return f"…{text}"
+
+
 def fold(parts: Sequence[str], columns: int, between: str, indent: str = "") -> list[str]:
     """The parts joined by `between`, in as many lines as they need; further ones begin with `indent`."""
     lines: list[str] = []

@@ -447,7 +447,7 @@ STORIES = {
     "tag": Story(_cli("tag", "here", SESSION), _reading, complete=False, again=(0, 3)),
     "pad": Story(_cli("pad", "add", "insight", "a thing", "--into", SESSION), _reading, complete=False, new=True),
     "gc": Story(collected(), _reading),
-    "gc --prune": Story(collected("--prune"), _reading),
+    "gc --prune": Story(collected("--prune", "--yes"), _reading),
     "push": Story(pushed, _synced, ours=True),
     "pull": Story(pulled, _pulled_again),
     "sync": Story(synced, _synced_again, ours=True),

@@ -157,7 +157,7 @@ def test_everything_at_once(world: World) -> None:  # noqa: PLR0915 - one crowd
         crowd.run("delete", world.cli("delete", QUIET, "--yes"), 3, 4, 7)
         crowd.run("undo", world.cli("undo"), 3, 4, 7)
         crowd.run("gc", world.cli("gc", now=0), 3)
-        crowd.run("gc --prune", world.cli("gc", "--prune", now=0), 3)
+        crowd.run("gc --prune", world.cli("gc", "--prune", "--yes", now=0), 3)
         if "purge" in cli.COMMANDS:
             crowd.run("purge", world.cli("purge", "zebra-4711", "--yes"), 1, 3, 4, 7)
 

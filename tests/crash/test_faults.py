@@ -60,7 +60,7 @@ COMMANDS = {
     "purge": [("purge", "About else", "--yes")],
     "ops": [("ops",)],
     "undo": [("undo",)],
-    "gc": [("gc",), ("gc", "--prune")],
+    "gc": [("gc",), ("gc", "--prune", "--yes")],
     "export": [("export", "markdown", SESSION, "-o", "out.md"), ("export", "claude", SESSION, "-o", "out")],
     "verify": [("verify",)],
     "repair": [("repair", SESSION)],

@@ -23,6 +23,8 @@ class File:
     root: str
     folder: Path | None = None
     """The client's folder that it is a part of, where what lies beside it is imported too."""
+    by_name: bool = False
+    """Whether the session's id is the file's name, since no line says it and the name is no uuid."""
 
     @property
     def session(self) -> str:

@@ -12,11 +12,10 @@ from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError, StoreError, UnreadableError
-from sessgit.ops.bulk import families, workers
+from sessgit.ops.bulk import families, looking, workers
 from sessgit.ops.bulk.bringing import bring
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.bulk.gathering import Gathered, Task
-from sessgit.ops.recording import catchup
 from sessgit.ops.recording.record import Aside, record
 from sessgit.ops.recording.source import Rules
 from sessgit.store import layout, locks, maintenance, refs
@@ -149,7 +148,8 @@ class Work:
                     return
                 result = record(self.store, self.index, source, self.rules)
         except UnreadableError as error:
-            self.errors.append(Failure(file.path, str(error)))
+            mend = f"sessgit repair {source.session[:8]} brings back what can be had"
+            self.errors.append(Failure(file.path, f"{error}. {mend}"))
             return
         except StoreError:
             raise  # it is not the file's fault, and the next one would fare no better
@@ -157,9 +157,7 @@ class Work:
             self.errors.append(Failure(file.path, str(error)))
             return
         self._note(result.session, len(result.turns), changed=result.changed)
-        if result.aside == "deleted" or (
-            result.aside and not catchup.is_level(self.store.beside, source.session, file.path)
-        ):
+        if result.aside == "deleted" or (result.aside and looking.has_more(self.index, source.session, file.path)):
             self.aside[result.session] = result.aside
 
     def _note(self, session: str, turns: int, *, changed: bool) -> None:

@@ -11,10 +11,13 @@ from pathlib import Path
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, words
 from sessgit.model.finding import Finding
+from sessgit.ops.doctoring import damage
 from sessgit.ops.doctoring.patient import Ailment, Patient
+from sessgit.store import settings
 from sessgit.store.maintenance import git_env
 from sessgit.store.recorder import latest
 from sessgit.store.remote import remotes
+from sessgit.store.store import torn
 
 OLDEST_GIT = (2, 30)
 _SEEN = 40
@@ -74,8 +77,17 @@ def _git(patient: Patient) -> Iterator[Ailment]:
         return
     if _order(version)[:2] < OLDEST_GIT:
         yield Ailment(Finding("wrong", "git", "git", f"git {version} is too old", "Install git 2.30 or later."))
-    if patient.why:
+    if patient.why and not _is_told(patient):
         yield Ailment(_unopened(patient))
+
+
+def _is_told(patient: Patient) -> bool:
+    """Whether what keeps the store shut are its settings, or what it lacks: that is told of them."""
+    try:
+        settings.load(patient.beside)
+    except SessgitError:
+        return True
+    return bool(torn(patient.store) or damage.shut(patient))
 
 
 def _unopened(patient: Patient) -> Finding:

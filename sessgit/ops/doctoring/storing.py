@@ -18,6 +18,7 @@ from sessgit.store import locks, maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.indexed import derived
 from sessgit.store.packing import due
+from sessgit.store.secrets import forbidden
 
 _DAY = 86_400.0
 _LARGE = 50 << 20
@@ -44,11 +45,21 @@ def _whole(patient: Patient) -> Iterator[Ailment]:
     lacks += [] if beside.key.exists() else ["key"]
     if lacks:
         what = f"{', '.join(lacks)} {'is' if len(lacks) == 1 else 'are'} missing"
+        if "key" in lacks and beside.forbidden.exists():
+            what += ", and without the key nothing keeps out what was purged"
         yield Ailment(Finding("wrong", "store", str(patient.store), what, _FIX), lambda: _completed(patient))
     try:
         said = (patient.store / "config").read_text("utf-8", "replace").lower().replace(" ", "").replace("\t", "")
+    except FileNotFoundError:
+        what = "git's settings of the store are missing"
+        yield Ailment(
+            Finding("damage", "store", str(patient.store / "config"), what, _FIX), lambda: _completed(patient)
+        )
+        return
     except OSError as error:
-        yield Ailment(Finding("damage", "store", str(patient.store / "config"), f"it cannot be read: {error.strerror}"))
+        mend = f"chmod u+rw {patient.store / 'config'}"
+        what = f"it cannot be read: {error.strerror}"
+        yield Ailment(Finding("damage", "store", str(patient.store / "config"), what, mend))
         return
     if not all(line in said.split("\n") for line in ("bare=true", "auto=0", "logallrefupdates=false")):
         what = "git's settings of the store are not those that sessgit makes: git may pack or log by itself"
@@ -57,8 +68,14 @@ def _whole(patient: Patient) -> Iterator[Ailment]:
 
 
 def _completed(patient: Patient) -> str:
+    beside, again = patient.beside, 0
+    if not beside.key.exists() and beside.forbidden.exists():
+        again = forbidden.set_aside(beside)
     stores.create(patient.store)
-    return "the store is complete again"
+    if not again:
+        return "the store is complete again"
+    many = words.counted(again, "value")
+    return f"the store has a new key: {many} that {'was' if again == 1 else 'were'} purged must be purged again"
 
 
 # Who may read it
@@ -132,7 +149,10 @@ def _indexes(patient: Patient) -> Iterator[Ailment]:
     assert patient.index is not None
     held, known = refs.branches(patient.store), {one.name for one in patient.index.branches()}
     unread = sorted(held.keys() - known - patient.index.damaged.keys())
+    repo = patient.index.open_store().repo
     for name, error in sorted(patient.index.damaged.items())[:20]:
+        if name in held and repo.trouble(held[name][0]):
+            continue  # told with all that nobody can read
         yield Ailment(Finding("damage", "session", name, f"it cannot be read: {error}", f"sessgit repair {name[:8]}"))
     if unread:
         branches = words.counted(len(unread), "branch", "branches")

@@ -11,8 +11,9 @@ from sessgit.ops import purge
 from sessgit.ops.doctoring.patient import Ailment, Patient
 from sessgit.ops.merging import interrupted
 from sessgit.ops.purge import Wanted
+from sessgit.ops.purging import kept
 from sessgit.ops.repairing import gone
-from sessgit.store import rooms
+from sessgit.store import layout, rooms
 from sessgit.store.damage import packed
 from sessgit.store.store import Store
 
@@ -23,6 +24,7 @@ _FIX = "sessgit doctor --fix"
 def check(patient: Patient) -> Iterator[Ailment]:
     """What was begun and never came to its end, and what is gone that nobody took away."""
     yield from _folders(patient)
+    yield from map(Ailment, kept.faults(patient.beside))
     if patient.index is not None:
         store = patient.index.open_store()
         yield from _refs(patient, store)
@@ -36,6 +38,11 @@ def _refs(patient: Patient, store: Store) -> Iterator[Ailment]:
         lost = gone.lost(store)
     except SessgitError:  # what cannot be read, `verify` tells
         lost = []
+    names = {one.ref for one in lost}
+    for ref in (ref for ref in packed.hollow(patient.store) if ref not in names):
+        session = words.shell(layout.session_of(ref.split("/", 2)[-1]))
+        what = "it holds no id of an object, and nothing tells what it held"
+        yield Ailment(Finding("damage", "refs", ref, what, f"sessgit repair {session} records its file anew."))
     if not faults and not lost:
         return
     said = []
@@ -44,7 +51,7 @@ def _refs(patient: Patient, store: Store) -> Iterator[Ailment]:
         said.append(f"{lines} no ref, and git moves none")
     if lost:
         many = lost[0].ref if len(lost) == 1 else f"{words.counted(len(lost), 'ref')}, {lost[0].ref} first,"
-        said.append(f"{many} {'is' if len(lost) == 1 else 'are'} gone, and no command took that away")
+        said.append(f"{many} {'is' if len(lost) == 1 else 'are'} gone or hollow, and no command did that")
     finding = Finding("damage", "refs", str(patient.store), "; ".join(said), _FIX)
     yield Ailment(finding, lambda: _put_back(patient, store))
 
@@ -52,6 +59,7 @@ def _refs(patient: Patient, store: Store) -> Iterator[Ailment]:
 def _put_back(patient: Patient, store: Store) -> str:
     count = gone.put_back(store)
     assert patient.index is not None
+    patient.index.damaged.clear()
     patient.index.sync()
     return f"{words.counted(count, 'ref')} put back"
 

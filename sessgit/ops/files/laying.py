@@ -239,7 +239,7 @@ class _Collector:
         if hashlib.sha256(b"".join(lines[:-1]) + lines[-1].removesuffix(b"\n") + b"\n").hexdigest() != expected:
             raise DamageError(
                 f"the lines of turn {message.get('Turn') or '@0'} are not those that were recorded",
-                "git fsck in the store tells whether an object is damaged.",
+                "sessgit verify tells what is damaged.",
             )
         self.out.checked += 1
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from sessgit.model import ids
 from sessgit.model.finding import Finding
@@ -31,15 +32,14 @@ class Lost:
     oid: str
 
 
-def lost(store: Store) -> list[Lost]:
-    """The refs that are gone without an operation that took them away, and of which nothing else is left, by name."""
+def lost(store: Store, session: str = "") -> list[Lost]:
+    """The refs that are gone without an operation that took them away, and of which nothing else is left, by name; also
+    those that hold no id, or one that no object ever had. Of one session where that is named."""
     if store.beside.purging.exists():  # it gives tags other names before it says so
         return []
-    held = refs.read_all(store.path)
+    known, held = _known(store)
     noted = {ref: at for ref, at in packed.noted(store.path).items() if ref not in held}
-    known = {ref: [oid] for ref, (oid, _) in noted.items()}
-    for session, commit in _followed(store, held):
-        known.setdefault(layout.head(session), []).append(commit)
+    known = {ref: tips for ref, tips in known.items() if ref not in held}
     later = {mark: _last_moves(journal.read(store.beside, mark)) for mark in {0, *(mark for _, mark in noted.values())}}
     found = list[Lost]()
     for ref, tips in sorted(known.items()):
@@ -50,47 +50,87 @@ def lost(store: Store) -> list[Lost]:
         # A session's head comes before its side branches: where it is lost, so may they be.
         if tip and not _is_elsewhere(store, ref, tip, {**held, **{one.ref: one.oid for one in found}}):
             found.append(Lost(ref, tip))
-    return found
+    return [one for one in found if session in ("", layout.session_of(one.ref.split("/", 2)[-1]))]
 
 
-def put_back(store: Store) -> int:
+def put_back(store: Store, session: str = "") -> int:
     """Gives the refs that are lost back what they held, and returns how many. What operations had kept comes back with
-    them."""
+    them. A file that holds no id goes, to `state/damaged/`, so that git moves refs again."""
     if packed.faults(store.path):
         packed.mend(store.path)
-    found = lost(store)
+    found = lost(store, session)
+    held, names = refs.read_all(store.path), {one.ref for one in found}
+    hollow = [ref for ref in packed.hollow(store.path) if ref in names]
+    for ref in hollow:
+        packed.put_aside(store.path, ref)
     if found:
-        held = refs.read_all(store.path)
         kept = [
             Lost(ref, oid)
             for ref, (oid, _) in packed.noted(store.path).items()
             if ref.startswith(layout.KEEP) and ref not in held and not store.repo.trouble(oid)
         ]
-        transaction.move_all(store.path, [Move(one.ref, None, one.oid) for one in (*found, *kept)])
+        moves = [Move(one.ref, held.get(one.ref), one.oid) for one in (*found, *kept)]
+        transaction.move_all(store.path, [move for move in moves if move.old != move.new])
     return len(found)
 
 
 def forget_others(store: Store) -> list[Lost]:
-    """The refs that are lost; of all others that are gone it is no longer noted that there were any."""
+    """The refs that are lost, and those that hold no id; of all others that are gone it is no longer noted that there
+    were any."""
     found, held = lost(store), refs.read_all(store.path)
     names = {one.ref for one in found}
     if not found:
         packed.forget(store.path, [ref for ref in packed.noted(store.path) if ref not in held and ref not in names])
-    return found
+    return [*found, *(Lost(ref, "") for ref in packed.hollow(store.path) if ref not in names)]
 
 
 def findings(store: Store) -> Iterator[Finding]:
     """What `verify` says of them."""
-    found = lost(store)
+    found, held, hollow = lost(store), refs.read_all(store.path), packed.hollow(store.path)
     for one in found[:_MOST]:
-        what = "it is gone, and no command took it away"
+        if one.ref in hollow:
+            continue  # told of it as it is
+        what = "it holds what no object ever was" if one.ref in held else "it is gone, and no command took it away"
         yield Finding("damage", "ref", one.ref, what, _FIX, (one.oid,))
     if len(found) > _MOST:
         yield Finding("damage", "ref", "refs", f"{len(found) - _MOST:,} more are gone as well", _FIX)
 
 
-def _followed(store: Store, held: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The sessions without a ref whose files were being recorded, and the commit that was the last one."""
+def _known(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """What each ref is known to have held: when it was packed or made, when a file was recorded last, and of a ref that
+    an operation moved, if anything that it wrote after that is there. Then the refs as they are, but for those that
+    hold no id, or one that nothing knows of and no object has."""
+    every, hollow = refs.read_all(store.path), set(packed.hollow(store.path))
+    held = {ref: oid for ref, oid in every.items() if ref not in hollow}
+    suspect = {ref for ref, oid in held.items() if store.repo.trouble(oid) == "missing"}
+    known: dict[str, list[str]] = {ref: [oid] for ref, (oid, _) in packed.noted(store.path).items()}
+    for ref in hollow & every.keys():  # it was packed, too
+        known.setdefault(ref, []).append(every[ref])
+    for session, commit in _followed(store, held.keys() - suspect):
+        known.setdefault(layout.head(session), []).append(commit)
+    for operation in journal.read(store.beside):
+        moves = [move for move in operation.moves if move.new and move.ref.startswith(layout.SPACES)]
+        missing = [move for move in moves if move.ref not in held or move.ref in suspect]
+        if missing and any(map(_is_file, operation.files)):
+            for move in missing:
+                known.setdefault(move.ref, []).append(str(move.new))
+    for ref, oid in every.items():
+        space, name = layout.parts(ref)
+        if ref.startswith(layout.REMOTES) and f"{space}{name}" in hollow | suspect:
+            known.setdefault(f"{space}{name}", []).append(oid)  # of one that is gone nobody knows whether it should be
+    wrong = {ref for ref in suspect if ref in known and held[ref] not in known[ref]}
+    return known, {ref: oid for ref, oid in held.items() if ref not in wrong}
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _followed(store: Store, held: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The sessions without a ref that is sound whose files were being recorded, and the commit that was the last."""
     for path in store.beside.state.glob("*.json"):
         session = path.stem
         places = (layout.head(session), layout.archived(session), layout.tombstone(session))

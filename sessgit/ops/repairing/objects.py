@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,40 +16,52 @@ from sessgit.agents.claude import home
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.session import Session
+from sessgit.ops.bulk import families
+from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.finding.places import place_of
 from sessgit.ops.programs.world import World
+from sessgit.ops.recording import family as copies
 from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.ops.recording.source import Rules
 from sessgit.store import rooms
 from sessgit.store import store as stores
 from sessgit.store.damage import objects
 from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
 from sessgit.store.remote.remotes import Link
 from sessgit.store.store import Store
+
+_DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where objects were found, in words, and their content by id."""
+    """Where objects were found, in words, and their content by id; none where it could not be reached or read."""
 
     name: str
     found: Mapping[str, tuple[str, bytes]]
 
 
-def look(world: World, states: Sequence[Session], lost: Collection[str], links: Sequence[Link]) -> Iterator[Place]:
-    """Where objects that are lost can be had: first the client's files of these sessions, then the remotes."""
+def look(
+    world: World, states: Sequence[Session], lost: Collection[str], links: Sequence[Link], copy: Path | None = None
+) -> Iterator[Place]:
+    """Where objects that are lost can be had, with all that these lead to and the store lacks as well: first the files
+    of these sessions, of which `copy` may be the last one's, then the remotes."""
     left = set(lost)
-    for name, fill in [("the client's file", _from_files(world, states)), *_remote(states, links)]:
+    for name, fill in [*_local(world, states, copy), *_remote(states, links)]:
         if not left:
             return
         with rooms.room("repair-", world.store.beside.state) as folder:
             scratch = folder / "store"
-            try:
+            found: dict[str, tuple[str, bytes]] = {}
+            is_read = False
+            with suppress(SessgitError):  # what cannot be reached or read: the next one
                 fill(scratch)
-                found = {oid: one for oid in left if (one := objects.read(scratch, oid)) is not None}
-            except SessgitError:
-                continue  # it cannot be reached or read: the next one
-        if found:
+                is_read = True
+                there = objects.closure(scratch, left)
+                wanted = [oid for oid in there if oid in left or world.store.repo.trouble(oid)]
+                found = dict(objects.read_all(scratch, wanted))
+        if found or not is_read:
             left -= found.keys()
             yield Place(name, found)
 
@@ -61,33 +73,91 @@ def put(store: Store, found: Mapping[str, tuple[str, bytes]]) -> None:
         objects.put(store.path, oid, kind, data, aside)
 
 
-def _from_files(world: World, states: Sequence[Session]) -> Callable[[Path], None]:
-    def fill(scratch: Path) -> None:
-        stores.create(scratch)
-        made = Store(scratch)
-        if world.store.beside.key.exists():
-            shutil.copyfile(world.store.beside.key, made.beside.key)
-        with closing(Index(scratch, lambda: made)) as index:
-            for state in states:
-                path = _file_of(world, state)
-                if path is None:
-                    continue
-                source = Source(path, path.stem, world.config, final=True)
-                record(made, index, source, Rules(world.rules.granularity, bool(state.rules.get("redact"))))
-
-    return fill
-
-
-def _file_of(world: World, state: Session) -> Path | None:
-    """The client's file of a session, by its state or by its name."""
+def file_of(world: World, state: Session) -> Path | None:
+    """The file that a session was recorded from: where the client has it by the session's state or by its name, or
+    where it was read last."""
     said = place_of(world.config, state, world.store.beside)
     if said is not None and home.is_there(said):
         return said
     every = home.transcripts(world.config)
-    return next((path for path in every if ids.session_id(path.stem) == state.id), None)
+    named = next((path for path in every if ids.session_id(path.stem) == state.id), None)
+    known = cursors.load(world.store.beside, state.id)
+    return named or (_plain(known.path) if known else None)
 
 
-def _remote(states: Sequence[Session], links: Sequence[Link]) -> list[tuple[str, Callable[[Path], None]]]:
+def _plain(said: str) -> Path | None:
+    """The path where a file lies there, and no link."""
+    path = Path(said)
+    try:
+        return path if path.is_absolute() and path.is_file() and not path.is_symlink() else None
+    except (OSError, ValueError):
+        return None
+
+
+_Fill = tuple[str, Callable[[Path], None]]
+
+
+def _local(world: World, states: Sequence[Session], copy: Path | None) -> Iterator[_Fill]:
+    """The files of sessions, and of those that begin as they do: what they share is told apart by all of them."""
+    own: dict[str, tuple[File, Session]] = {}
+    for state in states:
+        path = copy if copy is not None and state is states[-1] else file_of(world, state)
+        if path is not None:
+            own[state.id] = _file(path, state), state
+    roots = {file.root for file, _ in own.values()} - {""}
+    for path in sorted(world.store.beside.state.glob("*.json")) if roots else ():
+        if path.stem in own or not ids.is_branch(path.stem):
+            continue
+        state = Session(path.stem, path.stem, rules=states[-1].rules)
+        place = file_of(world, state)
+        if place is not None and (file := _file(place, state)).root in roots:
+            own[path.stem] = file, state
+    if not own:
+        return
+    is_copied = copy is not None
+    outside = [file for file, _ in own.values() if not file.path.is_relative_to(world.config)]
+    name = "the file that was given" if is_copied else "the file that it was imported from"
+    name = name if outside else "the client's file"
+    yield name, _recorded(world, list(own.values()))
+    folders = {file.path: file.path.parents[2] for file in outside if file.path.parent.parent.name == "projects"}
+    if folders:
+        beside = [
+            (File(file.path, file.agent_id, file.size, file.root, folders.get(file.path)), state)
+            for file, state in own.values()
+        ]
+        yield name, _recorded(world, beside)
+
+
+def _file(path: Path, state: Session) -> File:
+    root = ""
+    with suppress(SessgitError, OSError):
+        root = copies.first_prompt(path)
+    is_named = state.agent_id == state.id and ids.session_id(path.stem) == state.id
+    return File(path, path.stem if is_named else state.agent_id, 0, root)
+
+
+def _recorded(world: World, files: Sequence[tuple[File, Session]]) -> Callable[[Path], None]:
+    """Records files into a store that is made, as an import does: parents come before their forks."""
+
+    def fill(scratch: Path) -> None:
+        stores.create(scratch)
+        made = Store(scratch)
+        for name in ("key", "forbidden"):
+            with suppress(OSError):
+                shutil.copyfile(getattr(world.store.beside, name), getattr(made.beside, name))
+        states = dict(files)
+        failures: list[Failure] = []
+        with closing(Index(scratch, lambda: made)) as index:
+            for members in families.families(list(states)):
+                for file in families.parents_first(members, failures):
+                    redact = bool(states[file].rules.get("redact", world.rules.redact))
+                    with suppress(SessgitError):
+                        record(made, index, file.source(world.config, ()), Rules(world.rules.granularity, redact))
+
+    return fill
+
+
+def _remote(states: Sequence[Session], links: Sequence[Link]) -> list[_Fill]:
     def filling(link: Link) -> Callable[[Path], None]:
         return lambda scratch: objects.fetch(scratch, link, [state.id for state in states])
 
@@ -95,7 +165,8 @@ def _remote(states: Sequence[Session], links: Sequence[Link]) -> list[tuple[str,
 
 
 def family(store: Store, session: str, tips: Collection[str]) -> list[Session]:
-    """The states of the sessions whose turns this one has, the first one first, as far as they can be read."""
+    """The states of the sessions whose turns this one has, the first one first and this one last. Of one that cannot be
+    read it is only its id."""
     found: dict[str, Session] = {}
     for tip in tips:
         try:
@@ -103,11 +174,11 @@ def family(store: Store, session: str, tips: Collection[str]) -> list[Session]:
         except SessgitError:
             continue
         chain = [state]
-        while (origin := chain[-1].origin) is not None and len(chain) < 100:
+        while (origin := chain[-1].origin) is not None and len(chain) < _DEEPEST:
             try:
                 chain.append(store.state(origin.commit))
             except SessgitError:
-                break
+                chain.append(Session(origin.session, origin.session, rules=state.rules))
         found.update((one.id, one) for one in reversed(chain))
-    found.setdefault(session, Session(session, session))
-    return list(found.values())
+    own = found.pop(session, None) or Session(session, session)
+    return [*found.values(), own]

@@ -3,7 +3,6 @@ anew."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -16,11 +15,13 @@ from sessgit.model.finding import Finding
 from sessgit.ops.repairing import gone
 from sessgit.ops.verifying import aside, forms
 from sessgit.store import journal, layout, refs
-from sessgit.store.damage import packed
+from sessgit.store.damage import packed, packs
 from sessgit.store.store import Store
 
 _KEPT = re.compile(r"[0-9a-f]{8}-[1-9][0-9]{0,9}")
 _MOST = 20
+_FIX = "sessgit doctor --fix"
+_TOLD = {"index": "its index is missing or damaged", "cut": "it was cut", "lost": "only its index is there"}
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
@@ -28,7 +29,8 @@ def check(store: Store) -> Iterator[Finding]:
     """What is wrong with the refs as a whole, and with what lies beside the repository."""
     held = refs.read_all(store.path)
     known = set[str]()
-    yield from _broken(store.path, held)
+    yield from _packs(store.path)
+    yield from _broken(store.path)
     with suppress(StoreError):  # of a journal that cannot be read it is told below
         yield from gone.findings(store)
         known = {one.id for one in journal.read(store.beside)}
@@ -99,7 +101,8 @@ def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
             "tag",
             ref,
             f"it leads to no commit: object {oid}",
-            f"sessgit tag --delete {words.shell(name)}",
+            "It is whole again once its conversation is: sessgit doctor --fix brings back what can be had. "
+            f"sessgit tag --delete {words.shell(name)} gives it up.",
             (oid,),
         )
         return
@@ -144,20 +147,20 @@ def _names(store: Store, held: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding("note", "name", session, what, f"sessgit rename {words.shell(session)} NAME")
 
 
-def _broken(store: Path, held: Collection[str]) -> Iterator[Finding]:
-    """Loose refs that hold no object's id: nothing reads them, and git stumbles over them."""
-    for folder, _, names in os.walk(store / "refs"):
-        for name in names:
-            path = Path(folder) / name
-            ref = path.relative_to(store).as_posix()
-            if ref in held or name.endswith(".lock") or not canonical.is_printable(ref):
-                continue
-            yield Finding(
-                "damage",
-                "ref",
-                ref,
-                "the ref holds no id of an object",
-                f"sessgit repair {words.shell(layout.session_of(name))}",
-            )
+def _packs(store: Path) -> Iterator[Finding]:
+    """Packs that git cannot use: what is in them seems to be missing."""
+    for path in packs.closed(store):
+        where, mend = path.relative_to(store).as_posix(), f"chmod u+rX {words.shell(str(path))}"
+        yield Finding("damage", "permissions", where, "you may not read it: what is in it seems to be missing", mend)
+    for broken in packs.broken(store):
+        if broken.fault != "closed":
+            where = broken.path.relative_to(store).as_posix()
+            yield Finding("damage", "pack", where, f"git cannot use it: {_TOLD[broken.fault]}", _FIX)
+
+
+def _broken(store: Path) -> Iterator[Finding]:
+    """Loose refs that hold no object's id: git stumbles over them."""
+    for ref in packed.hollow(store):
+        yield Finding("damage", "ref", ref, "the ref holds no id of an object", _FIX)
     for number in packed.faults(store)[:_MOST]:
-        yield Finding("damage", "ref", "packed-refs", f"line {number} is no ref", "sessgit doctor --fix")
+        yield Finding("damage", "ref", "packed-refs", f"line {number} is no ref", _FIX)

@@ -11,6 +11,7 @@ from pathlib import Path
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.finding import Finding
+from sessgit.ops.purging import kept
 from sessgit.store import journal, settings
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import appending, cursor
@@ -40,7 +41,7 @@ def check(store: Store) -> Iterator[Finding]:
 def _repository(path: Path) -> Iterator[Finding]:
     """What git itself goes by."""
     if _read(path / "HEAD").strip() != _HEAD:
-        yield Finding("wrong", "store", "HEAD", "it does not name the branch that never exists")
+        yield Finding("wrong", "store", "HEAD", "it does not name the branch that never exists", _FIX)
     held = _read(path / "config").decode("utf-8", "replace").lower()
     said = [re.sub(r"\s", "", line) for line in held.split("\n")]
     if lacking := [one for one in _CONFIG if one not in said]:
@@ -50,7 +51,9 @@ def _repository(path: Path) -> Iterator[Finding]:
 def _key(beside: Beside) -> Iterator[Finding]:
     if (length := len(_read(beside.key))) != _KEY:
         said = "is missing" if not length else "is not 32 bytes long"
-        yield Finding("damage", "key", "key", f"the key {said}: words that were redacted cannot be proved any more")
+        what = f"the key {said}: words that were redacted cannot be proved any more"
+        mend = "Put it back from a copy of the store. sessgit doctor --fix makes a new one, for what comes."
+        yield Finding("damage", "key", "key", what, mend)
 
 
 def _journal(beside: Beside) -> Iterator[Finding]:
@@ -99,6 +102,7 @@ def _purged(store: Store) -> Iterator[Finding]:
         forbidden.values(beside)
     except SessgitError as error:
         yield Finding("wrong", "purge", f"state/{beside.forbidden.name}", str(error), error.hint)
+    yield from kept.faults(beside)
     if beside.purging.exists():
         what = "a purge was cut short: what it takes out may still be there"
         yield Finding(

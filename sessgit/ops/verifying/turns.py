@@ -22,7 +22,7 @@ from sessgit.store.store import Store
 
 _OWN = (layout.BEFORE, layout.BODY, layout.CELLS)
 _FOLDERS = (layout.TEXTS, layout.SUBAGENTS, layout.FILES)
-REPAIR = "sessgit repair {session} looks for them in the client's file and on remotes."
+REPAIR = "sessgit repair {session} looks for it in the conversation's file and on remotes."
 
 
 @dataclass

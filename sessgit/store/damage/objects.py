@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import uuid
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ _ENTIRE = ("refs/heads/HEAD-stays-unborn", "HEAD points to an unborn branch")
 _KINDS = ("blob", "tree", "commit")
 _MOST = 1000
 _LONGEST = 300
+_TOGETHER = 256
+"""So many objects are asked for at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +84,59 @@ def fsck(
 
 def read(store: Path, oid: str, *, git: str | None = None) -> tuple[str, bytes] | None:
     """The kind and the content of an object, None where the repository does not have it whole."""
+    return next((found for _, found in read_all(store, [oid], git=git)), None)
+
+
+def read_all(store: Path, wanted: Iterable[str], *, git: str | None = None) -> Iterator[tuple[str, tuple[str, bytes]]]:
+    """Those of the objects that a repository has whole, each by its id with its kind and its content."""
     git = git or shutil.which("git") or "git"
     command = [git, "--git-dir", str(store), "cat-file", "--batch"]
+    oids = list(dict.fromkeys(wanted))
+    for start in range(0, len(oids), _TOGETHER):
+        part = oids[start : start + _TOGETHER]
+        try:
+            said = subprocess.run(
+                command, input="".join(f"{oid}\n" for oid in part).encode(), env=git_env(), cwd="/",
+                capture_output=True, check=False,
+            ).stdout  # fmt: skip
+        except OSError as error:
+            raise StoreError(f"git could not be run: {error}") from error
+        place = 0
+        for number, oid in enumerate(part):
+            end = said.find(b"\n", place)
+            if end < 0:  # git stops at one that is damaged
+                yield from read_all(store, part[number + 1 :], git=git)
+                break
+            words = said[place:end].decode("ascii", "replace").split()
+            place = end + 1
+            if len(words) != 3 or words[1] not in _KINDS or not words[2].isdigit():
+                continue
+            data = said[place : place + int(words[2])]
+            place += int(words[2]) + 1
+            if _name(words[1], data) == oid:
+                yield oid, (words[1], data)
+
+
+def closure(store: Path, wanted: Collection[str], *, git: str | None = None) -> list[str]:
+    """Those of the objects that a repository has, and all that they lead to there."""
+    git = git or shutil.which("git") or "git"
+    command = [git, "--git-dir", str(store)]
     try:
-        done = subprocess.run(
-            command, input=f"{oid}\n".encode(), env=git_env(), cwd="/", capture_output=True, check=False
-        )
+        said = subprocess.run(
+            [*command, "cat-file", "--batch-check"], input="".join(f"{oid}\n" for oid in sorted(wanted)).encode(),
+            env=git_env(), cwd="/", capture_output=True, check=False,
+        ).stdout.decode("ascii", "replace")  # fmt: skip
+        there = [line.split()[0] for line in said.splitlines() if line.split()[1:2] and line.split()[1] in _KINDS]
+        if not there:
+            return []
+        listed = subprocess.run(
+            [*command, "rev-list", "--objects", "--no-object-names", "--stdin"],
+            input="".join(f"{oid}\n" for oid in there).encode(), env=git_env(), cwd="/", capture_output=True,
+            check=False,
+        ).stdout.decode("ascii", "replace")  # fmt: skip
     except OSError as error:
         raise StoreError(f"git could not be run: {error}") from error
-    head, _, rest = done.stdout.partition(b"\n")
-    words = head.decode("ascii", "replace").split()
-    if len(words) != 3 or words[1] not in _KINDS or not words[2].isdigit():
-        return None
-    data = rest[: int(words[2])]
-    return (words[1], data) if _name(words[1], data) == oid else None
+    return list(dict.fromkeys((*there, *_OID.findall(listed))))
 
 
 def put(store: Path, oid: str, kind: str, data: bytes, aside: Path) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
+from sessgit.model import canonical
 from sessgit.store import layout, refs
 from sessgit.store.store import write_private
 
@@ -25,9 +26,52 @@ def note(store: Path) -> None:
     """Notes all refs beside the repository, on the disk: git is about to put them into one file, which a loss of power
     may cut. One that was noted before and is gone stays noted, until `forget`: it may be lost."""
     beside = layout.Beside(store)
-    size = beside.journal.stat().st_size if beside.journal.exists() else 0
+    size = length(beside)
     held = {name: (oid, size) for name, oid in refs.read_all(store).items() if name.startswith(_NOTED)}
     _write(beside.refs, {**noted(store), **held})
+
+
+def note_made(store: Path, made: Mapping[str, str], mark: int) -> None:
+    """Notes refs that an operation has just made: those that were never packed are each in a file of its own, and
+    nothing else tells one that was lost from one that never was. `mark` is how long the journal was before it."""
+    lines = "".join(f"{oid} {mark} {ref}\n" for ref, oid in made.items() if ref.startswith(layout.SPACES))
+    with suppress(OSError):  # a memory aid: the operation is done
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(layout.Beside(store).refs, flags, 0o600)
+        with os.fdopen(handle, "wb", buffering=0) as file:
+            file.write(lines.encode())
+
+
+def length(beside: layout.Beside) -> int:
+    """How long the journal of operations is, in bytes."""
+    return beside.journal.stat().st_size if beside.journal.exists() else 0
+
+
+def hollow(store: Path) -> list[str]:
+    """The refs whose own file holds no object's id, as after a loss of power: git stumbles over them."""
+    found = []
+    for folder, _, names in os.walk(store / "refs"):
+        paths = (Path(folder) / name for name in names if not name.endswith(".lock"))
+        found += [path.relative_to(store).as_posix() for path in paths if not refs.is_plain(path)]
+    return sorted(filter(canonical.is_printable, found))
+
+
+def named(store: Path) -> set[str]:
+    """The branches that are known by their names alone: what their refs held is lost."""
+    spaces = (layout.HEADS, layout.ARCHIVE)
+    held = refs.read_all(store)
+    every = [*hollow(store), *(ref for ref in noted(store) if ref not in held)]
+    return {ref.removeprefix(space) for ref in every for space in spaces if ref.startswith(space)}
+
+
+def put_aside(store: Path, ref: str) -> None:
+    """Moves the file of a ref that holds no id to `state/damaged/`; what was packed under that name counts again."""
+    aside = layout.Beside(store).state / "damaged"
+    try:
+        aside.mkdir(mode=0o700, exist_ok=True)
+        (store / ref).replace(aside / ref.replace("/", "_"))
+    except OSError as error:
+        raise StoreError(f"{ref} cannot be moved: {error.strerror or error}", ROOM) from error
 
 
 def noted(store: Path) -> dict[str, tuple[str, int]]:

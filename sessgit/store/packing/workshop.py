@@ -25,6 +25,7 @@ def opened(beside: Beside) -> Iterator[Path]:
     sweep(beside)
     folder = beside.state / f"{_PREFIX}{secrets.token_hex(6)}"
     try:
+        beside.state.mkdir(mode=0o700, exist_ok=True)  # somebody may have taken it for a cache
         folder.mkdir(mode=0o700)
     except OSError as error:
         raise StoreError(f"the store cannot be written: {error}", ROOM) from error

@@ -79,7 +79,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         render.tell(f"Left out of the fork: {text.counted(made.dropped_calls, 'tool call')} without a result yet.")
     state = places.localized(made.state, here.here)
     if made.transcript and places.is_gone(state.project):
-        render.tell(f"The project's folder is gone: {here.short(state.project)}. --project DIR names another one.")
+        render.tell(f"The project's folder is gone: {here.short(state.project)}.")
     command = forks.resume_command(state, here.cwd)
     if as_json:
         value = {
@@ -89,7 +89,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         }  # fmt: skip
         render.document("fork/v1", value)
     else:
-        render.lines(here, _told(here, made, point, planned, command))
+        render.lines(here, _told(here, made, point, planned, client.way_on(here, state, command)))
     if start:
         client.resume(state, here.cwd)
 
@@ -125,7 +125,7 @@ def _planned(here: context.Context, found: Target, point: forks.Point, said: str
 
 
 def _told(
-    here: context.Context, made: forks.Forked, point: forks.Point, planned: Worktree | None, command: str
+    here: context.Context, made: forks.Forked, point: forks.Point, planned: Worktree | None, way_on: str
 ) -> Iterator[str]:
     paint = render.Paint(here.colour)
     at = made.state.origin.cell if made.state.origin and made.state.origin.cell else point.turn
@@ -139,7 +139,7 @@ def _told(
     yield from beside.told(made.files, count_secrets=False)
     if planned is not None:
         yield from _told_of_worktree(here, planned)
-    yield f"Continue it:  {command}" if made.transcript else f"sessgit resume {made.state.id[:8]} continues it."
+    yield way_on if made.transcript else f"sessgit resume {made.state.id[:8]} continues it."
 
 
 def _told_of_worktree(here: context.Context, planned: Worktree) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,28 +15,58 @@ if TYPE_CHECKING:
     from sessgit.store.maintenance import Extent
 
 
+_NAMED = 8
+
+
 def run(
     prune: Annotated[
-        bool, typer.Option("--prune", help="Make final what was deleted, and delete what nothing leads to.")
+        bool, typer.Option("--prune", help="End undo for what was deleted, and delete what nothing leads to.")
     ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Pack the store.
 
     Recording does so by itself when enough has gathered. What commands took away is kept for undo.keep, 90 days by
-    default. With --prune deleted conversations are gone for good.
+    default. With --prune deleted conversations are gone for good: no undo brings them back. It asks before.
     """
     from sessgit.model.config import seconds
     from sessgit.ops import gc
 
     here = context.read()
     here.check_store()  # all that was recorded may be deleted
+    if prune and not yes:
+        _ask(here, as_json=as_json)
     keep = seconds(here.settings.undo.keep)
     done = gc.collect(here.store, here.index, here.config, here.now, keep=keep, prune=prune)
     if as_json:
         render.document("gc/v1", _json(done, prune=prune))
     else:
         render.lines(here, _page(done))
+
+
+def _ask(here: context.Context, *, as_json: bool) -> None:
+    """Says what goes for good, and leaves unless a person wants that; asks nothing where nothing would."""
+    from sessgit.errors import UsageError
+    from sessgit.ops import gc
+
+    going = gc.doomed(here.store)
+    if not going:
+        return
+    what = text.counted(len(going), "deleted conversation")
+    if as_json or sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError(
+            f"{what} would be gone for good, and nobody can be asked here.", "--yes prunes without asking."
+        )
+    names = ", ".join(map(here.ident, going[:_NAMED])) + (f", and {len(going) - _NAMED:,} more" * (len(going) > _NAMED))
+    back = "it" if len(going) == 1 else "them"
+    for line in text.wrap(
+        f"{what} would be gone for good: {names}. sessgit undo brings {back} back until then.", here.width
+    ):
+        render.tell(line)
+    if not render.ask("Prune?"):
+        render.tell("Nothing was done.")
+        raise typer.Exit(1)
 
 
 def _page(done: Collected) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,11 @@ import typer
 from sessgit.ui import context, options, render, text
 
 if TYPE_CHECKING:
+    from sessgit.ops.bulk.families import Failure
     from sessgit.ops.importing import Imported
 
+_FEW = 3
+"""So many ids are named."""
 _SHORTEST = 4
 """Characters of an id that are enough."""
 
@@ -48,15 +52,15 @@ def run(
 
     What is here already is left as it is: importing again changes nothing. --from claude DIR takes a folder like
     ~/.claude that lies anywhere, with plans, todos and tasks. What is archived stays so, and what was deleted here
-    stays away, but for --id. --from rlm, dialectic, apex or io-log DIR brings in the sessions of another system, says
-    of each of its files what became of it, and changes none; sessgit undo takes the whole import back.
+    stays away, but for --id. A file whose lines name no session goes by its own name: of two that have only the name
+    in common the second is left out. --from rlm, dialectic, apex or io-log DIR brings in the sessions of another
+    system, says of each of its files what became of it, and changes none; sessgit undo takes the whole import back.
     """
     from sessgit.agents.claude import home
     from sessgit.errors import NotFoundError, UsageError
     from sessgit.ops import importing, privacy, search
     from sessgit.ops.foreign import systems
     from sessgit.store import store as stores
-    from sessgit.store.store import Store
 
     if ident and (source or len(ident) < _SHORTEST):
         wrong = "--id and --from are two things." if source else f"“{ident}” is too short for an id."
@@ -76,9 +80,8 @@ def run(
                 "sessgit install records from now on, sessgit import PATH brings in transcripts from elsewhere.",
             )
         stores.create(here.store_path)
-    # Not flushed object by object: the transcripts are still there, and importing again finishes the work.
-    store = Store(here.store_path)
-    with render.progress(here, "Importing") as progress:
+    store = here.store
+    with _told_if_interrupted(here), render.progress(here, "Importing") as progress:
         world = (paths or [], here.config, here.privacy, progress)
         if ident:
             done = importing.run_one(store, here.index, ident, *world, here.now)
@@ -93,10 +96,12 @@ def run(
     if as_json:
         errors = [{"path": str(failure.path), "reason": failure.reason} for failure in done.errors]
         counts = {"sessions": done.sessions, "turns": done.turns, "unchanged": done.unchanged}
-        left = {"excluded": done.excluded, "archived": done.archived, "deleted": done.deleted}
-        render.document("import/v1", {**counts, **left, "errors": errors})
+        left = {"excluded": done.excluded, "archived": done.archived, "deleted": len(done.deleted)}
+        passed_over = {"links": done.passed_over.links, "empty": done.passed_over.empty}
+        render.document("import/v1", {**counts, **left, **passed_over, "errors": errors})
     else:
-        render.lines(here, _told(here, done))
+        told = _told(here, done, in_folders=bool(paths))
+        render.lines(here, (folded for line in told for folded in text.wrap(line, here.width)))
     if done.errors:
         raise typer.Exit(1)
 
@@ -136,18 +141,49 @@ def _bring(here: context.Context, system: str, paths: list[Path], *, dry_run: bo
         raise typer.Exit(1)
 
 
-def _told(here: context.Context, done: Imported) -> Iterator[str]:
+@contextmanager
+def _told_if_interrupted(here: context.Context) -> Iterator[None]:
+    """Says how many came in when a person ends an import, and how it goes on."""
+    from sessgit.store import layout, refs
+
+    before = refs.read_all(here.store_path, layout.HEADS)
+    try:
+        yield
+    except KeyboardInterrupt:
+        after = refs.read_all(here.store_path, layout.HEADS)
+        names = {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in after if after[ref] != before.get(ref)}
+        render.tell(f"Interrupted: {text.counted(len(names), 'conversation')} came in. Import again: it goes on.")
+        raise
+
+
+def _failed(here: context.Context, failure: Failure) -> list[str]:
+    """The path, which is never broken, and why; a long reason stands under it."""
+    path, why = here.short(failure.path), text.clean(failure.reason).replace(f" {failure.path}", "")
+    if text.width(path) + 2 + text.width(why) <= here.width:
+        return [f"{path}: {why}"]
+    return [f"{path}:", *(f"  {line}" for line in text.wrapped(why, here.width - 2))]
+
+
+def _told(here: context.Context, done: Imported, *, in_folders: bool) -> Iterator[str]:
     for failure in done.errors:
-        render.tell(f"{here.short(failure.path)}: {failure.reason}")
+        for line in _failed(here, failure):
+            render.tell(line)
     brought = f"{text.counted(done.sessions, 'conversation')}, {text.counted(done.turns, 'turn')} brought in"
-    unread = f"; {text.counted(len(done.errors), 'file')} could not be read" if done.errors else ""
+    unbrought = f"; {text.counted(len(done.errors), 'file')} could not be brought in" if done.errors else ""
     there = f"; {done.unchanged:,} {'was' if done.unchanged == 1 else 'were'} here already" if done.unchanged else ""
-    yield f"{brought}{there}{unread}"
+    yield f"{brought}{there}{unbrought}"
     if done.archived:
         has, was = ("has", "it was") if done.archived == 1 else ("have", "they were")
         yield f"{done.archived:,} of them {has} gone on since {was} archived: sessgit unarchive"
     if done.deleted:
-        yield f"{text.counted(done.deleted, 'conversation')} left out, deleted here: sessgit import --id ID"
+        few = done.deleted if len(done.deleted) <= _FEW else ()
+        left = f"{text.counted(len(done.deleted), 'conversation')} left out, deleted here:"
+        again = f"sessgit import --id {' or '.join(map(here.ident, few)) or 'ID'}"
+        yield from text.fold([left, again], here.width, " ", "  ")
     if done.excluded:
         left = "was" if done.excluded == 1 else "were"
         yield f"{text.counted(done.excluded, 'conversation')} of projects that are off {left} left out"
+    alone = [(done.passed_over.links, "link"), (done.passed_over.empty * in_folders, "empty file")]
+    told = [text.counted(count, what) for count, what in alone if count]
+    if told:  # the client leaves empty files in its own folder, which are nobody's business
+        yield f"{' and '.join(told)} left alone"

@@ -59,6 +59,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.ops.finding import places
     from sessgit.ops.merging import merge as merges
     from sessgit.ops.merging import sides
+    from sessgit.ui import client
     from sessgit.ui.pages import merge as page
 
     wish = _wish(mode, turns, with_command, ours_wins, theirs_wins, values or [])
@@ -83,8 +84,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     elif not done.commit:
         render.tell(page.standing(here, done.plan))
     else:
-        resume = forks.resume_command(places.localized(done.state, here.here), here.cwd)
-        render.lines(here, page.done(here, done, [other.branch.name], resume))
+        state = places.localized(done.state, here.here)
+        way_on = client.way_on(here, state, forks.resume_command(state, here.cwd))
+        render.lines(here, page.done(here, done, [other.branch.name], way_on))
 
 
 def created(here: context.Context, project: str, name: str | None) -> New | None:

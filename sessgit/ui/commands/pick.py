@@ -36,6 +36,7 @@ def run(
     from sessgit.ops.finding import places
     from sessgit.ops.merging import merge as merges
     from sessgit.ops.merging import sides
+    from sessgit.ui import client
     from sessgit.ui.pages import merge as page
 
     here = context.read()
@@ -57,8 +58,9 @@ def run(
         render.document("pick/v1", {**_json(chosen, done.picked), "session": done.state.id, "commit": done.commit})
         return
     names = list(dict.fromkeys(one.branch.name for one in chosen))
-    resume = forks.resume_command(places.localized(done.state, here.here), here.cwd)
-    render.lines(here, page.done(here, done, names, resume))
+    state = places.localized(done.state, here.here)
+    way_on = client.way_on(here, state, forks.resume_command(state, here.cwd))
+    render.lines(here, page.done(here, done, names, way_on))
 
 
 def _json(chosen: Sequence[Target], plan: Picked) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,6 +23,10 @@ def run(
         ),
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, change nothing.")] = False,
+    copy: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Look for what is lost in this copy of its transcript, too."),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Mend a conversation that is broken.
@@ -30,8 +35,9 @@ def run(
     nothing: parents that are nowhere, lines glued together, calls without results and results without calls, lines of
     another conversation, uuids that stand there twice, circles, times that fall back. The original stays as it is.
 
-    What the store lacks of it is brought back from the client's own file or from a remote, where these still have it.
-    What is nowhere is told, and all that can be read becomes a new conversation.
+    What the store lacks of it is brought back from the client's own file, from the one that it was imported from, or
+    from a remote, where these still have it; so are refs that are lost. What is nowhere is told, and all that can be
+    read becomes a new conversation.
     """
     import uuid
 
@@ -48,7 +54,7 @@ def run(
     world = World(here.store, here.index, here.config, here.privacy, os.environ, lambda: here.now)
     with ExitStack() as open_links:
         links = [open_links.enter_context(linked(here, remote)) for remote in remotes.listed(here.store_path)]
-        done = repair.repair(world, branch, str(uuid.uuid4()), links, dry_run=dry_run)
+        done = repair.repair(world, branch, str(uuid.uuid4()), links, copy=copy, dry_run=dry_run)
     state = places.localized(done.made.state, here.here) if done.made else None
     command = fork.resume_command(state, here.cwd) if state else ""
     if done.made and done.redacted:

@@ -16,6 +16,9 @@ _LENGTH = 160
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
     words: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)],
+    everything: Annotated[
+        bool, typer.Option("--all", help="In all projects: so it does without this, too.")
+    ] = False,
     project: Annotated[
         Path | None,
         typer.Option("--project", metavar="DIR", help="Only in the project at DIR.", show_default=False),
@@ -55,6 +58,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     here = context.read()
     if not as_json:
         here.check_recorded()
+    if everything and (project or session):
+        raise UsageError("--all looks everywhere, --project and --session do not.", "Give one of them.")
     if tool and place not in (None, "tools"):
         raise UsageError("--tool looks into what tools did", f"Leave out --tool or --in {place}.")
     where = search.Where(

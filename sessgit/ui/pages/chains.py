@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from sessgit.model import graph
@@ -89,6 +89,8 @@ def drawing(here: Context, branch: Branch, found: Shown, details: Mapping[str, D
     yield ""
     if chain.down and found.folded:
         yield paint("dim", _folded(chain, _in_order(found)))
+    # Where each needs the one before alone there is no line between them that would show it.
+    is_plain = all(needs[later] == [before] for before, later in pairwise(needs))
     for drawn, address, left_out in dag.draw(needs):
         rail = f"{drawn}  "
         room = here.width - text.width(rail)
@@ -101,6 +103,8 @@ def drawing(here: Context, branch: Branch, found: Shown, details: Mapping[str, D
             note = "; ".join(note for note in notes if note)
             mark = rail if address == chain.start.address else rail.replace("●", "○")
             yield paint("green", mark) + lines.line(every[address], room, note=note)
+            if is_plain and needs[address] and runs.keys().isdisjoint(needs[address]):
+                yield paint("green", "│")
         else:
             yield paint("green", rail)
     if not chain.down and found.folded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -9,11 +10,12 @@ from sessgit.model import canonical, ids
 from sessgit.model.finding import Finding
 from sessgit.store.layout import session_of
 from sessgit.ui import text
-from sessgit.ui.context import SHORT, Context
+from sessgit.ui.context import Context
 from sessgit.ui.render import Paint
 
 _WORDS = {"damage": ("red", "damaged"), "wrong": ("yellow", "wrong"), "note": ("dim", "note")}
 _INDENT = 4
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST = 200
 """So many are shown; JSON has all."""
 
@@ -52,6 +54,6 @@ def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
 def _short(here: Context, where: str) -> str:
     """An address as it is shown: of the id as much as tells it from others."""
     name, sign, turn = where.partition("@")
-    if not ids.is_branch(name) or len(session_of(name)) <= SHORT:
+    if not ids.is_branch(name) or not _UUID.fullmatch(session_of(name)):
         return where
     return here.ident(name) + sign + turn

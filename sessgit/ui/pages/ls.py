@@ -8,7 +8,7 @@ from typing import Any
 
 from sessgit.model import canonical
 from sessgit.ops.finding.resolve import title
-from sessgit.ops.ls import Entry, Listing
+from sessgit.ops.ls import Entry, Hidden, Listing, hidden
 from sessgit.ops.reading import views
 from sessgit.store import layout
 from sessgit.ui import text
@@ -18,6 +18,8 @@ from sessgit.ui.render import Paint
 _NOTES = 22
 _ENOUGH = 48
 """So much of a title is enough where notes need the room."""
+_LEAST = 12
+"""Where a title has fewer columns, other columns are left out."""
 _TITLE = 16
 """A title has so many columns at least before there is room for notes."""
 
@@ -45,7 +47,8 @@ def full(here: Context, listing: Listing, *, by_project: bool, folded: bool = Fa
         yield from _under_projects(here, paint, listing.entries, lines)
     else:
         yield from lines
-    yield paint("dim", _footer(listing, by_project=by_project, folded=folded))
+    for told in _footer(here, listing, by_project=by_project, folded=folded):
+        yield from (paint("dim", line) for line in text.wrap(told, here.width))
 
 
 def as_json(here: Context, listing: Listing) -> list[dict[str, Any]]:
@@ -68,7 +71,7 @@ def _under_projects(here: Context, paint: Paint, entries: list[Entry], lines: li
         project = project if entry.depth else entry.branch.state.project
         projects.setdefault(project, []).append(line)
     for name, members in projects.items():
-        yield paint("bold", text.clean(here.short(name)) or "(no project known)")
+        yield paint("bold", text.end(text.clean(here.short(name)), here.width) or "(no project known)")
         yield from members
 
 
@@ -109,11 +112,15 @@ def _table(here: Context, paint: Paint, rows: list[_Cells]) -> Iterator[str]:
 
     ident, turns, ago, cost, live = (widest(name) for name in ("ident", "turns", "ago", "cost", "live"))
     fixed = 2 + ident + 2 + sum(2 + columns for columns in (turns, ago, cost, live) if columns)
+    cost = cost if here.width - fixed >= _LEAST else 0
+    fixed = 2 + ident + 2 + sum(2 + columns for columns in (turns, ago, cost, live) if columns)
+    ago = ago if here.width - fixed >= _LEAST else 0
+    fixed = 2 + ident + 2 + sum(2 + columns for columns in (turns, ago, cost, live) if columns)
     titles = min(widest("called"), _ENOUGH)
     notes = min(widest("notes"), max(_NOTES, here.width - fixed - titles - 2))
     if here.width - fixed - notes - 2 < _TITLE:
         notes = 0
-    room = max(12, min(widest("called"), here.width - fixed - (notes + 2 if notes else 0)))
+    room = max(_LEAST, min(widest("called"), here.width - fixed - (notes + 2 if notes else 0)))
     for row in rows:
         line = f"  {paint('yellow', row.ident.ljust(ident))}  {text.fit(row.called, room)}  {row.turns.rjust(turns)}"
         line += f"  {paint('dim', row.ago.rjust(ago))}" if ago else ""
@@ -122,18 +129,26 @@ def _table(here: Context, paint: Paint, rows: list[_Cells]) -> Iterator[str]:
         yield line + (f"  {paint('dim', text.cut(row.notes, notes))}" if notes else "")
 
 
-def _footer(listing: Listing, *, by_project: bool, folded: bool) -> str:
+def none_here(here: Context, hidden: Hidden, command: str) -> Iterator[str]:
+    """That a project has no conversation to show, and what else there is."""
+    found = [(hidden.headless, "headless"), (hidden.empty, "without a turn"), (hidden.elsewhere, "in other projects")]
+    *first, last = [f"{count:,} {what}" for count, what in found if count]
+    there = f"{', '.join(first)} and {last}" if first else last
+    yield from text.fold([f"No conversation here, but {there}:", f"sessgit {command} --all"], here.width, " ")
+
+
+def _footer(here: Context, listing: Listing, *, by_project: bool, folded: bool) -> list[str]:
     shown, found, wanted = len(listing.entries), listing.found, listing.wanted
     total = text.counted(listing.total, "archived conversation" if wanted.archived else "conversation")
     if shown < found:
         which = ", the ones written last" if wanted.order is None and not listing.offset and not wanted.reverse else ""
         more = " More: --limit N" if folded else ""
-        return f"{shown:,} of {text.counted(found, 'conversation')}{which}.{more}"
+        return [f"{shown:,} of {text.counted(found, 'conversation')}{which}.{more}"]
     if wanted.narrowed:
         there = "" if by_project or not listing.total else ". In all projects: --all"
-        return f"{text.counted(found, 'conversation')} of {listing.total:,}{there or '.'}"
+        return [f"{text.counted(found, 'conversation')} of {listing.total:,}{there or '.'}"]
     if found == listing.total:
-        return f"{total}."
-    if not found and not by_project:
-        return f"No conversation here, {listing.total:,} in other projects or headless: sessgit ls --all"
-    return f"{found:,} of {total} here. All projects: sessgit ls --all"
+        return [f"{total}."]
+    if not found and not by_project and wanted.folder is not None:
+        return list(none_here(here, hidden(here.index, wanted.folder, archived=wanted.archived), "ls"))
+    return [f"{found:,} of {total} here. All projects: sessgit ls --all"]

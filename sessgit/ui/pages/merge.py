@@ -80,7 +80,7 @@ def brought(plan: Plan) -> str:
     return f"{_SHORT[plan.mode]}{turns}, as {where}{forward}"
 
 
-def done(here: Context, merged: Merged, theirs: Sequence[str], resume: str) -> Iterator[str]:
+def done(here: Context, merged: Merged, theirs: Sequence[str], way_on: str) -> Iterator[str]:
     """What was brought where, and how to go on."""
     paint = Paint(here.colour)
     names = ", ".join(here.ident(name) for name in theirs)
@@ -90,7 +90,7 @@ def done(here: Context, merged: Merged, theirs: Sequence[str], resume: str) -> I
     ident = here.ident(merged.state.id)
     yield f"{paint('yellow', ident)}  {text.cut(what, here.width - text.width(ident) - 2)}"
     gone = merged.turns and merged.transcript is None
-    yield f"sessgit resume {ident} continues it." if gone else f"Continue it:  {resume}"
+    yield f"sessgit resume {ident} continues it." if gone else way_on
 
 
 def _range(turns: Sequence[int]) -> str:

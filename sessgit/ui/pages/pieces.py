@@ -83,12 +83,7 @@ def path(here: Context, project: str, name: str, columns: int) -> str:
     too long the end."""
     folder = project.rstrip("/")
     below = folder and name.startswith(f"{folder}/")
-    shown = text.clean(name[len(folder) + 1 :] if below else here.short(name), _LONGEST)
-    if text.width(shown) <= columns:
-        return shown
-    while text.width(shown) > columns - 1:
-        shown = shown[max(1, (text.width(shown) - columns) // 2) :]
-    return f"…{shown}"
+    return text.end(text.clean(name[len(folder) + 1 :] if below else here.short(name), _LONGEST), columns)
 
 
 class Pieces:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from sessgit.agents.claude.mending.chain import Mend
@@ -26,17 +27,24 @@ def full(here: Context, done: Repaired, command: str, *, dry_run: bool) -> Itera
         said = f"{name} needs no mending: {turns}, every line in its place. Nothing was changed."
         yield from text.wrapped(said, here.width)
         return
+    if done.refs:
+        many = text.counted(done.refs, "ref")
+        yield f"{many} {'can be' if dry_run else 'was' if done.refs == 1 else 'were'} put back."
     for one in done.brought:
         objects = text.counted(one.objects, "object")
         what = f"can be had from {one.source}" if dry_run else f"brought back from {one.source}"
         yield from text.wrapped(f"{objects} {what}.", here.width)
-    if done.brought and dry_run:
+    if (done.brought or done.refs) and dry_run:
         yield "What else is wrong shows once they are back."
     if done.lost:
         objects = text.counted(len(done.lost), "object")
-        yield from text.wrapped(f"{objects} could not be found, in the client's files or on a remote.", here.width)
+        yield from text.wrapped(f"{objects} could not be found, in any file of it or on a remote.", here.width)
+        yield from text.wrapped(
+            f"sessgit repair {name} --from FILE looks in another copy of its transcript.", here.width
+        )
     if done.findings:
-        yield from findings.lines(here, done.findings)
+        # What they advise is what has just been done.
+        yield from findings.lines(here, [replace(one, next="") if one.objects else one for one in done.findings])
     yield from _mends(here, done, paint)
     if done.unread:
         turns = text.counted(done.unread, "turn")
@@ -45,6 +53,11 @@ def full(here: Context, done: Repaired, command: str, *, dry_run: bool) -> Itera
         )
     if done.is_needed:
         yield from _made(here, done, command, dry_run=dry_run)
+    elif done.anew and dry_run:
+        yield from text.wrapped(f"Nothing was changed. {name} would be recorded anew from its file.", here.width)
+    elif done.anew:
+        said = f"What nobody has any more is gone: {name} is recorded anew from its file"
+        yield from text.wrapped(f"{said}, {text.counted(done.turns, 'turn')}.", here.width)
     elif done.turns and not done.findings:
         yield f"{name} is whole again: {text.counted(done.turns, 'turn')}."
 
@@ -60,6 +73,7 @@ def as_json(done: Repaired, command: str, *, dry_run: bool) -> dict[str, Any]:
         "mends": [{"turn": one.turn, "line": one.line, "kind": one.kind, "what": one.what} for one in done.mends],
         "turns": done.turns, "shared": done.shared if done.is_needed else None, "unread": done.unread,
         "redacted": done.redacted if done.is_needed else 0,
+        "refs": done.refs, "anew": done.anew,
         "id": made.state.id if made else None,
         "commit": made.commit if made else None,
         "transcript": str(made.transcript) if made else None,

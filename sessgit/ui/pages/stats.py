@@ -176,7 +176,7 @@ class _Page:
                 lines = self._lines(by, dict(list(tallies.items())[: _TOP[by]]))
                 more = len(tallies) - len(lines)
                 sections.append((f"{by}s" + (f", {more} more: --by {by}" if more else ""), lines))
-        columns = _Columns(self.here, [line for _, lines in sections for line in lines])
+        columns = _Columns(self.here, [line for _, lines in sections for line in lines], self._bars(None))
         for number, (name, lines) in enumerate(sections):
             yield columns.heads(self.paint, name) if not number else self.paint("dim", name)
             yield from (columns.line(self.paint, line) for line in lines)
@@ -191,7 +191,7 @@ class _Page:
         shown = dict(list(tallies.items())[:limit])
         lines = self._lines(by, shown)
         last = [] if by == "tool" else [self._line("total", self.total, style="bold")]
-        columns = _Columns(self.here, [*lines, *last])
+        columns = _Columns(self.here, [*lines, *last], self._bars(by))
         yield columns.heads(self.paint, by)
         yield from (columns.line(self.paint, line) for line in [*lines, *last])
         yield from self._notes()
@@ -213,6 +213,10 @@ class _Page:
         if self.priced:
             return stats.cost(tally.whole, self.here.settings.prices).dollars
         return text.said_and_heard(tally.whole.total)
+
+    def _bars(self, by: By | None) -> str:
+        """By what bars are drawn, where no column shows it."""
+        return "" if by == "tool" or self.priced else "new tokens"
 
     def _name(self, by: By, key: str) -> str:
         if by == "project":
@@ -262,7 +266,7 @@ class _Page:
 class _Columns:
     """How wide the columns are; the names take what the numbers leave, and bars what is left then."""
 
-    def __init__(self, here: Context, lines: Sequence[_Line]) -> None:
+    def __init__(self, here: Context, lines: Sequence[_Line], bars: str) -> None:
         self.heads_ = [head for head in _HEADS if any(line.cells.get(head) for line in lines)]
         self.names = max((text.width(line.name) for line in lines), default=0)
         self.widths = {head: max([len(head), *(len(line.cells.get(head, "")) for line in lines)]) for head in _HEADS}
@@ -275,13 +279,15 @@ class _Columns:
                 self.heads_.remove(head)
         spare = self._room(here) - self.names - 2
         self.name = max(1, min(self.names, self._room(here)))
-        self.bar = min(_BAR, spare) if spare >= _LEAST_BAR and any(line.bar for line in lines) else 0
+        self.bar = min(_BAR, spare) if spare >= max(_LEAST_BAR, len(bars)) and any(line.bar for line in lines) else 0
+        self.bars = bars if self.bar else ""
 
     def _room(self, here: Context) -> int:
         return here.width - 2 - sum(self.widths[head] + 2 for head in self.heads_)
 
     def heads(self, paint: Paint, name: str) -> str:
-        return paint("dim", f"  {text.fit(name, self.name)}{self._cells({head: head for head in self.heads_})}")
+        shown = f"  {text.fit(name, self.name)}{self._cells({head: head for head in self.heads_})}"
+        return paint("dim", f"{shown}  {self.bars}" if self.bars else shown)
 
     def line(self, paint: Paint, line: _Line) -> str:
         name = text.fit(line.name, self.name)

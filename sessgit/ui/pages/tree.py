@@ -9,10 +9,12 @@ from typing import Any
 
 from sessgit.model import canonical
 from sessgit.ops.finding.resolve import title
+from sessgit.ops.ls import hidden
 from sessgit.ops.reading import views
 from sessgit.ops.tree import Family, Fold, Forest, Node
 from sessgit.ui import text
 from sessgit.ui.context import Context
+from sessgit.ui.pages import ls
 from sessgit.ui.render import Paint
 
 _TITLE = 16
@@ -72,7 +74,7 @@ def full(here: Context, forest: Forest, chosen: Chosen) -> Iterator[str]:
     else:
         yield from _apart([list(table.lines(rows)) for _, rows in drawn])
     if not chosen.address:
-        for line in _footer(forest, chosen):
+        for line in _footer(here, forest, chosen):
             yield from (paint("dim", part) for part in text.wrapped(line, here.width))
 
 
@@ -261,7 +263,7 @@ def _apart(blocks: Sequence[Sequence[str]]) -> Iterator[str]:
         before = block
 
 
-def _footer(forest: Forest, chosen: Chosen) -> Iterator[str]:
+def _footer(here: Context, forest: Forest, chosen: Chosen) -> Iterator[str]:
     options = "--all" if chosen.everything else f"--project {shlex.quote(chosen.project)}" if chosen.project else ""
     if forest.quiet:
         yield f"… {forest.quiet:,} more without forks: sessgit ls {options}".rstrip()
@@ -275,6 +277,6 @@ def _footer(forest: Forest, chosen: Chosen) -> Iterator[str]:
         there = " All projects: sessgit tree --all" if forest.others and not chosen.everything else ""
         yield f"{counted}{families if forest.sessions > 1 else ''}.{there}"
     elif forest.others and not chosen.everything:
-        yield f"No conversation here, {forest.others:,} in other projects or headless: sessgit tree --all"
+        yield from ls.none_here(here, hidden(here.index, chosen.project or here.cwd), "tree")
     else:
         yield "No conversation."

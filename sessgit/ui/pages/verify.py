@@ -25,11 +25,10 @@ def full(here: Context, found: Verified, *, deep: bool) -> Iterator[str]:
     if found.is_sound:
         yield f"{looked}: {paint('green', 'nothing is damaged')}."
     else:
-        damaged = len(found.damaged)
-        whole = (
-            f"{found.sessions - damaged:,} of {conversations} {'is' if found.sessions - damaged == 1 else 'are'} whole"
-        )
-        yield f"{looked}: {whole}."
+        whole = found.sessions - len(found.damaged)
+        are = "is" if 1 in (whole, found.sessions) else "are"
+        said = f"{whole:,} of {conversations} {are} whole" if found.damaged else "they are whole, not all around them"
+        yield from text.wrapped(f"{looked}: {said}.", here.width)
     yield from _line(
         here, "Proved", f"{text.counted(found.proved, 'hash', 'hashes')} of lines, taken when they were recorded"
     )

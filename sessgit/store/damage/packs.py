@@ -1,0 +1,155 @@
+"""Packs that git cannot use: without an index, with one that is damaged, cut, or not ours to read.
+
+An index is a function of its pack, so it can be made anew. Of a pack that was cut git reads nothing, though most of it
+may be there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sessgit.errors import ROOM, StoreError
+from sessgit.store import layout
+from sessgit.store import store as stores
+from sessgit.store.damage import objects
+from sessgit.store.maintenance import git_env
+
+Fault = Literal["closed", "index", "cut", "lost"]
+_MAGIC = b"\xfftOc\x00\x00\x00\x02"
+_SHA = 20
+_HEAD = 8 + 256 * 4
+_COUNT = slice(_HEAD - 4, _HEAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A pack and what is wrong: it may not be read (`closed`), its `index` is missing or damaged, it was `cut` or is
+    not the one that its index was made for, or is `lost` and its index there."""
+
+    path: Path
+    fault: Fault
+
+
+def closed(store: Path) -> list[Path]:
+    """The files of packs that this user may not read; or the folder that they are in."""
+    folder = store / "objects" / "pack"
+    for place in (folder.parent, folder):
+        if place.is_dir() and not os.access(place, os.R_OK | os.X_OK):
+            return [place]
+    return [path for pattern in ("*.pack", "*.idx") for path in _packs(store, pattern) if not os.access(path, os.R_OK)]
+
+
+def broken(store: Path) -> list[Broken]:
+    """The packs that git cannot use, in their order."""
+    return list(_broken(store))
+
+
+def make_index(store: Path, pack: Path, *, git: str | None = None) -> int:
+    """Makes the index of a pack anew, and returns how many objects it names; a damaged one goes to `state/damaged/`.
+    Raises StoreError where the pack is damaged as well."""
+    git = git or shutil.which("git") or "git"
+    index, beside = pack.with_suffix(".idx"), pack.with_name(f"tmp_idx_{pack.stem[5:17]}.idx")
+    try:
+        done = subprocess.run(
+            [git, "--git-dir", str(store), "index-pack", "-o", str(beside), str(pack)], env=git_env(), cwd="/",
+            capture_output=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            beside.unlink(missing_ok=True)
+            said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+            raise StoreError(f"{pack.name} is damaged: {said}", "sessgit repair brings back what can be had.")
+        if index.exists():
+            _aside(store, index)
+        beside.replace(index)
+        return int.from_bytes(index.read_bytes()[_COUNT], "big")
+    except OSError as error:
+        raise StoreError(f"{index} cannot be written: {error.strerror or error}", ROOM) from error
+
+
+def salvage(store: Path, pack: Path, scratch: Path) -> dict[str, tuple[str, bytes]]:
+    """What of a pack that was cut can be read, by its index: the kind and the content of each object by its id."""
+    index = pack.with_suffix(".idx")
+    try:
+        listed = index.read_bytes()
+        ids = _ids(listed)
+        stores.create(scratch)
+        folder = scratch / "objects" / "pack"
+        folder.mkdir(exist_ok=True)
+        shutil.copyfile(index, folder / index.name)
+        with pack.open("rb") as file, (folder / pack.name).open("wb") as copy:
+            shutil.copyfileobj(file, copy)
+            copy.write(listed[-2 * _SHA : -_SHA])  # git believes a pack that ends with what its index says
+    except OSError as error:
+        raise StoreError(f"{pack.name} cannot be copied: {error.strerror or error}", ROOM) from error
+    return dict(objects.read_all(scratch, ids))
+
+
+def put_aside(store: Path, pack: Path) -> None:
+    """Moves a pack that git cannot use, with its index, to `state/damaged/`."""
+    try:
+        for path in sorted(pack.parent.glob(f"{pack.stem}.*")):
+            _aside(store, path)
+    except OSError as error:
+        raise StoreError(f"{pack.name} cannot be moved: {error.strerror or error}", ROOM) from error
+
+
+def _broken(store: Path) -> Iterator[Broken]:
+    shut = {path.with_suffix(".pack") for path in closed(store)}
+    yield from (Broken(path, "closed") for path in sorted(shut))
+    for pack in _packs(store, "*.pack"):
+        if pack in shut:
+            continue
+        try:
+            index = pack.with_suffix(".idx")
+            listed = index.read_bytes() if index.exists() else b""
+            if not _is_whole(listed):
+                yield Broken(pack, "index")
+            elif listed[-2 * _SHA : -_SHA] != _end(pack):
+                yield Broken(pack, "cut")
+        except OSError:  # it was packed anew meanwhile
+            continue
+    for index in _packs(store, "*.idx"):
+        pack = index.with_suffix(".pack")
+        if pack not in shut and not pack.exists() and index.exists():
+            yield Broken(pack, "lost")
+
+
+def _packs(store: Path, pattern: str) -> list[Path]:
+    try:
+        return sorted((store / "objects" / "pack").glob(f"pack-{pattern}"))
+    except OSError:  # the folder may not be read
+        return []
+
+
+def _is_whole(index: bytes) -> bool:
+    if not index.startswith(_MAGIC) or len(index) < _HEAD + 2 * _SHA:
+        return False
+    return hashlib.sha1(index[:-_SHA], usedforsecurity=False).digest() == index[-_SHA:]
+
+
+def _end(pack: Path) -> bytes:
+    with pack.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _SHA))
+        return file.read()
+
+
+def _ids(index: bytes) -> list[str]:
+    if not _is_whole(index):
+        return []
+    count = int.from_bytes(index[_COUNT], "big")
+    names = index[_HEAD : _HEAD + count * _SHA]
+    return [names[place : place + _SHA].hex() for place in range(0, len(names), _SHA)]
+
+
+def _aside(store: Path, path: Path) -> None:
+    folder = layout.Beside(store).state / "damaged"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path.replace(folder / path.name)
