@@ -17,8 +17,8 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home, written
 from sessgit.model.programs.program import GivenTurn, Outcome, Step, Task
-from sessgit.ops.replay import confine
-from sessgit.ops.replay.confine import Confinement
+from sessgit.ops.replay.caged import confine
+from sessgit.ops.replay.caged.confine import Confinement
 
 
 def confinement_holds() -> bool:

@@ -11,7 +11,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.ops import importing
-from sessgit.store import lasting
+from sessgit.store.files import lasting
 from sessgit.store.store import Store
 
 

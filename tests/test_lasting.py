@@ -13,8 +13,8 @@ import pytest
 from plain import run_git
 
 from sessgit.errors import StoreError
-from sessgit.store import lasting
 from sessgit.store.backend import Repository
+from sessgit.store.files import lasting
 from sessgit.store.store import Store
 
 REF = "refs/heads/5e551011-0000-4000-8000-000000000001"

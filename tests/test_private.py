@@ -20,8 +20,8 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError, StoreError
-from sessgit.store import private
 from sessgit.store import store as stores
+from sessgit.store.files import private
 from sessgit.store.layout import Beside
 from sessgit.store.recorder.stub import write_stub
 from sessgit.store.store import Store

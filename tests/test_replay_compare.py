@@ -13,7 +13,7 @@ from sessgit.model.content import Call, Change
 from sessgit.model.programs.program import Outcome
 from sessgit.model.turn import Cell
 from sessgit.ops.replay import compare
-from sessgit.ops.replay.sandbox import below, replacing
+from sessgit.ops.replay.caged.sandbox import below, replacing
 
 ANY = st.text(st.sampled_from("ab\n \t→1:/.-\0é\u202e"), max_size=30)
 JSON = st.recursive(

@@ -26,10 +26,11 @@ from strategies import SECRET
 from test_cells_hostile import put, rewrite
 from transcripts import SESSION, Talk
 
-from sessgit.ops.replay import confine, files, sandbox
+from sessgit.ops.replay import files
 from sessgit.ops.replay import plan as plans
 from sessgit.ops.replay import run as runs
-from sessgit.ops.replay.confine import Confinement, Ended, Limits
+from sessgit.ops.replay.caged import confine, sandbox
+from sessgit.ops.replay.caged.confine import Confinement, Ended, Limits
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -62,7 +63,7 @@ def box(tmp_path: Path) -> Confinement:
 
 def by(means: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes away what the kernel offers beside that, or skips where it does not offer that."""
-    patch = f"from sessgit.ops.replay import kernel; {PATCHES[means]}"
+    patch = f"from {{package}} import kernel; {PATCHES[means]}"
     code = confine._CODE.replace("{module}.main()", patch + "; {module}.main()")
     monkeypatch.setattr(confine, "_CODE", code)
     if means != "nothing" and not holds(means):

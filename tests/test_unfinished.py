@@ -18,12 +18,13 @@ from transcripts import SESSION
 
 from sessgit.ops.bisecting.bench import bench
 from sessgit.ops.code.git import Head
-from sessgit.store import layout, rooms
+from sessgit.store import layout
+from sessgit.store.files import rooms
 from sessgit.store.layout import Beside
 
 _MAKES = """
 import os, signal, sys
-from sessgit.store import rooms
+from sessgit.store.files import rooms
 with rooms.room("sessgit-replay-") as folder:
     (folder / "project").mkdir()
     (folder / "project").chmod(0)

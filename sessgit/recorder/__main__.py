@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit.errors import SessgitError
-from sessgit.store import log, owner
+from sessgit.store import log
+from sessgit.store.files import owner
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import spool
 

@@ -19,7 +19,8 @@ import pygit2
 from pygit2.enums import FileMode, ObjectType, Option
 
 from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError, UnreadableError
-from sessgit.store import lasting, locks, private, refs
+from sessgit.store import locks, refs
+from sessgit.store.files import lasting, private
 from sessgit.store.layout import Beside
 
 AUTHOR = ("sessgit", "sessgit@localhost")

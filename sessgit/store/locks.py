@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
-from sessgit.store import private
+from sessgit.store.files import private
 from sessgit.store.layout import Beside
 
 _POLL = 0.01

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
-from sessgit.store import lasting, private, refs, rooms
+from sessgit.store import refs
 from sessgit.store.damage import packed
+from sessgit.store.files import lasting, private, rooms
 from sessgit.store.layout import Beside
 from sessgit.store.locks import moving
 from sessgit.store.packing import due

@@ -24,7 +24,8 @@ from sessgit.model.cutting import texts
 from sessgit.model.message import Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Cell
-from sessgit.store import layout, owner, private, refs
+from sessgit.store import layout, refs
+from sessgit.store.files import owner, private
 
 if TYPE_CHECKING:
     from sessgit.store import backend

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sessgit.errors import ROOM, MovedError, StoreError
-from sessgit.store import locks, private, refs
+from sessgit.store import locks, refs
+from sessgit.store.files import private
 from sessgit.store.layout import Beside
 from sessgit.store.maintenance import git_env
 

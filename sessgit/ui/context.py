@@ -112,7 +112,7 @@ class Context:
 
     @property
     def has_store(self) -> bool:
-        from sessgit.store import owner
+        from sessgit.store.files import owner
         from sessgit.store.store import exists
 
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import SessgitError
-from sessgit.store import private
+from sessgit.store.files import private
 
 SLUG_LIMIT = 200
 _PROC = Path("/proc")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.errors import ROOM, ConflictError, StoreError, UsageError
-from sessgit.store import private
+from sessgit.store.files import private
 
 # One name that a client does not know disables all hooks in some versions; these are known to every version.
 HOOK_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")

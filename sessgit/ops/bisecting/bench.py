@@ -16,7 +16,7 @@ from sessgit.ops.code import git
 from sessgit.ops.code import worktree as worktrees
 from sessgit.ops.code.git import Env, Head
 from sessgit.ops.code.worktree import Worktree
-from sessgit.store import rooms
+from sessgit.store.files import rooms
 
 _MOVING = ("-c", "submodule.recurse=false")
 

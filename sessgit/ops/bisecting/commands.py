@@ -14,7 +14,7 @@ from sessgit.errors import NotFoundError, SessgitError
 from sessgit.ops.bisecting.bench import Bench
 from sessgit.ops.bisecting.search import Answer
 from sessgit.ops.code.git import Env, Head
-from sessgit.ops.replay import confine
+from sessgit.ops.replay.caged import confine
 
 Hear = Callable[[bytes], None]
 

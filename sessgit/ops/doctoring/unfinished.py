@@ -13,8 +13,9 @@ from sessgit.ops.merging import interrupted
 from sessgit.ops.purge import Wanted
 from sessgit.ops.purging import kept
 from sessgit.ops.repairing import gone
-from sessgit.store import layout, rooms
+from sessgit.store import layout
 from sessgit.store.damage import packed
+from sessgit.store.files import rooms
 from sessgit.store.store import Store
 
 _DAY = 86_400.0

@@ -14,8 +14,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, ConflictError, StoreError
-from sessgit.store import refs, rooms
+from sessgit.store import refs
 from sessgit.store import store as stores
+from sessgit.store.files import rooms
 from sessgit.store.layout import Beside
 from sessgit.store.store import Store
 

@@ -33,7 +33,7 @@ from sessgit.ops.recording import catchup
 from sessgit.ops.recording.history import stands_on
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import rooms
+from sessgit.store.files import rooms
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.recorder import appending

@@ -18,7 +18,8 @@ from sessgit.ops.programs.world import World
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Source
 from sessgit.ops.restore import rebuild
-from sessgit.store import locks, rooms
+from sessgit.store import locks
+from sessgit.store.files import rooms
 from sessgit.store.recorder import cursor as cursors
 
 

@@ -12,7 +12,7 @@ from sessgit.agents.claude.beside import sidefiles
 from sessgit.errors import ROOM, SessgitError, UsageError
 from sessgit.model.programs.program import GivenTurn, ToolCall
 from sessgit.ops.programs.held import Held
-from sessgit.store import private
+from sessgit.store.files import private
 from sessgit.store.store import write_private
 
 STATUSES = ("pending", "in_progress", "completed")

@@ -19,7 +19,8 @@ from sessgit.model import ids
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder
 from sessgit.ops.purging import folders
-from sessgit.store import journal, rooms
+from sessgit.store import journal
+from sessgit.store.files import rooms
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.layout import Beside

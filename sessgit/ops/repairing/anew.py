@@ -15,8 +15,9 @@ from sessgit.ops.recording import family
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.ops.repairing import objects as sources
-from sessgit.store import layout, locks, rooms
+from sessgit.store import layout, locks
 from sessgit.store.damage import objects, packed, packs
+from sessgit.store.files import rooms
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move

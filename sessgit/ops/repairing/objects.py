@@ -23,9 +23,9 @@ from sessgit.ops.programs.world import World
 from sessgit.ops.recording import family as copies
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules
-from sessgit.store import rooms
 from sessgit.store import store as stores
 from sessgit.store.damage import objects
+from sessgit.store.files import rooms
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.remote.remotes import Link

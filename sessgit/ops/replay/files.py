@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessgit.model import canonical
-from sessgit.ops.replay.sandbox import below
-from sessgit.ops.replay.searching import number
+from sessgit.ops.replay.caged.sandbox import below
+from sessgit.ops.replay.caged.searching import number
 
 _LARGEST = 32 << 20
 _LINES = 2000

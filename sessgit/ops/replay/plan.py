@@ -14,7 +14,7 @@ from sessgit.model.content import Call
 from sessgit.ops.cells import graph as graphs
 from sessgit.ops.cells.graph import Graph, Node
 from sessgit.ops.reading.views import Report, body_of
-from sessgit.ops.replay.sandbox import below
+from sessgit.ops.replay.caged.sandbox import below
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store

@@ -13,11 +13,12 @@ from typing import Any
 
 from sessgit.errors import SessgitError
 from sessgit.ops.reading.views import Report
-from sessgit.ops.replay import compare, confine, files, plan, repl
+from sessgit.ops.replay import compare, files, plan
+from sessgit.ops.replay.caged import confine, repl
+from sessgit.ops.replay.caged.confine import Confinement, Limits
+from sessgit.ops.replay.caged.sandbox import Sandbox
 from sessgit.ops.replay.compare import Compared, Outcome
-from sessgit.ops.replay.confine import Confinement, Limits
 from sessgit.ops.replay.plan import Functions, Item, Plan
-from sessgit.ops.replay.sandbox import Sandbox
 
 _PROMPTS = ("prompt", "query", "question", "input", "text")
 

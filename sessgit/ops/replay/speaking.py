@@ -17,8 +17,8 @@ from typing import Any, Literal
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, words
 from sessgit.model.turn import count
-from sessgit.ops.replay import confine
-from sessgit.ops.replay.confine import Lines, Running
+from sessgit.ops.replay.caged import confine
+from sessgit.ops.replay.caged.confine import Lines, Running
 
 Protocol = Literal["each", "lines", "stream-json"]
 _LONGEST = 8 << 20

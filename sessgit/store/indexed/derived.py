@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.store import private
+from sessgit.store.files import private
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 DAMAGE = sqlite3.DatabaseError("a value that cannot be read")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from sessgit.store import private
+from sessgit.store.files import private
 from sessgit.store.layout import Beside
 
 MOST_OBJECTS = 2_000

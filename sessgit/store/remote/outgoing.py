@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
-from sessgit.store import layout, private
+from sessgit.store import layout
+from sessgit.store.files import private
 from sessgit.store.layout import Beside
 from sessgit.store.remote import incoming
 from sessgit.store.remote.transport import run

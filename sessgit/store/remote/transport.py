@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from sessgit.errors import RemoteDamageError, StoreError
 from sessgit.model import canonical, words
-from sessgit.store import private
+from sessgit.store.files import private
 from sessgit.store.maintenance import git_env
 
 _SETTINGS = {

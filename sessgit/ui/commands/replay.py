@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from sessgit.ops.finding.resolve import Target
     from sessgit.ops.programs.world import World
     from sessgit.ops.replay import speaking
+    from sessgit.ops.replay.caged.sandbox import Sandbox
     from sessgit.ops.replay.keeping import Kept
     from sessgit.ops.replay.plan import Plan
     from sessgit.ops.replay.run import How, Result
-    from sessgit.ops.replay.sandbox import Sandbox
     from sessgit.ui.context import Context
 
 _DIFFERS = 6
@@ -108,7 +108,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     chosen = tuple(cells or ())
     if found.cell and chosen:
         raise UsageError("the address names a cell already.", "Give one of the two.")
-    from sessgit.ops.replay.confine import Limits
+    from sessgit.ops.replay.caged.confine import Limits
     from sessgit.ops.replay.run import How
 
     limits = replace(Limits(), seconds=timeout or _SECONDS, memory=memory << 20)
@@ -122,7 +122,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
 def _planned(here: Context, found: Target, cells: tuple[str, ...], *, chain: bool, model: bool) -> Plan:
     from sessgit.ops.finding import places
-    from sessgit.ops.replay import plan, sandbox
+    from sessgit.ops.replay import plan
+    from sessgit.ops.replay.caged import sandbox
 
     state = found.branch.state
     root = sandbox.root(state.project, places.localized(state, here.here).project, os.environ)
@@ -145,8 +146,9 @@ def _execute(  # noqa: PLR0913 - what the command was given
     here: Context, found: Target, plan: Plan, how: How, folder: str, *, keep: bool, as_json: bool
 ) -> None:  # fmt: skip
     from sessgit.ops.finding import places
-    from sessgit.ops.replay import keeping, sandbox
+    from sessgit.ops.replay import keeping
     from sessgit.ops.replay import run as runs
+    from sessgit.ops.replay.caged import sandbox
 
     state = places.localized(found.branch.state, here.here)
     if keep:

@@ -8,11 +8,11 @@ from typing import Any
 
 from sessgit.agents.claude.content import arguments
 from sessgit.ops.replay import compare, keeping
+from sessgit.ops.replay.caged.sandbox import Sandbox
 from sessgit.ops.replay.inputs import Answer, Sent
 from sessgit.ops.replay.keeping import Kept
 from sessgit.ops.replay.plan import Item, Plan
 from sessgit.ops.replay.run import Result
-from sessgit.ops.replay.sandbox import Sandbox
 from sessgit.store import layout
 from sessgit.ui import text
 from sessgit.ui.context import Context

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from sessgit.ops.replay import kernel
+from sessgit.ops.replay.caged import kernel
 
 _POLL = 0.02
 _THREADS = 4

@@ -23,10 +23,10 @@ from typing import IO, Any
 
 from sessgit.errors import SessgitError
 from sessgit.model import words
-from sessgit.ops.replay import cage
+from sessgit.ops.replay.caged import cage
 
-_ROOT = str(Path(__file__).parents[3])
-_CODE = "import sys; sys.path.append({root!r}); from sessgit.ops.replay import {module}; {module}.main()"
+_ROOT = str(Path(__file__).parents[4])
+_CODE = "import sys; sys.path.append({root!r}); from {package} import {module}; {module}.main()"
 _GRACE = 15.0
 """Seconds that the cage gets to end all that is in it."""
 _CHUNK = 1 << 16
@@ -81,7 +81,7 @@ class Ended:
 
 def python(module: str) -> list[str]:
     """The command for a module of this package that stands alone; what a person installed or set does not reach it."""
-    return [sys.executable, "-I", "-S", "-c", _CODE.format(root=_ROOT, module=module)]
+    return [sys.executable, "-I", "-S", "-c", _CODE.format(root=_ROOT, package=__package__, module=module)]
 
 
 def run(command: Sequence[str], cwd: str, held: Confinement, given: bytes = b"", *, errors: bool = True) -> Ended:

@@ -17,7 +17,7 @@ from sessgit.errors import NotFoundError, SessgitError, UsageError
 from sessgit.ops.code import git, heads
 from sessgit.ops.code.git import Head
 from sessgit.ops.finding import project
-from sessgit.store import rooms
+from sessgit.store.files import rooms
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sessgit.ops.replay import confine
-from sessgit.ops.replay.confine import Channels, Confinement, Lines, Running
+from sessgit.ops.replay.caged import confine
+from sessgit.ops.replay.caged.confine import Channels, Confinement, Lines, Running
 
 _LONGEST = 4 << 20
 """Bytes of an answer; the process tells less."""
