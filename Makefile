@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# One more than there are processors: most of what tests wait for is the disk.
+WORKERS := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 
 .PHONY: help try test test-client test-crash fuzz check bench schemas format clean
 
@@ -30,7 +32,7 @@ try: $(READY)
 	@$(BIN)/python examples/try.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadgroup --durations=15
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=15
 
 test-client: $(READY)
 	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client -n 3 --dist loadgroup
