@@ -68,6 +68,22 @@ def test_a_value_goes_out_of_texts_urls_and_base64(value: str) -> None:
                 assert data not in base64.b64decode(clean.translate(bytes.maketrans(b"-_", b"+/")))
 
 
+@pytest.mark.parametrize("value", [*VALUES, "k" * 90])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_value_goes_out_of_hex_and_of_code_that_is_broken_into_lines(value: str, end: str) -> None:
+    data = b"before " * 5 + value.encode() + b" and after" * 3
+    for finder in (Known([value]), hashed(value)):
+        for coded in (data.hex(), data.hex().upper(), base64.b64encode(data).decode()):
+            for width in (60, 76, len(coded)):
+                text = end.join(coded[at : at + width] for at in range(0, len(coded), width))
+                clean, count = needles.clean_text(f"see\n{text}\n".encode(), finder)
+                assert (count, len(clean)) == (1, len(text) + 5)
+                line, found = needles.clean_line(dump({"a": text}), finder)
+                assert (found, json.loads(line)) == (1, {"a": clean.decode()[4:-1]})
+                assert needles.clean_lines(f"see\n{text}\n".encode(), finder) == (clean, 1)
+                assert needles.clean_text(clean, finder) == (clean, 0)
+
+
 def test_a_value_is_seen_through_escapes_that_nobody_needs() -> None:
     line = b'{"a":"x \\u0070lainSecret17 y","b":"path\\/to"}'
     assert needles.clean_line(line, Known(["plainSecret17"])) == (b'{"a":"x [redacted:purged] y","b":"path\\/to"}', 1)

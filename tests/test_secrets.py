@@ -167,6 +167,15 @@ HARMLESS = [
     "Authorization: Basic base64(user1:pass2) Authorization: Basic encoded-credentials-1",
     "MultiHostUrl('https://foo.com:123,foo:bar@bar.com/path')",
     "PASS: gdb.base/gdb1056.exp: print\nPASS: binutils-all/common-1a\nXPASS: a/b1c.py\nPASS=5/10a",
+    # Names with something else on the line below, and lines that end where they end.
+    "password:\n  minLength: 8\n  pattern: a1\nsecret:\n  secretName: db-secret-1\n  optional: true",
+    "key:\n  - item1abc\ntoken:\n  v2beta1: true\nprivateKey:\n  algorithm: RSA2048\n  encoding: PKCS8",
+    'key = (\n    "abc-def-1"\n) if token else (\n    "name_2"\n)\npassword =\n    getPassword2(x)',
+    "API key:\nSee docs/api-key-2.md\nToken:\nhttps://example.com/t/1\nPassword:\nat least 8 characters",
+    "use Bearer\ntokens-of-version-2-here, or Basic\nauth2-of-the-gateway",
+    "-" * 70 + " and_some_long_identifier_16\nsha256_of_this_1 is next\n" + "=" * 70,
+    'JSON: "{\\"a\\": \\"{\\\\\\"k\\\\\\": \\\\\\"v1\\\\\\"}\\"}" in \\\n lines \\\n  --key \\\n  --token \\\n  name1',
+    "const SALT = 'pepper'; SALT_ROUNDS=10 CREDENTIALS: include, CREDENTIALS=/run/secrets/c1",
     "TOKEN_ENV=PROD_TOKEN_1 SECRET_ENV=MY_APP_SECRET_1 PASSWORD=abc12→def",
 ]
 
@@ -208,6 +217,129 @@ def test_values_of_environment_files_and_commands_go_as_a_whole(parts: tuple[str
 def test_names_that_alone_are_no_cue_count_beside_others(name: str) -> None:
     text = f"DB_PASSWORD=Tr0ub4dor-3\n{name}={MIXED}"
     assert redact_text(text.encode()) == (f"DB_PASSWORD=[redacted:password]\n{name}=[redacted:secret]".encode(), 2)
+
+
+TOKEN = "ghp" + "_" + body(36)
+LONG = "sk-" + "ant-api03-" + body(95)
+LINES = [body(64 + n, WORD + "+/")[n:] for n in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("before", "secret", "after"),
+    [
+        *((f"{name}=", MIXED, "\n") for name in ("CREDENTIALS", "export AWS_CREDENTIALS", "SALT")),
+        ("FOO=1\nHASH_SALT='", MIXED, "'\nBAR=2"),
+        # A value on the line below its name.
+        *((f"password:{sign}\n  ", MIXED, "\nb: 1") for sign in ("", " >-", " |")),
+        ("   7\u2192client_secret:\n   8\u2192  ", MIXED, ""),
+        ('"apiKey":\n    "', MIXED * 2, '",\n'),
+        ('API_KEY = (\n    "', MIXED * 2, '"\n)'),
+        ("X-Api-Key:\r\n  ", MIXED * 2, "\r\nHost: a"),
+        ("Authorization: Bearer\n", MIXED * 3, "\n"),
+        # A line that goes on after a backslash.
+        ("export DB_PASSWORD=\\\n", MIXED, "\n"),
+        ("tool --token \\\n  ", MIXED * 2, " \\\n  --x"),
+        ("curl -H 'Authorization: Bearer \\\n", MIXED * 3, "'"),
+        ("export GH=", f"{TOKEN[:24]}\\\n{TOKEN[24:]}", "\nnext"),
+        # A line that a terminal broke.
+        ("this is the key of the day: ", f"{LONG[:60]}\n{LONG[60:]}", " and so on"),
+        ("x" * 40 + " ", f"{TOKEN[:30]}\n{TOKEN[30:]}", "\nnext"),
+    ],
+)
+def test_a_secret_goes_though_the_end_of_a_line_stands_in_it(before: str, secret: str, after: str) -> None:
+    text = before + secret + after
+    clean, count = redact_text(text.encode())
+    assert count == 1
+    assert clean.startswith(before.encode() + b"[redacted:")
+    assert clean.endswith(b"]" + after.encode())
+    line, found = redact_line(dump({"message": {"content": text}}))
+    assert (json.loads(line), found) == ({"message": {"content": clean.decode()}}, 1)
+    assert redact_line(line) == (line, 0)
+
+
+@pytest.mark.parametrize("depth", range(1, 7))
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        (json.dumps({"password": MIXED}), MIXED),
+        (json.dumps({"name": "DB_PASSWORD", "value": MIXED}), MIXED),
+        (json.dumps({"Cookie": f"sid={MIXED * 3}"}), MIXED),
+        (json.dumps({"kty": "RSA", "d": MIXED * 3}), MIXED),
+        (f'mysql -p"{MIXED}" app', MIXED),
+        (json.dumps({"auths": {"h": {"auth": "bWU6czNj" + "cjN0LVBhIXcwcmQ="}}}), "bWU6czNj"),
+    ],
+)
+def test_a_secret_goes_however_deep_its_document_is_nested(text: str, secret: str, depth: int) -> None:
+    for _ in range(depth):
+        text = json.dumps({"k": text})
+    clean, count = redact_line(text.encode())
+    assert (count, secret in clean.decode()) == (1, False)
+    inner = clean.decode()
+    for _ in range(depth):
+        inner = json.loads(inner)["k"]
+    assert "[redacted:" in inner
+    assert not inner.startswith("{") or json.loads(inner)
+
+
+def numbered(lines: list[str]) -> str:
+    return "".join(f"{n:6d}\u2192{line}\n" for n, line in enumerate(lines, 5))
+
+
+END = "-----END RSA " + "PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "expected"),
+    [
+        (numbered(LINES), "/home/ada/.ssh/id_rsa", "     5\u2192{}\n"),
+        ("\n".join(LINES), "/srv/tls/server.key", "{}"),
+        ("\n".join([*LINES, "aB3" * 7 + "=="]) + "\nbye", "/srv/deploy_key.pem", "{}\nbye"),
+        ("\n".join(f".ssh/id_rsa:{n}:{line}" for n, line in enumerate(LINES)), "", ".ssh/id_rsa:0:{}"),
+        ("\n".join(LINES) + f"\n{END}\nbye", "", f"{{}}\n{END}\nbye"),
+        (numbered([*LINES, "aB3x", END]), "", f"     5\u2192{{}}\n    15\u2192{END}\n"),
+    ],
+)
+def test_lines_from_the_middle_of_a_key_go_where_something_says_that_they_are(
+    text: str, path: str, expected: str
+) -> None:
+    line = {"toolUseResult": {"file": {"filePath": path}}, "content": text}
+    clean, count = redact_line(dump(line))
+    assert (json.loads(clean)["content"], count) == (expected.format("[redacted:private-key]"), 1)
+    assert redact_line(clean) == (clean, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("\n".join(LINES), "/home/ada/pictures/cat.b64"),
+        ("\n".join(LINES), "/home/ada/.ssh/id_rsa.pub"),
+        ("\n".join(LINES), "/srv/tls/server-cert.pem"),
+        ("\n".join(LINES), "/srv/app/event.keyboard"),
+        ("-----BEGIN CERTIFICATE-----\n" + "\n".join(LINES), "/srv/tls/server.key"),
+        ("\n".join(LINES) + "\n-----END CERTIFICATE-----", ""),
+        ("\n".join(line[:60] for line in LINES), "/srv/tls/server.key"),
+        ("\n".join(LINES[:2]), "/srv/tls/server.key"),
+        ("\n".join(body(64, HEX) for _ in range(9)), "/srv/tls/server.key"),
+        ("sample\n" + END, ""),
+    ],
+)
+def test_other_lines_of_base64_stay(text: str, path: str) -> None:
+    line = dump({"toolUseResult": {"file": {"filePath": path}}, "content": text})
+    assert redact_line(line) == (line, 0)
+
+
+@pytest.mark.parametrize("before", [(1 << 20) - 9, (1 << 20) - 1, 1 << 20, (1 << 20) + 20_000])
+def test_a_secret_is_found_in_a_very_long_line_too(before: int) -> None:
+    text = "x" * before + f" password: {PASSWORD}"
+    assert redact_line(dump({"a": text})) == (dump({"a": text.replace(PASSWORD, "[redacted:password]")}), 1)
+
+
+def test_a_session_keeps_to_the_rules_that_it_began_with() -> None:
+    later = [f"CREDENTIALS={MIXED}", f"password:\n  {MIXED}", f"A_SECRET=\\\n{MIXED}", "\n".join([*LINES, END])]
+    for text in later:
+        line = dump({"message": {"content": text}})
+        assert redact_line(line, 3) == (line, 0)
+        assert redact_line(line, 4)[1] == 1
 
 
 @pytest.mark.parametrize("text", HARMLESS)
@@ -294,6 +426,13 @@ def test_clean_input_comes_back_as_itself() -> None:
         "a_" * 100_000 + "0" * 20,
         "pass " * 50_000,
         "ghp_" + "a1" * 100_000,
+        "key:\n" * 50_000,
+        ("key" + "\\" * 64) * 3_000,
+        "CREDENTIALS=\n" * 20_000,
+        (TOKEN[:24] + "\\\n" + TOKEN[24:] + " ") * 5_000,
+        "id_rsa\n" + f"{LINES[0]}\n" * 3_000,
+        f"aB3=\n{END}\n" * 5_000,
+        ("sk-" + "aB1" * 30 + "\n") * 2_000,
     ],
 )
 def test_hostile_texts_take_linear_time(text: str) -> None:

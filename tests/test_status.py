@@ -134,6 +134,7 @@ def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
      '{"version": 1, "session": 1, "turn": 1, "time": 0, "delay": 1}',
      '{"version": 1, "session": "x", "turn": true, "time": 0, "delay": 1}',
      '{"version": 1, "session": "x", "turn": 1, "time": NaN, "delay": 1}',
+     f'{{"version": 1, "session": "x", "turn": 1, "time": {10**400}, "delay": 1}}',
      '{"version": 1, "session": "x", "turn": 1, "time": 0, "delay": -1}',
      '{"version": 1, "session": "x", "turn": 1, "time": 0, "delay": "soon"}'],
 )  # fmt: skip
@@ -146,7 +147,7 @@ def test_a_damaged_note_is_none(sessgit: Shell, content: str) -> None:
 
 def test_a_time_that_no_calendar_has(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    latest.save(Beside(sessgit.store), Latest(SESSION, 1, 1e300, 84))
+    latest.save(Beside(sessgit.store), Latest(SESSION, 1, 1e15, 84))
     assert sessgit.json("status")["last"]["recorded"] is None
 
 
@@ -263,10 +264,18 @@ def test_for_programs(sessgit: Shell) -> None:
         },
         "only_here": 0,
         "older": 0,
+        "purging": False,
         "deleting": None,
         "errors": [],
         "session": {"id": SESSION, "turns": 1, "level": True},
     }  # fmt: skip
+
+
+def test_a_purge_that_was_interrupted(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    (sessgit.store / "state" / "purging").write_text("{}")
+    assert sessgit.json("status")["purging"] is True
+    assert "a purge was interrupted" in sessgit.out("status")
 
 
 def test_why_recording_is_off(sessgit: Shell, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from sessgit.ops.purging import beside, folders, looking
 from sessgit.ops.purging.looking import Held
 from sessgit.ops.purging.rewriting import Rewriter
 from sessgit.ops.repairing import gone
-from sessgit.store import layout, locks, maintenance, refs, transaction
+from sessgit.store import journal, layout, locks, maintenance, refs, transaction
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.secrets import forbidden, rewritten
@@ -61,8 +61,8 @@ class Purged:
     `held` are the sessions that held a value, `commits` counts the commits that were written anew and `objects` those
     that were looked through at the end. `tags` are tags that have another name now. `client` are files of the client's
     that hold a value and stay, `remotes` those that hold it. `inexact` counts turns whose files no recording would make
-    so. `operation` is empty for a dry run and where nothing held a value; `completed` says that an earlier purge, which
-    was interrupted, was brought to its end.
+    so. `operation` is empty for a dry run, and where nothing held a value and each was kept out before. `completed`
+    says that an earlier purge, which was interrupted, was brought to its end.
     """
 
     values: int
@@ -114,11 +114,13 @@ def expression(pattern: str) -> re.Pattern[str]:
         ) from None
 
 
-def matching(store: Path, pattern: str, progress: Progress) -> Wanted:
-    """All that a regular expression matches in the strings and texts of the store; raises UsageError where it is none,
-    or matches what is too short or too much."""
+def matching(store: Path, config: Path, pattern: str, progress: Progress) -> Wanted:
+    """All that a regular expression matches in the store, what waits there, and the client's files.
+
+    Raises UsageError where it is none, or matches what is too short or too much.
+    """
     wanted = expression(pattern)
-    found = looking.matches(store, wanted, lambda done, total: progress("reading", done, total))
+    found = looking.matches(store, config, wanted, lambda done, total: progress("reading", done, total))
     if len(found) > _MOST_VALUES:
         raise UsageError(f"it matches {len(found):,} different values", f"{_MOST_VALUES:,} are the most at once.")
     return Wanted(tuple(value for one in sorted(found) for value in literal(one).values))
@@ -251,8 +253,7 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     outside = any(looking.files(store.path, work.finder, [store.path / "objects"]))
     begun = _Begun(since, frozenset((*left.values, *(forbidden.ident(store.beside, value) for value in work.values))))
     if not told.found and not left.since and not outside:
-        forbidden.add(store.beside, work.values, now)
-        return told
+        return replace(told, operation=_kept_out(store, work.values, now))
     store.repo.settle()
     _note(store, begun)
     rewritten.add(store.beside, work.rewriter.commits)
@@ -273,6 +274,17 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     objects = _prove(store, work, progress)
     store.beside.purging.unlink(missing_ok=True)
     return replace(told, objects=objects, operation=operation, completed=bool(before))
+
+
+def _kept_out(store: Store, values: Sequence[str], now: float) -> str:
+    """Forbids values that nothing holds, and returns the operation that says so, if any of them is new."""
+    known = {one.id for one in forbidden.values(store.beside)}
+    new = [value for value in values if forbidden.ident(store.beside, value) not in known]
+    forbidden.add(store.beside, values, now)
+    if not new:
+        return ""
+    summary = f"{counted(len(new), 'value')} kept out, which nothing held"
+    return journal.append(store.beside, Operation(canonical.rfc3339(now), operations.PURGE, summary, ())).id
 
 
 def _reached(store: Store) -> set[str]:
@@ -297,12 +309,7 @@ def _prove(store: Store, work: _Work, progress: Progress) -> int:
 
 
 def _told(work: _Work, store: Store, config: Path) -> Purged:
-    own = [config.with_name(f"{config.name}.json")] if config.name.startswith(".") else []
-    client = [
-        *looking.files(config, work.finder, [store.path]),
-        *(one for one in own if looking.file_holds(one, work.finder)),
-        *looking.imported(store.beside, config, work.finder),
-    ]
+    client = looking.client_files(config, store.beside, work.finder)
     return Purged(
         len(work.values), tuple(work.held), len(work.rewriter.commits), 0, tuple(work.tags), tuple(client),
         tuple(sorted(work.remotes)), len(work.rewriter.folders.inexact), loose=work.loose, lines=work.lines,

@@ -66,7 +66,8 @@ class Deleting:
 @dataclass(frozen=True, slots=True)
 class Status:
     """`project` is the one at hand, and `here` whether it is recorded where any is; `contents` is None where there is
-    no store; `older` counts the client's transcripts that an import would bring in."""
+    no store; `older` counts the client's transcripts that an import would bring in, and `purging` says that a purge was
+    interrupted, or is just being done."""
 
     recording: Recording
     project: str
@@ -75,6 +76,7 @@ class Status:
     deleting: Deleting | None
     older: int
     errors: tuple[Entry, ...]
+    purging: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
         _deleting(Beside(store), config, files, is_recorded, now),
         sum(not file.known and is_recorded(file.path, file.session) for file in files),
         tuple(log.entries(Beside(store).log)),
+        Beside(store).purging.exists(),
     )
 
 

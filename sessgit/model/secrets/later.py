@@ -18,12 +18,40 @@ TYPED = (
 )
 """The sign between a name with a type and its value."""
 
+NEXT_LINE = (
+    r"(?:\\{1,15}r)?(?:\\{1,15}n|\\?\r?\n)"
+    r"(?:[ \t]{0,8}[0-9]{1,6}(?:\xe2\x86\x92|\\{0,15}\t|\\{1,15}t|\\{1,15}u2192))?(?:[ \t+]|\\{1,8}t){0,40}"
+)
+"""The end of a line and the beginning of the next one, with what a tool puts there."""
+
+BELOW = r"[ \t]{0,3}(?:[>|][+-]?|\()?[ \t]{0,2}" + NEXT_LINE
+"""What stands between a sign and a value on the line below."""
+
+FROM_4 = (
+    (r"\\\]]|%22){0,16}", r"\\\]]|%22){0,64}"),
+    (
+        r"[ \t]{0,8}(?:%20)?(?:%22)?[rbfu]{0,2}\\{0,16}",
+        r"(?:[ \t]{0,8}(?:%20)?(?:%22)?|" + BELOW + r")[rbfu]{0,2}\\{0,64}",
+    ),
+    (r"|+-]{0,48}?value[\"'\\]{0,16}", r"|+-]{0,80}?value[\"'\\]{0,64}"),
+    (r"ie[\"'\\]{0,9} ?[:=]", r"ie[\"'\\]{0,64} ?[:=]"),
+    (r"ty[\"'\\]{1,9} ?:", r"ty[\"'\\]{1,64} ?:"),
+    (r"auth\\{0,15}\" ?: ?\\{0,15}", r"auth\\{0,64}\" ?: ?\\{0,64}"),
+    (r"[ \t\\]t?[A-Za-z0-9_.~+/=-]{8}", r"(?:[ \t\\]t?|[ \t]{0,2}" + NEXT_LINE + ")[A-Za-z0-9_.~+/=-]{8}"),
+    (r"\.(?:eyJ", r"\.(?:pem[\"\\:\n]|p8[\"\\:\n]|ppk[\"\\:\n]|key[\"\\:\n]|ssh/id_|eyJ"),
+    (
+        r"A(?:KIA",
+        r"A(?:(?:LT(?<=SALT)|LS(?<=CREDENTIALS))" + TAIL.replace("?P<quote>", "?:") + r"(?:=>|:=|={1,3}|:)"
+        r"|TE KEY(?:---| BLOCK---)|KIA",
+    ),
+)
+"""What version 4 has in the place of parts of the cues."""
+
 CUES = (
     ("cli", r"\| ?(?:base64(?![A-Za-z0-9_;'])|(?:[a-z]+ )?sudo -S|[a-z]+ [^\n|]{0,160}-stdin)", b"", False),
     ("cli", r"q(?<=mysq)l[a-z]{0,6} [^\n]{0,160}?-p", b"", False),
     ("cli", r"login [^\n\\|]{0,160}? -p", b"", False),
     ("pgpass", r":5432:[^\s:]{1,64}:[^\s:]{1,64}:[^\s:]{6}", b"", False),
-    ("password", r"pass(?:phrase|=[\"'\\]{0,9}[^\s\"'\\]{0,64}?[0-9!@#$%^&*?+=~])", b"", True),
 )
 """More cues: name, pattern, sign and whether it is for texts in lower case."""
 
@@ -279,3 +307,13 @@ AFTER = (
     ),
 )
 """Kinds of version 3 that go before those that are known by their names."""
+
+AFTER_4 = (
+    (
+        "bearer-token",
+        "B",
+        r"B(?:earer|EARER)[ \t]{0,2}" + NEXT_LINE + r"(?P<secret>[A-Za-z0-9_.~+/=-]{16,4096})(?![A-Za-z0-9_(\[:])",
+        "mixed",
+    ),
+)
+"""Kinds of version 4."""

@@ -30,8 +30,18 @@ _NAME_END_3 = re.compile(
     + later.TYPED.encode("ascii")
     + rb"|=>|:=|={1,3}|:|,|>|\(|%3a|%3d|(?=[ \t\"']))[ \t]{0,8}"
 )
+# What came with version 4: a value on the line below its name.
+_NAME_END_4 = re.compile(
+    _NAME_END_3.pattern.removesuffix(rb"[ \t]{0,8}")
+    + b"(?:(?P<below>"
+    + later.BELOW.encode("ascii")
+    + rb")|[ \t]{0,8})"
+)
 _RARE_NAMES = (b"CREDENTIALS", b"SALT")
-_NAME_END_RARE = re.compile(_NAME_END_3.pattern.replace(rb"|key)", rb"|key|credentials|salt)"))
+_NAME_END_RARE = {
+    version: re.compile(ends.pattern.replace(rb"|key)", rb"|key|credentials|salt)"))
+    for version, ends in ((3, _NAME_END_3), (4, _NAME_END_4))
+}
 _QUOTED = re.compile(rb"[rbfuRBFU]{0,2}(?P<quote>\\{0,8}[\"'`])(?P<value>[!#-&(-\[\]-_a-~]{6,512})(?P=quote)")
 _BARE = re.compile(rb"(?P<value>[!%*+./0-9:=?@A-Z^_a-z~-]{6,512})(?=[\x00-\x20\"'\\,;&)}\]`|#]|\Z)")
 _LITERAL = re.compile(rb"[!-~]{6,512}")
@@ -39,6 +49,7 @@ _LITERAL = re.compile(rb"[!-~]{6,512}")
 _FOREIGN = re.compile(rb"(?:[!-~]|[\xc3-\xd1][\x80-\xbf]){6,512}")
 # What came with version 3.
 _WIDER = 3
+_BELOW = 4
 _QUOTED_3 = re.compile(
     rb"[rbfuRBFU]{0,2}(?:%20)?(?P<quote>\\{0,16}[\"'`]|%22)(?P<value>(?:(?!%22)[!#-&(-\[\]-_a-~]){6,512})(?P=quote)"
 )
@@ -71,6 +82,7 @@ _CAMEL = re.compile(rb"(?:[A-Z]?[a-z]{2,}|[A-Z]{1,4}(?![a-z])|[0-9]+|[_-])+")
 _ALONE = (b"\n", b" ", b"\t", b"\x92", b"`", b"'", b'"', b"+", b"-", b".", b":")
 _MARKED = (b"?", b"&", b">", b"%", b";")
 _HARMLESS_3 = re.compile(r"starting|clienttoken|s3key|bucketkey|resourcekey|updatetoken")
+_ALONE_ON_LINE = re.compile(rb"[,;)]{0,2}[ \t]*(?:\\{0,15}[rn\"']|[\r\n\"'`]|\Z)")
 _CHAIN = re.compile(rb"[A-Za-z_$][\w$]*(?:\.[\w$]+)+=|.*@entry=0x")
 _NO_BARE = re.compile(rb":.*|-[a-z-]+(?:=\w*)?|[A-Za-z]+=|\*+\w+\**")
 _KNOWN_PLAIN = re.compile(
@@ -124,9 +136,9 @@ class Naming(NamedTuple):
 def find_assigned(data: bytes, version: int) -> Iterator[Assigned]:
     """The secrets of a text that stand after a name, in order, never overlapping, by the rules of a version."""
     done = 0
-    ends = _NAME_END_3 if version >= _WIDER else _NAME_END
+    ends = _NAME_END_4 if version >= _BELOW else _NAME_END_3 if version >= _WIDER else _NAME_END
     if version >= _WIDER and any(name in data for name in _RARE_NAMES):
-        ends = _NAME_END_RARE
+        ends = _NAME_END_RARE[min(version, _BELOW)]
     for found in ends.finditer(data.lower()):
         if found.start() < done:
             continue
@@ -134,6 +146,10 @@ def find_assigned(data: bytes, version: int) -> Iterator[Assigned]:
         place = _place(data, found, name) if version >= _WIDER else _Place(name, flag=name.startswith(b"--"))
         if place is None or not (found["sign"] or place.flag):
             continue
+        if version >= _BELOW and found["below"] is not None:
+            place = place._replace(below=True)
+            if not found["sign"]:
+                continue
         naming = naming_of(place.name, version)
         value = None if naming is None else _value(data, found.end(), naming, place, version)
         if naming is not None and value is not None:
@@ -143,12 +159,13 @@ def find_assigned(data: bytes, version: int) -> Iterator[Assigned]:
 
 class _Place(NamedTuple):
     """Where a value is looked for: behind a `name`, and maybe behind a `flag`, as an element that only a literal can be
-    (`quoted`), or from a mark of `before` on up to the next one."""
+    (`quoted`), or from a mark of `before` on up to the next one, or on the line `below`."""
 
     name: bytes
     flag: bool = False
     quoted: bool = False
     before: bytes = b""
+    below: bool = False
 
 
 def _place(data: bytes, found: re.Match[bytes], name: bytes) -> _Place | None:
@@ -267,11 +284,21 @@ def _value(data: bytes, start: int, naming: Naming, place: _Place, version: int)
         return None
     if version >= _WIDER and (_CHAIN.match(bare["value"]) or _NO_BARE.fullmatch(bare["value"])):
         return None
+    if place.below:
+        return bare if _is_alone(data, bare, naming) else None
     if naming.shell or place.flag or place.before in _MARKED:
         return bare
     _, digits, special = _classes(bare["value"])
     random = digits >= 3 or (naming.password and special > 0) or (version >= _WIDER and _is_mixed(bare["value"]))
     return bare if random and len(set(bare["value"])) >= 8 else None
+
+
+def _is_alone(data: bytes, bare: re.Match[bytes], naming: Naming) -> bool:
+    """Whether a value on a line of its own is random, and no key of a document or word of a text."""
+    value = bare["value"]
+    if not _ALONE_ON_LINE.match(data, bare.end("value")) or value[:1] in b"-:" or value[-1:] in b":=(":
+        return False
+    return _is_mixed(value) or (naming.password and min(_classes(value)) > 0 and not set(value) & set(b":=("))
 
 
 def _bare(data: bytes, start: int, naming: Naming, place: _Place) -> re.Match[bytes] | None:

@@ -1,8 +1,8 @@
 """A value that must go, in all forms in which lines hold it, and what comes in its place.
 
 A value is looked for in decoded strings and in raw texts. There it stands as it is, or as JSON within JSON has it, as
-a URL has it, or in base64. Whoever knows the value and whoever knows only keyed hashes of its forms find the very same
-places: so what was purged once comes out the same when it is recorded anew.
+a URL has it, in base64 or in hex. Whoever knows the value and whoever knows only keyed hashes of its forms find the
+very same places: so what was purged once comes out the same when it is recorded anew.
 """
 
 from __future__ import annotations
@@ -35,10 +35,17 @@ _NUMBERED = re.compile(
     rb"(?:^|[\n\"]|\\n)(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t|\\t)|(?:[^\s:\"\\]{1,200}[:-])?[0-9]{1,6}[:-])", re.MULTILINE
 )
 _LINE_NUMBER = re.compile(rb"^(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t)|(?:[^\s:]{1,200}?[:-])?[0-9]{1,6}[:-])", re.MULTILINE)
+# The end of a full line of base64 or hex, in a text and in a string of a line. Each begins with what is rare.
+_CODED = (
+    re.compile(rb"\n(?<=[A-Za-z0-9+/_-]{24}\n|[A-Za-z0-9+/_-]{23}\r\n)(?=[A-Za-z0-9+/_-]{4})"),
+    re.compile(rb"\\n(?<=[A-Za-z0-9+/_-]{24}\\n|[A-Za-z0-9+/_-]{22}\\r\\n)(?=[A-Za-z0-9+/_-]{4})"),
+)
+_BREAK = re.compile(rb"\r?\n(?<=[A-Za-z0-9+/_-]{24}\n|[A-Za-z0-9+/_-]{23}\r\n)(?=[A-Za-z0-9+/_=-])")
+_CODE = re.compile(rb"[A-Za-z0-9+/_-]")
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
 
 Span = tuple[int, int, bool]
-"""Where a form stands, and whether it is base64: that stays base64."""
+"""Where a form stands, and whether it is base64 or hex: that stays what it is."""
 
 
 class Finder(Protocol):
@@ -79,7 +86,7 @@ class Print:
 
 def forms(value: str) -> tuple[Form, ...]:
     """All forms of a value, each once: itself, in JSON up to three deep, also with escapes that only some writers of
-    it make, in HTML, in a URL, in base64."""
+    it make, in HTML, in a URL, in base64, in hex."""
     plain = {value: None} | dict.fromkeys(_in_html(value)) | dict.fromkeys(_in_json(value))
     for _ in range(_NESTED):
         plain |= {json.dumps(one, ensure_ascii=only)[1:-1]: None for one in tuple(plain) for only in (False, True)}
@@ -87,6 +94,7 @@ def forms(value: str) -> tuple[Form, ...]:
     found = [one.encode("utf-8", "surrogatepass") for one in plain]
     found += [one.encode() for safe in ("", "/", "/:@") for one in (quote(data, safe), quote_plus(data, safe))]
     coded = {core for core in _base64(data) if len(core) >= _SHORTEST_BASE64}
+    coded |= {data.hex().encode(), data.hex().upper().encode()}
     return tuple(Form(one) for one in dict.fromkeys(found)) + tuple(Form(one, True) for one in sorted(coded))
 
 
@@ -141,6 +149,9 @@ class Hashed:
 
     def __init__(self, key: bytes, prints: Sequence[Print]) -> None:
         self._key, self._prints = key, tuple(dict.fromkeys(prints))
+        self._by_tail: dict[bytes, list[Print]] = {}
+        for one in self._prints:
+            self._by_tail.setdefault(one.tail, []).append(one)
 
     @property
     def many_lines(self) -> bool:
@@ -169,12 +180,13 @@ class Hashed:
         if not self._prints:
             return
         kinds = data.translate(self._table)
-        for one in self._prints:
-            for at in _places(kinds, one.tail):
-                end = at + len(one.tail)
-                start = end - one.length
-                if start >= 0 and hmac.compare_digest(self._hash(data[start:end]), one.hash):
-                    yield start, end, one.is_base64
+        for tail, prints in self._by_tail.items():
+            for at in _places(kinds, tail):
+                end = at + len(tail)
+                for one in prints:
+                    start = end - one.length
+                    if start >= 0 and hmac.compare_digest(self._hash(data[start:end]), one.hash):
+                        yield start, end, one.is_base64
 
     @cached_property
     def _table(self) -> bytes:
@@ -213,8 +225,10 @@ def chosen(found: Iterable[Span]) -> list[Span]:
 
 def may_hide(data: bytes, finder: Finder) -> bool:
     """Whether a value may stand in it that is seen only when strings are decoded: since they are written in a way that
-    nobody needs, or since the lines of a text in them are numbered."""
-    return _ODD_ESCAPE.search(data) is not None or (finder.many_lines and _NUMBERED.search(data) is not None)
+    nobody needs, or since the lines of a text in them are numbered, or since base64 is broken into lines."""
+    if _ODD_ESCAPE.search(data) is not None or (finder.many_lines and _NUMBERED.search(data) is not None):
+        return True
+    return any(one.search(data) is not None for one in _CODED)
 
 
 def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
@@ -222,19 +236,35 @@ def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
     spans = finder.spans(data)
     if finder.many_lines and _NUMBERED.search(data):
         spans = chosen([*spans, *_between_numbers(data, finder)])
+    if _CODED[0].search(data):
+        spans = chosen([*spans, *_over_lines(data, finder)])
     if not spans:
         return data, 0
+    return _marked(data, spans)
+
+
+def _marked(data: bytes, spans: Sequence[Span]) -> tuple[bytes, int]:
     pieces, done = list[bytes](), 0
     for start, end, is_base64 in spans:
-        pieces += (data[done:start], b"A" * (end - start) if is_base64 else MARK)
+        pieces += (data[done:start], _CODE.sub(b"A", data[start:end]) if is_base64 else MARK)
         done = end
     return b"".join([*pieces, data[done:]]), len(spans)
 
 
 def _between_numbers(data: bytes, finder: Finder) -> Iterator[Span]:
     """Where values of several lines stand in a text whose lines are numbered."""
+    yield from _without(data, _LINE_NUMBER, finder)
+
+
+def _over_lines(data: bytes, finder: Finder) -> Iterator[Span]:
+    """Where values stand in base64 or hex that is broken into lines."""
+    yield from (span for span in _without(data, _BREAK, finder) if span[2])
+
+
+def _without(data: bytes, parts: re.Pattern[bytes], finder: Finder) -> Iterator[Span]:
+    """Where values stand in a text once some parts of it are taken out."""
     ends, pieces, done, removed = [0], list[bytes](), 0, [0]
-    for found in _LINE_NUMBER.finditer(data):
+    for found in parts.finditer(data):
         pieces.append(data[done : found.start()])
         done = found.end()
         ends.append(found.start() - removed[-1])
@@ -272,7 +302,9 @@ def clean_lines(data: bytes, finder: Finder) -> tuple[bytes, int]:
         return data, 0
     found = [clean_line(line, finder) for line in data.split(b"\n")]
     total = sum(count for _, count in found)
-    return (b"\n".join(line for line, _ in found), total) if total else (data, 0)
+    clean = b"\n".join(line for line, _ in found) if total else data
+    over = chosen(_over_lines(clean, finder)) if _CODED[0].search(clean) else ()
+    return (_marked(clean, over)[0], total + len(over)) if over else (clean, total)
 
 
 def cut_short(text: str, values: Iterable[str]) -> str:

@@ -11,10 +11,12 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sessgit.model.cutting.jsonscan import Token, decode, encode, string_tokens
+from sessgit.model.secrets import torn, views
+from sessgit.model.secrets.cues import NAME_CUES, NAME_CUES_4, compiled, cues_of, has_cue
 from sessgit.model.secrets.names import (
     Naming,
     find_assigned,
@@ -24,7 +26,8 @@ from sessgit.model.secrets.names import (
     is_words,
     naming_of,
 )
-from sessgit.model.secrets.rules import NAME_CUES, RULES, RULES_VERSION, Rule, compiled, cues_of, has_cue
+from sessgit.model.secrets.rules import RULES, RULES_VERSION, Rule
+from sessgit.model.secrets.views import View
 
 __all__ = ["PROTECTED_KEYS", "RULES_VERSION", "Secret", "redact_line", "redact_text", "secrets_of_line"]
 
@@ -50,6 +53,8 @@ _MARK = b"[redacted:%s]"
 _PASSES = 8
 _LISTS = 3
 """The version of the rules with which strings beside each other are looked at together."""
+_VIEWS = 4
+"""The version of the rules with which values are found that ends of lines and escapes stand in."""
 _LINES = ("lines", "source")
 _SAME_LIST = 40
 _MANIFEST = re.compile(rb"(?i)kind[\"'\\]{0,16}: ?[\"'\\]{0,16}Secret(?![A-Za-z])")
@@ -77,7 +82,7 @@ def redact_line(raw: bytes, version: int = RULES_VERSION) -> tuple[bytes, int]:
 
 def redact_text(text: bytes, version: int = RULES_VERSION) -> tuple[bytes, int]:
     """A text without its secrets, and how many were replaced; any bytes are accepted."""
-    return _Rules(version).redact(text) if has_cue(text) else (text, 0)
+    return _Rules(version).redact(text) if has_cue(text, version) else (text, 0)
 
 
 def secrets_of_line(raw: bytes) -> list[Secret]:
@@ -88,8 +93,9 @@ def secrets_of_line(raw: bytes) -> list[Secret]:
 
 
 def _line(raw: bytes, rules: _Rules) -> tuple[bytes, int]:
-    if not has_cue(raw):
+    if not has_cue(raw, rules.version):
         return raw, 0
+    rules.beside_key = rules.version >= _VIEWS and torn.names_key(raw)
     try:
         json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -101,7 +107,7 @@ def _line(raw: bytes, rules: _Rules) -> tuple[bytes, int]:
     called: Naming | None = None
     for token in tokens:
         before, called = called, _called(raw, token, rules.version)
-        replaced, count = listed.get(token.start) or _redact_token(raw[token.start : token.end], token, rules, before)
+        replaced, count = listed.get(token.start) or _redact_token(raw, token, rules, before)
         if count:
             pieces += (raw[done : token.start], replaced)
             done = token.end
@@ -153,30 +159,48 @@ def _without(line: bytes, every: list[Secret]) -> tuple[bytes, int]:
     return line, total
 
 
-def _redact_token(raw: bytes, token: Token, rules: _Rules, called: Naming | None) -> tuple[bytes, int]:
-    """A string of a JSON line without its secrets; `called` is what it is by the name that stands beside it."""
+def _redact_token(line: bytes, token: Token, rules: _Rules, called: Naming | None) -> tuple[bytes, int]:
+    """A string of a JSON line without its secrets, or nothing where it holds none; `called` is what it is by the name
+    that stands beside it.
+
+    One string may be as long as all others together, so no copy of it is kept longer than it is needed.
+    """
     named = not token.is_key and len(token.key) <= _LONGEST_NAME
     naming = naming_of(token.key.encode("utf-8", "replace"), rules.version) if named else None
     naming = called if called and named and token.key.lower() == "value" else naming
-    if _is_protected(raw, token) or not (naming or has_cue(raw)):
-        return raw, 0
-    text = decode(raw)
+    where = slice(token.start, token.end)
+    if _is_protected(line, token) or not (naming or rules.beside_key or has_cue(line[where], rules.version)):
+        return b"", 0
+    text = decode(line[where])
     if text is None:
-        return raw, 0
+        return b"", 0
     data = text.encode("utf-8", "surrogatepass")
+    del text
     clean, count = rules.redact(data)
     if not count and naming is not None and is_secret_literal(data, naming, rules.version):
         rules.found.append(Secret(naming.kind, data))
         clean, count = _MARK % naming.kind.encode(), 1
-    return (encode(clean.decode("utf-8", "surrogatepass")), count) if count else (raw, 0)
+    if not count:
+        return b"", 0
+    del data
+    text = clean.decode("utf-8", "surrogatepass")
+    del clean
+    return encode(text), count
 
 
-def _is_protected(raw: bytes, token: Token) -> bool:
+def _is_protected(line: bytes, token: Token) -> bool:
     if token.is_key:
         return False
     if token.key in PROTECTED_KEYS:
         return True
-    return token.key in _IMAGE_KEYS and len(raw) >= _IMAGE_LENGTH and not raw[1:-1].translate(None, _BASE64)
+    is_long = token.end - token.start >= _IMAGE_LENGTH
+    return token.key in _IMAGE_KEYS and is_long and not line[token.start + 1 : token.end - 1].translate(None, _BASE64)
+
+
+Span = tuple[int, int, str]
+"""Where a secret stands, and of which kind it is."""
+_TOKEN_CUES = frozenset(("_", "-", "."))
+_KEY_CUES = frozenset(("A", "."))
 
 
 class _Rules:
@@ -184,41 +208,77 @@ class _Rules:
 
     def __init__(self, version: int) -> None:
         self.version = version
+        self.name_cues = NAME_CUES_4 if version >= _VIEWS else NAME_CUES
         self.found: list[Secret] = []
+        self.beside_key = False
+        """Whether the line that a text is from names a file that holds a private key."""
 
     def redact(self, data: bytes) -> tuple[bytes, int]:
         """A text without its secrets. A replacement can bare another secret, so rules run until none finds one."""
         total = 0
         for _ in range(_PASSES):
-            count = 0
-            cues = cues_of(data)
+            cues = cues_of(data, self.version)
+            data, count = self._unwrapped(data, cues) if self.version >= _VIEWS else (data, 0)
             for rule in RULES:
                 if rule.cue in cues and rule.since <= self.version:
-                    data, found = self._apply(rule, data)
+                    data, found = self._replace(data, self._matches(rule, data))
                     count += found
-            if cues & NAME_CUES:
-                data, found = self._replace(
-                    data, [(at.start, at.end, at.kind) for at in find_assigned(data, self.version)]
-                )
+            if cues & self.name_cues:
+                data, found = self._replace(data, self._named(data))
                 count += found
+            if not count and self.version >= _VIEWS:
+                data, count = self._seen_otherwise(data, cues)
             if not count:
                 break
             total += count
         return data, total
 
+    def _unwrapped(self, data: bytes, cues: set[str]) -> tuple[bytes, int]:
+        """A text without tokens that were broken at the end of a line."""
+        view = views.unwrapped(data) if cues & _TOKEN_CUES else None
+        if view is None:
+            return data, 0
+        rules = (rule for rule in self._rules(cues & _TOKEN_CUES) if rule.check == "token")
+        found = [span for rule in rules for span in self._matches(rule, view.data) if view.bridges(*span[:2])]
+        return self._replace(data, _mapped(view, found))
+
+    def _seen_otherwise(self, data: bytes, cues: set[str]) -> tuple[bytes, int]:
+        """A text without the secrets that only another view of it shows, and those that only their place tells."""
+        total = 0
+        for look in (views.shallow, views.continued):
+            view = look(data)
+            if view is not None:
+                shown = cues_of(view.data, self.version)
+                found = [span for rule in self._rules(shown) for span in self._matches(rule, view.data)]
+                found += self._named(view.data) if shown & self.name_cues else []
+                data, count = self._replace(data, _mapped(view, found))
+                total += count
+        if self.beside_key or cues & _KEY_CUES:
+            named = self.beside_key or torn.names_key(data)
+            spans = torn.key_lines(data, named=named)
+            data, count = self._replace(data, [(*span, "private-key") for span in spans])
+            total += count
+        return data, total
+
+    def _rules(self, cues: set[str]) -> Iterator[Rule]:
+        return (rule for rule in RULES if rule.cue in cues and rule.since <= self.version)
+
+    def _named(self, data: bytes) -> list[Span]:
+        return [(at.start, at.end, at.kind) for at in find_assigned(data, self.version)]
+
     def found_in(self, data: bytes) -> list[Secret]:
         """What would be replaced in a text."""
         inner = _Rules(self.version)
-        if has_cue(data):
+        if has_cue(data, self.version):
             inner.redact(data)
         return inner.found
 
-    def _apply(self, rule: Rule, data: bytes) -> tuple[bytes, int]:
+    def _matches(self, rule: Rule, data: bytes) -> list[Span]:
         pattern = compiled(rule.pattern)
         group = "secret" if "secret" in pattern.groupindex else 0
-        found: list[tuple[int, int, str]] = []
+        found: list[Span] = []
         if (rule.check == "manifest" and not _MANIFEST.search(data)) or (rule.check == "jwk" and b"kty" not in data):
-            return data, 0
+            return found
         for match in pattern.finditer(data):
             if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):
                 continue
@@ -228,9 +288,9 @@ class _Rules:
                 continue
             if _CHECKS[rule.check](match[group]):
                 found.append((*match.span(group), rule.kind))
-        return self._replace(data, found)
+        return found
 
-    def _replace(self, data: bytes, found: list[tuple[int, int, str]]) -> tuple[bytes, int]:
+    def _replace(self, data: bytes, found: list[Span]) -> tuple[bytes, int]:
         if not found:
             return data, 0
         pieces: list[bytes] = []
@@ -241,6 +301,15 @@ class _Rules:
             done = end
         pieces.append(data[done:])
         return b"".join(pieces), len(found)
+
+
+def _mapped(view: View, found: list[Span]) -> list[Span]:
+    """Where in a text stands what was found in a view of it: the leftmost first, none in another."""
+    out = list[Span]()
+    for start, end, kind in sorted(((*view.span(*one[:2]), one[2]) for one in found), key=lambda one: one[:2]):
+        if not out or start >= out[-1][1]:
+            out.append((start, end, kind))
+    return out
 
 
 def _is_issued(value: bytes) -> bool:

@@ -6,11 +6,10 @@ so that a cut never falls inside a character. They are compiled on first use: mo
 
 import re
 from dataclasses import dataclass
-from functools import cache
 
 from sessgit.model.secrets import later
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Stored with every session; it rises with any change that makes another text come out."""
 
 
@@ -19,134 +18,6 @@ NAME_TAIL = (
     r"(?P<quote>[\"'`\\]{0,10})[ \t]{0,8}"
 )
 """What may stand between the last word of a name and the sign of an assignment."""
-
-_TAIL = later.TAIL.replace("?P<quote>", "?:")
-# Every value that is taken for a secret has a digit or a sign, and most code after such a name has none.
-_VALUE = (
-    "(?:" + later.PAIR + "|" + later.TYPED + r"|=>|:=|={1,3}|:|,(?=[ \t]?[\"'\\])|>|\((?=[\"'\\])|%3a|%3d)[ \t]{0,8}"
-    r"(?:%20)?(?:%22)?[rbfu]{0,2}\\{0,16}[\"'`]?[^\s\"'\\`]{0,120}?[0-9!@#$%^&*?+=~]"
-)
-_WORD = r"[ \t][\"']?(?=[^\s\"'\\]{0,64}[0-9])[a-z0-9_./+=-]{16}"
-
-
-@dataclass(frozen=True, slots=True)
-class Cue:
-    """A fast search that has to succeed before the rules that name it are tried; several may share a name.
-
-    It is run over every line, raw. So it begins with one rare literal character, which the expression engine seeks
-    several times faster than it tries an alternation of prefixes, and looks back for what is before; or a `sign`
-    that most lines lack is asked for first. It hits texts, and the JSON strings `JSON.stringify` makes of them.
-    """
-
-    name: str
-    pattern: str
-    sign: bytes = b""
-    lower: bool = False
-
-
-CUES = (
-    # An underscore and 16 letters or digits: most prefixed tokens, and few other things but the client's ids.
-    Cue(
-        "_",
-        r"_(?:(?=[A-Za-z0-9]{16})(?<!toolu_)(?<!msg_)(?<!req_)|(?<=[po]at_|_v1_|fm2_|glc_)"
-        r"|(?<=figd_|hsec_|cret_|waka_)(?=[A-Za-z0-9_+/-]{20})|(?<=scale_|ntrys_)|(?<=bb_live_)"
-        r"|(?<=rzp_live_|rzp_test_)|(?<=duffel_test_|duffel_live_)|auth=|authToken=|key[ ,](?<=_access_key.)"
-        r"|(?:pass|PASS)" + _TAIL + _VALUE + ")",
-    ),
-    Cue(
-        "-",
-        r"-(?:(?<=[abcekinoprstuxlyIKTUXY013]-)(?=[A-Za-z0-9_-]{20})(?:(?<=sk-)|(?<=fc-)[0-9a-f]{32}"
-        r"|(?<=xai-|key-|pul-|KEY-)|(?<=xox[a-z]-|xapp-|pplx-|pypi-|tvly-|NRAK-|HRKU-|PMAK-|gldt-|glrt-|glft-|v1\.0-)"
-        r"|(?<=glpat-|glptt-|glcbt-|glimt-|glrtr-|nvapi-|tskey-|CFPAT-)|(?<=glsoat-|glffct-|sq0[a-z]{3}-|GOCSPX-)"
-        r"|(?<=glagent-)|(?<=pat-)(?:na|eu)[0-9]-|(?<=llx-)|(?<=sdk-)[0-9a-f]{8}-|(?<=xa[ap]t-)[0-9a-f]{8}-"
-        r"|(?<=xkeysib-|signkey-|FLWSECK-)|(?<=FLWSECK_TEST-)|(?<=a[ks]-)[A-Za-z0-9]{22}(?![A-Za-z0-9_-])"
-        r"|(?<=pa-)[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])|(?<=m0-)[A-Za-z0-9]{40}|(?<=scp-live-)|(?<=fio-u-|tk-us-)|(?<=A3-)[A-Z0-9]{6}-|(?<=API-)[A-Z0-9]{26}"
-        r"|(?<=SWMTKN-1-)|(?<=access-production-))|Lines: [0-9]|(?<=xoxd-)[A-Za-z0-9%]{20}|us[0-9]"
-        r"|u(?:ser)?[ =]{1,2}[\\\"']{0,4}[^\s:\"'\\]{1,64}:"
-        r"|(?<=--)(?:[a-z0-9]+-){0,3}(?:password|passwd|token|secret|key)[ \\\"']"
-        r"|p(?<=sshpass -p)|pass(?:in|out)?[ =][\\\"']{0,4}pass:|cli (?<=redis-cli )[^\n]{0,160}?-a"
-        r"|(?:b|-cookie)[ =]{1,2}[\\\"']{0,4}[^\s=\"'\\]{1,64}=)",
-    ),
-    Cue(
-        "A",
-        r"A(?:KIA|SIA|Iza|TATT3|TCTT3|TBB|BSK|KCp|QVN|ZDO|(?<=EZA)K|ccountKey=|(?<=:A)A[A-Za-z0-9_-]{33}"
-        r"|KID|Q\.Ab8|(?<=:A)PA91b|(?<=LTA)I[A-Za-z0-9]{12}|(?<=[0-9a-f]NRA)L|(?<=BSA)[A-Za-z0-9_-]{24,28}(?![A-Za-z0-9_-])"
-        r"|(?<=EA)AA[A-Za-z0-9_-]{60}(?![A-Za-z0-9_-])|(?<=EAA)[A-Za-z0-9]{100})",
-    ),
-    Cue(
-        ".",
-        r"\.(?:eyJ|slack\.com/|atlasv1\.|com/api/webhooks/|(?<=SG\.)|(?<=dp\.)|(?<=hv[sbr]\.)|(?<=ya29\.)"
-        r"|(?<=sl\.)(?=[A-Za-z0-9_.-]{100})|(?<=mlsn\.)|(?=[0-9a-f]{64})|(?<=dt0c01\.)|office\.com/webhookb2/"
-        r"|(?<=amzn\.mws\.)|[a-z]{2,12}(?:\t|\\+t)TRUE(?:\t|\\+t)/"
-        r"|(?=[A-Za-z0-9_-]{16}\.[A-Za-z0-9_-]{16,8192}\.[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-]))"
-        r"|(?=[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}))",
-    ),
-    Cue(
-        "B",
-        r"B(?:(?:earer|EARER|asic)[ \t\\]t?[A-Za-z0-9_.~+/=-]{8}|(?<=-----B)EGIN "
-        r"|(?<=LS0tLS1CRUdJTiB)(?:SU0E|FQyB|PUEV|QUkl))",
-    ),
-    Cue("dapi", r"dapi[0-9a-f]{32}"),
-    Cue("cio", r"cio[A-Za-z0-9]{32}"),
-    Cue("@", r":\\{0,15}/\\{0,15}/[^\s/:@\"'<>\[\]{}\\]{0,64}:[^\s@\"'\\]{1,128}@", b"@"),
-    Cue("%", r"sig=[A-Za-z0-9%+/]{40}", b"%"),
-    Cue("~", r"~(?<=[0-9]Q~)", b"~"),
-    Cue(
-        "key",
-        r"k(?:(?:ey|en)(?:" + _TAIL + _VALUE + "|" + _WORD + r")|ie[\"'\\]{0,9} ?[:=]|en\$|(?<=sk)[0-9a-f]{32}"
-        r"|ty[\"'\\]{1,9} ?:)",
-        lower=True,
-    ),
-    Cue("password", r"w(?:(?<=passw)(?:or)?d|(?<=pw)d)" + _TAIL + "(?:" + _VALUE + r"|(?<=[ \t])[!-~]{4})", lower=True),
-    Cue(
-        "secret",
-        r"secret(?:"
-        + _TAIL
-        + _VALUE
-        + "|"
-        + _WORD
-        + r"|(?<=kind: secret)|(?<=kind: .secret)|(?<=kind.:.secret)|(?<=kind.: .secret)"
-        r"|(?<=kind..:..secret)|(?<=kind..: ..secret)|(?<=kind....:....secret)|(?<=kind....: ....secret))",
-        lower=True,
-    ),
-    Cue(
-        "B",
-        r"z(?<=authoriz)ation[\"'\\\]]{0,8} {0,2}[:=] {0,2}[\"'\\]{0,4}(?:[a-z-]{3,9} {1,2})?[a-z0-9_.~+/=-]{8}",
-        lower=True,
-    ),
-    Cue("auth", r"auth\\{0,15}\" ?: ?\\{0,15}\"[A-Za-z0-9+/]{12}", b"auths"),
-    *(Cue(*one) for one in later.CUES),
-)
-
-NAME_CUES = frozenset(("_", "-", "key", "password", "secret"))
-"""The cues after which values are looked for by the names before them."""
-
-
-def has_cue(text: bytes) -> bool:
-    """False only if no rule would change the text, or a string of the JSON line."""
-    lower = text.lower()
-    for sign, pattern, folded in _searches():
-        if (not sign or sign in text) and pattern.search(lower if folded else text):
-            return True
-    return False
-
-
-def cues_of(text: bytes) -> set[str]:
-    """The names of the cues a text holds."""
-    lower = text.lower()
-    found = zip(CUES, _searches(), strict=True)
-    return {cue.name for cue, (_, pattern, folded) in found if pattern.search(lower if folded else text)}
-
-
-@cache
-def _searches() -> tuple[tuple[bytes, re.Pattern[bytes], bool], ...]:
-    return tuple((cue.sign, compiled(cue.pattern), cue.lower) for cue in CUES)
-
-
-@cache
-def compiled(pattern: str) -> re.Pattern[bytes]:
-    """The bytes expression of a pattern."""
-    return re.compile(pattern.encode("ascii"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +160,7 @@ RULES = (
     Rule("contentful-token", "-", r"CFPAT-[A-Za-z0-9_-]{43}"),
     *(Rule(kind, cue, pattern, later.CHECKS.get(kind, "token"), since) for since, kind, cue, pattern in later.KINDS),
     *(Rule(kind, cue, pattern, check, 3) for kind, cue, pattern, check in later.AFTER),
+    *(Rule(kind, cue, pattern, check, 4) for kind, cue, pattern, check in later.AFTER_4),
     Rule("postgres-password", "@", r"postgres(?:ql)?(?:\+[a-z0-9]+)?" + _URL, "password"),
     Rule("mysql-password", "@", r"(?:mysql|mariadb)(?:\+[a-z0-9]+)?" + _URL, "password"),
     Rule("mongodb-password", "@", r"mongodb(?:\+srv)?" + _URL, "password"),

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import base64
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError
 from sessgit.model.secrets import redact
 from sessgit.model.secrets.needles import LONGEST, SHORTEST
+from sessgit.model.secrets.redact import Secret
+from sessgit.ops.purging import looking
 from sessgit.store import layout, refs
 from sessgit.store.secrets import forbidden, objects
 from sessgit.store.store import Store
 
+_CODE = re.compile(
+    rb"(?:[A-Za-z0-9+/_-]{24,}\r?\n)*[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]{1,76})?(?![A-Za-z0-9+/_-])={0,2}"
+)
+_TEXT = re.compile(rb"[\t\r\n -~]{16,}")
+_STANDARD = bytes.maketrans(b"-_", b"+/")
 _HINT = "sessgit purge --find lists them."
 _SHORTEST_ID = 4
 _PLACES = 20
@@ -33,23 +42,23 @@ class Likely:
 def likely(store: Store, progress: Callable[[int, int], None]) -> list[Likely]:
     """What the rules of now would replace in the store, those first that stand in most lines.
 
-    Nothing is found of what was recorded with these rules: it was replaced then.
+    They are looked for in base64 and hex, too. Nothing else is found of what was recorded with these rules: it was
+    replaced then.
     """
     found: dict[str, tuple[str, int]] = {}
     blobs: dict[str, set[str]] = {}
     for one in objects.every(store.path, progress):
         if one.kind != "blob":
             continue
-        for line in one.data.split(b"\n"):
-            for secret in redact.secrets_of_line(line):
-                try:
-                    value = secret.value.decode("utf-8")
-                except UnicodeDecodeError:
-                    continue
-                if SHORTEST <= len(secret.value) <= LONGEST:
-                    kind, count = found.get(value, (secret.kind, 0))
-                    found[value] = kind, count + 1
-                    blobs.setdefault(one.id, set()).add(value)
+        for secret in (*_plain(one.data), *_coded(one.data)):
+            try:
+                value = secret.value.decode("utf-8")
+            except UnicodeDecodeError:
+                continue
+            if SHORTEST <= len(secret.value) <= LONGEST:
+                kind, count = found.get(value, (secret.kind, 0))
+                found[value] = kind, count + 1
+                blobs.setdefault(one.id, set()).add(value)
     places = _places(store, blobs) if found else {}
     every = [
         Likely(
@@ -58,6 +67,33 @@ def likely(store: Store, progress: Callable[[int, int], None]) -> list[Likely]:
         for value, (kind, count) in found.items()
     ]
     return sorted(every, key=lambda one: (-one.count, one.id))
+
+
+def _plain(data: bytes) -> Iterator[Secret]:
+    return (secret for line in data.split(b"\n") for secret in redact.secrets_of_line(line))
+
+
+def _coded(data: bytes) -> Iterator[Secret]:
+    """What stands in base64 or hex in the strings and texts of a file, also where that is broken into lines."""
+    for text in looking.texts(data):
+        for found in _CODE.finditer(text.encode("utf-8", "surrogatepass")):
+            code = b"".join(found[0].split())
+            for plain in (_from_hex(code), _from_base64(code)):
+                for piece in _TEXT.findall(plain):
+                    yield from redact.secrets_of_line(piece)
+
+
+def _from_base64(code: bytes) -> bytes:
+    whole = code.rstrip(b"=").translate(_STANDARD)
+    whole = whole[: len(whole) - (len(whole) % 4 == 1)]
+    return base64.b64decode(whole + b"=" * (-len(whole) % 4))
+
+
+def _from_hex(code: bytes) -> bytes:
+    try:
+        return bytes.fromhex(code.decode("ascii"))
+    except ValueError:
+        return b""
 
 
 def _places(store: Store, blobs: dict[str, set[str]]) -> dict[str, dict[str, None]]:

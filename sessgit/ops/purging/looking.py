@@ -81,18 +81,47 @@ def lines_apart(store: Path, finder: Finder, values: Collection[str], progress: 
     return len(found)
 
 
-def matches(store: Path, wanted: re.Pattern[str], progress: Callable[[int, int], None]) -> set[str]:
-    """All that the expression matches in the strings and texts of a store; what it matches is never empty."""
+def matches(store: Path, config: Path, wanted: re.Pattern[str], progress: Callable[[int, int], None]) -> set[str]:
+    """All that the expression matches in the strings and texts of a store, of what waits there to be recorded, of its
+    logs and tags, and of the client's files; what it matches is never empty."""
     found = set[str]()
     for one in objects.every(store, progress):
         if one.kind == "tree":
             continue
-        for text in _texts(one.data):
+        for text in texts(one.data):
             found.update(match[0] for match in wanted.finditer(text) if match[0])
+    for text in _texts_outside(store, config):
+        # What is no UTF-8 stands there as marks of that, which nothing holds.
+        found.update(match[0] for match in wanted.finditer(text) if match[0] and "\ufffd" not in match[0])
     return found
 
 
-def _texts(data: bytes) -> Iterator[str]:
+def _texts_outside(store: Path, config: Path) -> Iterator[str]:
+    """The strings and texts of all that a purge changes or names besides objects."""
+    own = Beside(store)
+    logs = (own.log, own.log.with_name(f"{own.log.name}.1"), own.latest, own.journal)
+    waiting = (*own.spool.glob("*"), *own.state.glob("*.json"), *own.state.glob("*.append"))
+    for path in (*logs, *waiting, *clients(config, own)):
+        yield from _texts_of(path)
+    for path in own.state.glob("*.append"):
+        yield from texts(_appended(path))
+    yield from (ref.removeprefix(layout.TAGS) for ref in refs.read_all(store, layout.TAGS))
+
+
+def _texts_of(path: Path) -> Iterator[str]:
+    """Those of a regular file of text, which is read in pieces of whole lines."""
+    try:
+        with opened(path) as source:
+            rest = b""
+            while (piece := source.file.read(_CHUNK)) and b"\0" not in piece:
+                whole, newline, rest = (rest + piece).rpartition(b"\n")
+                yield from texts(whole) if newline else ()
+            yield from texts(rest) if rest else ()
+    except SessgitError:  # a link, a socket, or not ours to read
+        return
+
+
+def texts(data: bytes) -> Iterator[str]:
     """The strings of the lines of a file that are JSON, and its other lines; the whole of a file without such lines."""
     lines = data.split(b"\n")
     documents = [line for line in lines if line[:1] in (b"{", b"[", b'"') and needles.is_json(line)]
@@ -190,26 +219,37 @@ def _appended(path: Path) -> bytes:
 
 def files(folder: Path, finder: Finder, leave: Iterable[Path] = ()) -> Iterator[Path]:
     """The regular files below a folder that hold a value, or whose names do; those below `leave` are passed over."""
-    left = {str(path) for path in leave}
-    for top, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if f"{top}/{name}" not in left)
-        for name in sorted(names):
-            path = Path(top) / name
-            if finder.holds(os.fsencode(name)) or file_holds(path, finder):
-                yield path
+    return (path for path in _below(folder, leave) if _told_by(path, finder))
 
 
-def imported(beside: Beside, config: Path, finder: Finder) -> Iterator[Path]:
-    """The transcripts that were imported from elsewhere than the client's folder and hold a value, and what lies in
-    their folders."""
+def client_files(config: Path, beside: Beside, finder: Finder) -> Iterator[Path]:
+    """The client's files that hold a value, or whose names do."""
+    return (path for path in clients(config, beside) if _told_by(path, finder))
+
+
+def clients(config: Path, beside: Beside) -> Iterator[Path]:
+    """The client's files but those of the store, with transcripts that were imported from elsewhere than its folder,
+    and what lies in their folders."""
+    yield from _below(config, [beside.store])
+    if config.name.startswith("."):
+        yield config.with_name(f"{config.name}.json")
     for name in sorted(path.stem for path in beside.state.glob("*.json")):
         known = cursor.load(beside, name) if ids.is_branch(name) else None
         path = Path(known.path) if known and known.path else None
-        if path is None or not path.is_absolute() or path.is_relative_to(config):
-            continue
-        if file_holds(path, finder):
+        if path is not None and path.is_absolute() and not path.is_relative_to(config):
             yield path
-        yield from files(path.with_suffix(""), finder)
+            yield from _below(path.with_suffix(""))
+
+
+def _below(folder: Path, leave: Iterable[Path] = ()) -> Iterator[Path]:
+    left = {str(path) for path in leave}
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if f"{top}/{name}" not in left)
+        yield from (Path(top) / name for name in sorted(names))
+
+
+def _told_by(path: Path, finder: Finder) -> bool:
+    return finder.holds(os.fsencode(path.name)) or file_holds(path, finder)
 
 
 def file_holds(path: Path, finder: Finder) -> bool:
@@ -219,7 +259,7 @@ def file_holds(path: Path, finder: Finder) -> bool:
             rest = b""
             while piece := source.file.read(_CHUNK):
                 data = rest + piece
-                if finder.holds(data):
+                if is_hit(data, "blob", finder):
                     return True
                 rest = data[-4 * needles.LONGEST :]
     except SessgitError:  # a link, a socket, or not ours to read

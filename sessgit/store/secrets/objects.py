@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from sessgit.errors import StoreError
-from sessgit.store.maintenance import DAMAGED, git_env
+from sessgit.store import git
 
 Progress = Callable[[int, int], None]
 
@@ -23,27 +22,27 @@ class Object(NamedTuple):
     data: bytes
 
 
-def every(store: Path, progress: Progress, *, git: str | None = None) -> Iterator[Object]:
+def every(store: Path, progress: Progress) -> Iterator[Object]:
     """Every object, loose or packed, each once, in the order that is read fastest; raises StoreError for one that
     cannot be read. `progress` is called with how many were read, of how many."""
-    names = _output(store, ["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"], git)
-    yield from _read(store, names.split(), progress, git)
+    names = _output(store, ["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)"])
+    yield from _read(store, names.split(), progress)
 
 
-def brought(store: Path, tips: Sequence[str], known: Sequence[str], *, git: str | None = None) -> Iterator[Object]:
+def brought(store: Path, tips: Sequence[str], known: Sequence[str]) -> Iterator[Object]:
     """The objects that the histories of the tips hold and those of the known commits lack."""
     given = "".join(f"{tip}\n" for tip in tips) + "--not\n" + "".join(f"{one}\n" for one in known)
-    names = _output(store, ["rev-list", "--objects", "--no-object-names", "--stdin"], git, given.encode())
-    yield from _read(store, names.split(), lambda done, total: None, git)
+    names = _output(store, ["rev-list", "--objects", "--no-object-names", "--stdin"], given.encode())
+    yield from _read(store, names.split(), lambda done, total: None)
 
 
-def _read(store: Path, names: Sequence[str], progress: Progress, git: str | None) -> Iterator[Object]:
+def _read(store: Path, names: Sequence[str], progress: Progress) -> Iterator[Object]:
     with tempfile.TemporaryFile() as asked:  # a pipe would fill up while git waits for somebody to read
         asked.write("".join(f"{name}\n" for name in names).encode())
         asked.seek(0)
-        command = [_git(git), "--git-dir", str(store), "cat-file", "--batch", "--buffer"]
+        command = [git.program(), "--git-dir", str(store), "cat-file", "--batch", "--buffer"]
         child = subprocess.Popen(
-            command, env=git_env(), stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
+            command, env=git.env(), stdin=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
         )
         assert child.stdout is not None
         try:
@@ -59,28 +58,21 @@ def _read(store: Path, names: Sequence[str], progress: Progress, git: str | None
 def _object(answers: IO[bytes], name: str) -> Object:
     words = answers.readline().split()
     if len(words) != 3 or not words[2].isdigit():
-        raise StoreError(f"git cannot read the object {name}", DAMAGED)
+        raise StoreError(f"git cannot read the object {name}", git.DAMAGED)
     length = int(words[2])
     data = answers.read(length)
     if len(data) != length or answers.read(1) != b"\n":
-        raise StoreError(f"git cannot read the object {name}", DAMAGED)
+        raise StoreError(f"git cannot read the object {name}", git.DAMAGED)
     return Object(name, words[1].decode(), data)
 
 
-def _output(store: Path, arguments: Sequence[str], git: str | None, given: bytes = b"") -> str:
+def _output(store: Path, arguments: Sequence[str], given: bytes = b"") -> str:
     try:
         done = subprocess.run(
-            [_git(git), "--git-dir", str(store), *arguments], env=git_env(), input=given, capture_output=True,
+            [git.program(), "--git-dir", str(store), *arguments], env=git.env(), input=given, capture_output=True,
             check=True, cwd="/",
         )  # fmt: skip
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode("utf-8", "replace").strip()
-        raise StoreError(f"git cannot read the store: {said}", DAMAGED) from error
+        raise StoreError(f"git cannot read the store: {said}", git.DAMAGED) from error
     return done.stdout.decode("ascii", "replace")
-
-
-def _git(git: str | None) -> str:
-    found = git or shutil.which("git")
-    if found is None:
-        raise StoreError("git is missing", "Install git 2.30 or later.")
-    return found

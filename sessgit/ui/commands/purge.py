@@ -146,7 +146,7 @@ def _wanted(here: context.Context, pattern: str, secret: str, progress: Progress
         every = finding.likely(here.store, lambda done, total: progress("reading", done, total))
         return purges.literal(finding.named(every, secret).value)
     value = _typed() if pattern == "-" else pattern
-    return purges.matching(here.store_path, value, progress) if regex else purges.literal(value)
+    return purges.matching(here.store_path, here.config, value, progress) if regex else purges.literal(value)
 
 
 def _typed() -> str:

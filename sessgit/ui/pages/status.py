@@ -53,6 +53,7 @@ def is_level(here: Context, session: Target) -> bool:
 
 
 def as_json(here: Context, found: Status, session: Target | None) -> dict[str, Any]:
+    """The value of `sessgit.status/v1`."""
     kept, going = found.contents, found.deleting
     why = _why_not_here(here, found)
     return {
@@ -70,6 +71,7 @@ def as_json(here: Context, found: Status, session: Target | None) -> dict[str, A
         "last": _last_json(kept) if kept else None,
         "only_here": kept.only_here if kept else 0,
         "older": found.older,
+        "purging": found.purging,
         "deleting": None
         if going is None
         else {
@@ -162,7 +164,7 @@ def _remarks(here: Context, found: Status) -> Iterator[list[str]]:
         yield [f"{text.counted(found.older, 'older conversation')} can be brought in: sessgit import"]
     if found.contents and not here.settings.record.redact:
         yield ["secrets are stored as they are: record.redact is false"]
-    if Beside(here.store_path).purging.exists():
+    if found.purging:
         yield ["a purge was interrupted: what it takes away may still be there", "sessgit doctor --fix ends it"]
     if found.errors:
         last = found.errors[-1]

@@ -1,0 +1,83 @@
+"""A text as it would read without what was put into its values: escapes upon escapes, and ends of lines.
+
+A secret that only such a view shows is replaced in the text itself, with all that was put into it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sessgit.model.secrets.names import is_words
+
+_DEEP = re.compile(rb"\\\\+(?=\\[\"'])")
+_CONTINUED = re.compile(rb"\\(?:\\\\n|\r?\n)[ \t]*")
+_WRAP = re.compile(rb"\n(?<=[A-Za-z0-9_.-]{12}\n)(?=[A-Za-z0-9_.-]{4})")
+_REST = re.compile(
+    rb"(?!(?:[a-z0-9]{1,12}|[A-Z0-9]{1,12})[_.-]|eyJ|[A-Z]{4}|-)"
+    rb"(?P<word>[A-Za-z0-9_.-]{4,})(?=[\s\"'`,;)\]}<]|\Z)"
+)
+"""What may be the rest of a value, and begins none."""
+_NARROWEST = 60
+"""So many columns at least has a terminal or a page that values are wrapped at: shorter lines end where they end."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A text without some parts of it: `ends` are the places in it where they were, `removed` how many bytes of the
+    text are gone before each."""
+
+    data: bytes
+    ends: tuple[int, ...]
+    removed: tuple[int, ...]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Where in the text a part of the view stands, from its first byte to its last."""
+        return self._place(start), self._place(end - 1) + 1
+
+    def bridges(self, start: int, end: int) -> bool:
+        """Whether something was taken out of this part."""
+        return bisect_right(self.ends, start) < bisect_right(self.ends, end - 1)
+
+    def _place(self, at: int) -> int:
+        return at + self.removed[bisect_right(self.ends, at) - 1]
+
+
+def shallow(data: bytes) -> View | None:
+    """Without all backslashes but one before a quote; None where that is the text."""
+    return _without(data, (found.span() for found in _DEEP.finditer(data)))
+
+
+def continued(data: bytes) -> View | None:
+    """With lines that end in a backslash joined to those after them; None where that is the text."""
+    return _without(data, (found.span() for found in _CONTINUED.finditer(data)))
+
+
+def unwrapped(data: bytes) -> View | None:
+    """With lines joined that a terminal seems to have broken within a random value; None where none is."""
+    return _without(data, _wraps(data))
+
+
+def _wraps(data: bytes) -> Iterator[tuple[int, int]]:
+    for found in _WRAP.finditer(data):
+        width = found.start() - (data.rfind(b"\n", 0, found.start()) + 1)
+        after = data.find(b"\n", found.end())
+        if width < _NARROWEST or (len(data) if after < 0 else after) - found.end() > width + 1:
+            continue
+        rest = _REST.match(data, found.end())
+        if rest is not None and not is_words(rest["word"]):
+            yield found.span()
+
+
+def _without(data: bytes, parts: Iterable[tuple[int, int]]) -> View | None:
+    pieces, ends, removed, done = list[bytes](), [0], [0], 0
+    for start, end in parts:
+        pieces.append(data[done:start])
+        ends.append(start - removed[-1])
+        removed.append(removed[-1] + end - start)
+        done = end
+    if not done:
+        return None
+    return View(b"".join([*pieces, data[done:]]), tuple(ends), tuple(removed))
