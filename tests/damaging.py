@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,21 @@ class Recorded:
         """The severity, kind and place of each finding."""
         done = verify.everything(Store(self.store.path), index, lambda done, total: None, deep=deep)
         return [(one.severity, one.kind, one.where.removeprefix(SESSION)) for one in done.findings]
+
+
+@contextmanager
+def harmed(kept: Recorded) -> Iterator[None]:
+    """Whatever is done to the refs inside is taken back."""
+    before = run_git(kept.store.path, "for-each-ref", "--format=%(refname) %(objectname)")
+    try:
+        yield
+    finally:
+        now = run_git(kept.store.path, "for-each-ref", "--format=%(refname)").split()
+        old = dict(line.split() for line in before.splitlines())
+        steps = [f"delete {ref}\n" for ref in now if ref not in old]
+        steps += [f"update {ref} {oid}\n" for ref, oid in old.items()]
+        command = ["git", "-C", str(kept.store.path), "update-ref", "--stdin"]
+        subprocess.run(command, input="".join(steps).encode(), check=True)
 
 
 def three_turns(store: Store, index: Index, claude: Path) -> Recorded:

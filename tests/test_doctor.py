@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from clones import bare
@@ -54,6 +55,7 @@ def test_a_healthy_store(healthy: Shell) -> None:
 def test_without_a_store_recording_is_off(sessgit: Shell) -> None:
     done = sessgit("doctor")
     assert (done.code, done.err) == (1, "")
+    assert not any(line.endswith(" · ") for line in done.out.splitlines())
     assert done.out.splitlines()[:3] == [
         "~/.claude/settings.json  wrong",
         "    recording is off: no hooks are installed",
@@ -277,3 +279,36 @@ def test_the_page(healthy: Shell) -> None:
         "",
         "1 thing is wrong. sessgit doctor --fix mends 1 of them.",
     ]
+
+
+def test_the_page_in_a_narrow_terminal(healthy: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(1, 7):
+        path = healthy.keep(healthy.talk(f"a41f9c0{number}-0000-4000-8000-000000000000").turns("x"))
+        path.write_bytes(path.read_bytes().replace(b'"2.1.7"', b'"1.0.10%d"' % number))
+    healthy.out("import")
+    lose_the_stub(healthy)
+    monkeypatch.setenv("COLUMNS", "50")
+    said = healthy("doctor").out.splitlines()
+    assert all(len(line) <= 50 for line in said)
+    assert said[-7:] == [
+        "1 thing is wrong. sessgit doctor --fix mends 1 of",
+        "them.",
+        said[-5],
+        "clients 2.1.7, 1.0.106, 1.0.105, 1.0.104 and 3",
+        "more",
+        "Whether what is stored is whole, sessgit verify",
+        "checks.",
+    ]
+
+
+def test_a_folder_of_objects_that_leads_out_of_the_store(healthy: Shell, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    place = healthy.store / "objects" / "ab"
+    place.symlink_to(tmp_path / "outside")
+    before = sorted(tmp_path.rglob("*"))
+    healthy.keep(healthy.talk().turns("one", "two"))
+    for command in ("import", "verify", "doctor"):
+        done = healthy(command)
+        assert done.code != 0
+        assert f"objects/{place.name} in the store" in " ".join((done.out + done.err).split()), done
+    assert sorted(tmp_path.rglob("*")) == before

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.mending import chain
+from sessgit.agents.claude.mending import chain, order
 from sessgit.agents.claude.mending.chain import LOST, Mended
 
 Lines = list[bytes]
@@ -249,6 +249,25 @@ def test_a_time_that_is_early_in_the_middle_harms_nothing() -> None:
 LINES = Talk().turns("one").prompt("two").parallel(("Bash", {}, "a"), ("Read", {}, "b")).answer("ok").stop_lines()
 WHOLE = LINES.prompt("three").tool("Bash").answer("yes").stop_lines().lines
 Harm = Callable[[Lines, int, int], None]
+
+
+@pytest.mark.parametrize("style", ["2.0", "2.1"])
+def test_a_file_that_was_turned_around(style: str) -> None:
+    talk = Talk(style=style).turns("one").prompt("two").tool("Bash").parallel(("Read", {}, "a"), ("Read", {}, "b"))
+    whole = talk.answer("ok").stop_lines().compact().turns("three").rewind(1).turns("aside").lines
+    assert order.in_order(whole) == (whole, 0)
+    made, early = order.in_order(whole[::-1])
+    assert made == whole
+    assert early > len(whole) // 4
+    again, early = order.in_order([*whole[5:], *whole[:5]])
+    assert (again, early) == ([*whole[5:], *whole[:5]], 0)
+
+
+def test_no_line_is_lost_in_whatever_order() -> None:
+    named = [f'{{"uuid":"{n}","parentUuid":"{n + 1 if n < 3 else 0}"}}'.encode() for n in range(4)]
+    made, early = order.in_order([*named, b"torn", named[0]])
+    assert (sorted(made), early) == (sorted([*named, b"torn", named[0]]), 3)
+    assert order.in_order([]) == ([], 0)
 
 
 def drop(lines: Lines, a: int, b: int) -> None:

@@ -332,3 +332,48 @@ def test_nothing_of_it_is_left(sessgit: Shell) -> None:
     assert (done.code, done.out) == (6, "")
     assert done.err.startswith("Error: nothing of a41f9c02 can be read")
     assert sessgit("verify", SESSION).code == 0
+
+
+def test_a_file_that_was_turned_around(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one").prompt("two").tool("Bash").answer("ok").stop_lines().turns("three")
+    whole = list(talk.lines)
+    talk.lines.reverse()
+    path = sessgit.recorded(talk)
+    before = run_git(sessgit.store, "for-each-ref", "refs/heads")
+    (mend,) = sessgit.json("repair", "5e55", "--dry-run")["mends"]
+    assert (mend["kind"], mend["turn"], mend["line"]) == ("order", 1, 1)
+    assert mend["what"] == "13 of 26 lines of its file stand before the line that they follow: behind it now"
+    done = sessgit.json("repair", "5e55")
+    path.write_bytes(b"".join(line + b"\n" for line in whole))
+    assert said(Path(done["transcript"])) == said(path)
+    assert [turn["prompt"] for turn in sessgit.json("log", done["id"])["turns"]] == ["one", "two", "three"]
+    assert sessgit.json("repair", done["id"])["sound"]
+    assert sessgit.json("verify", "--deep")["findings"] == []
+    sessgit.out("undo")
+    assert run_git(sessgit.store, "for-each-ref", "refs/heads") == before
+
+
+def test_a_project_that_is_gone_is_no_place_to_go_on_in(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk(cwd="/gone").turns("one").prompt("two").call_only("Bash", {}).turns("three"))
+    assert sessgit.json("repair", "5e55")["resume"] is None
+    assert sessgit("repair", "5e55").out.splitlines()[-1] == (
+        "Continue it in a folder that is there:  sessgit fork f0000003 --project DIR"
+    )
+    forked = json.loads(sessgit("fork", "5e55", "--at", "1", "--json").out)["sessgit.fork/v1"]
+    assert (forked["resume"], forked["turn"]) == (None, 1)
+
+
+@pytest.mark.parametrize("path", ["session.json", "turns/0000/000001/transcript.jsonl"])
+def test_an_import_says_what_to_do(sessgit: Shell, path: str) -> None:
+    """Of a session whose commits it cannot read, and whose file went on: typed as it says, it helps."""
+    talk = sessgit.talk().turns("one", "two")
+    sessgit.recorded(talk)
+    unpack(sessgit.store)
+    lose(sessgit, path)
+    sessgit.keep(talk.rewind(1).turns("three"))
+    words = sessgit("import").err.split()
+    assert words[-8:-6] == ["repair", SESSION]
+    sessgit.out(*words[-8:-6])
+    sessgit.out("import")
+    assert [turn["prompt"] for turn in sessgit.json("log", SESSION)["turns"]] == ["one", "three"]
+    assert sessgit.json("verify", "--deep")["findings"] == []

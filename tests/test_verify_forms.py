@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import damaging
 import pytest
-from damaging import SECOND, THIRD, Recorded
+from damaging import SECOND, THIRD, Recorded, harmed
 from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
@@ -26,21 +25,6 @@ LOST = "1" * 40
 @pytest.fixture
 def kept(store: Store, index: Index, claude: Path) -> Recorded:
     return damaging.three_turns(store, index, claude)
-
-
-@contextmanager
-def harmed(kept: Recorded) -> Iterator[None]:
-    """Whatever is done to the refs inside is taken back."""
-    before = run_git(kept.store.path, "for-each-ref", "--format=%(refname) %(objectname)")
-    try:
-        yield
-    finally:
-        now = run_git(kept.store.path, "for-each-ref", "--format=%(refname)").split()
-        old = dict(line.split() for line in before.splitlines())
-        steps = [f"delete {ref}\n" for ref in now if ref not in old]
-        steps += [f"update {ref} {oid}\n" for ref, oid in old.items()]
-        command = ["git", "-C", str(kept.store.path), "update-ref", "--stdin"]
-        subprocess.run(command, input="".join(steps).encode(), check=True)
 
 
 def said(kept: Recorded, old: str, new: str) -> None:
@@ -75,7 +59,7 @@ def ended(kept: Recorded, subject: str = "end: 3 turns", **meta: str) -> None:
 
 def entry(**values: object) -> bytes:
     """A line of the list of insights."""
-    return canonical.compact({**ENTRY, "id": "10d5f4a5", **values}) + b"\n"
+    return canonical.compact({**ENTRY, "id": "cb3de213", **values}) + b"\n"
 
 
 COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = {
@@ -191,6 +175,10 @@ def test_what_is_right_is_left(kept: Recorded) -> None:
         with harmed(kept):
             right()
             assert [one for one in kept.found() if one[1] != "pad"] == []
+    for line in (entry(), entry(cycle=2), entry(text="[redacted:purged]")):
+        with harmed(kept):
+            kept.remade(files={"pad/insights.jsonl": line})
+            assert kept.found() == []
 
 
 BESIDE: dict[str, tuple[str, bytes, tuple[str, str, str]]] = {

@@ -214,7 +214,10 @@ def _mended(
     held = refs.branches(world.store.path, layout.session_of(branch)).get(branch, ("", False))[0]
     is_torn = bool(lines.lost) or lines.commit != held or not _is_whole(world.store, held)
     strange = [] if is_torn or layout.is_side(branch) else mends.strangers(world.store, branch)
-    plan = mends.plan(lines, strange, alone=is_torn)
+    turned = None if is_torn or layout.is_side(branch) else mends.put_in_order(world.store, branch, lines.commit)
+    if turned is not None:
+        lines, strange = turned[0], [turned[1]]
+    plan = mends.plan(lines, strange, alone=is_torn or turned is not None)
     if is_torn and not lines.last:
         raise DamageError(f"nothing of {layout.short(branch)} can be read", _elsewhere(world.store, branch))
     if plan.is_needed and not plan.is_conversation:

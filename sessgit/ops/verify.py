@@ -17,7 +17,7 @@ from sessgit.errors import DamageError, NewerStoreError, NotFoundError, SessgitE
 from sessgit.model import ids
 from sessgit.model.finding import Finding, is_sound, sorted_by_severity
 from sessgit.ops.files import laying
-from sessgit.ops.verifying import around, cutting, history, remembered
+from sessgit.ops.verifying import around, cutting, history, owned, remembered
 from sessgit.ops.verifying.history import Memory
 from sessgit.ops.verifying.turns import REPAIR, Where
 from sessgit.store import layout, refs
@@ -89,7 +89,10 @@ def everything(store: Store, index: Index | None, progress: Progress, *, deep: b
     """
     work = _planned(store, index)
     found = list(around.check(store))
-    found += remembered.check_index(index) if deep and index is not None else ()
+    if deep and index is not None:
+        found += remembered.check_index(index)
+        found += remembered.check_cells(store, index)
+        found += remembered.check_texts(store, index)
     checked = list(_run(store, work, progress, deep=deep, jobs=jobs))
     return _added(checked, found, deep=deep)
 
@@ -132,6 +135,7 @@ def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory
                 )
             if deep:
                 found += cutting.check(store, session, own, laid)
+                found += owned.check(store, session, own)
                 was_cut = True
         except NewerStoreError:
             pass

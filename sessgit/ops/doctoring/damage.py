@@ -95,7 +95,7 @@ def _unread(patient: Patient, store: Store) -> Iterator[Ailment]:
     if sessions:
         many = "it" if len(sessions) == 1 else f"{words.counted(len(sessions), 'conversation')}, this one first,"
         what = f"{many} cannot be read: what the store held of {'it' if len(sessions) == 1 else 'them'} is lost"
-        mend = f"{_FIX} looks in files, sessgit repair {words.shell(sessions[0][:8])} on remotes, too."
+        mend = f"{_FIX} looks in files, sessgit repair {words.shell(sessions[0])} on remotes, too."
         finding = Finding("damage", "session", sessions[0], what, mend)
         yield Ailment(finding, lambda: _brought_back(patient, store, sessions))
 
@@ -150,6 +150,6 @@ def _brought_back(patient: Patient, store: Store, sessions: Sequence[str]) -> st
     if not count and not torn:
         return "what was lost is there again"
     if not count:
-        raise SessgitError("no file has it", f"sessgit repair {sessions[0][:8]} looks on remotes, too.")
+        raise SessgitError("no file has it", f"sessgit repair {words.shell(sessions[0])} looks on remotes, too.")
     left = f"; {words.counted(torn, 'conversation')} still lack some: sessgit repair" if torn else ""
     return f"{words.counted(count, 'object')} brought back from files{left}"

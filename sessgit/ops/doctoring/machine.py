@@ -13,8 +13,7 @@ from sessgit.model import canonical, words
 from sessgit.model.finding import Finding
 from sessgit.ops.doctoring import damage
 from sessgit.ops.doctoring.patient import Ailment, Patient
-from sessgit.store import settings
-from sessgit.store.maintenance import git_env
+from sessgit.store import git, settings
 from sessgit.store.recorder import latest
 from sessgit.store.remote import remotes
 from sessgit.store.store import torn
@@ -22,6 +21,7 @@ from sessgit.store.store import torn
 OLDEST_GIT = (2, 30)
 _SEEN = 40
 """So many sessions are asked for the version of their client."""
+_NAMED = 3
 _TESTED = (1, 0), (2, 1)
 _LITTLE = 1 << 30
 _AHEAD = 86_400.0
@@ -40,12 +40,12 @@ def check(patient: Patient) -> Iterator[Ailment]:
 
 def git_version(patient: Patient) -> str:
     """The version of git that is found, or ``""``."""
-    git = shutil.which("git", path=patient.env.get("PATH"))
-    if git is None:
+    program = shutil.which("git", path=patient.env.get("PATH"))
+    if program is None:
         return ""
     try:
         said = subprocess.run(
-            [git, "--version"], capture_output=True, text=True, check=False, env=git_env(), cwd="/"
+            [program, "--version"], capture_output=True, text=True, check=False, env=git.env(), cwd="/"
         ).stdout
     except OSError:
         return ""
@@ -102,12 +102,12 @@ def _unopened(patient: Patient) -> Finding:
 
 
 def _complaint(patient: Patient, path: Path) -> str:
-    git = shutil.which("git", path=patient.env.get("PATH"))
-    if git is None or not path.exists():
+    program = shutil.which("git", path=patient.env.get("PATH"))
+    if program is None or not path.exists():
         return ""
     done = subprocess.run(
-        [git, "config", "--file", str(path), "--list"], capture_output=True, text=True, check=False, cwd="/",
-        errors="replace", env=git_env(),
+        [program, "config", "--file", str(path), "--list"], capture_output=True, text=True, check=False, cwd="/",
+        errors="replace", env=git.env(),
     )  # fmt: skip
     return canonical.one_line(done.stderr.removeprefix("fatal: "), 200) if done.returncode else ""
 
@@ -128,7 +128,8 @@ def _disk(patient: Patient) -> Iterator[Ailment]:
 def _clients(patient: Patient) -> Iterator[Ailment]:
     unknown = [one for one in clients(patient) if not _TESTED[0] <= _order(one)[:2] <= _TESTED[1]]
     if unknown:
-        what = f"clients of version {', '.join(unknown[:3])}: sessgit was tried with 1.0 to 2.1"
+        more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
+        what = f"clients of version {', '.join(unknown[:_NAMED])}{more}: sessgit was tried with 1.0 to 2.1"
         yield Ailment(Finding("note", "client", "clients", what, "sessgit verify tells whether all is whole."))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
+from sessgit.model.finding import Finding
 from sessgit.model.session import Session
 from sessgit.ops import operations
 from sessgit.ops.programs.world import World
@@ -15,7 +17,8 @@ from sessgit.ops.recording import family
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.ops.repairing import objects as sources
-from sessgit.store import layout, locks
+from sessgit.ops.verifying import history
+from sessgit.store import layout, locks, refs
 from sessgit.store.damage import objects, packed, packs
 from sessgit.store.files import rooms
 from sessgit.store.recorder import cursor as cursors
@@ -83,8 +86,25 @@ def recorded_anew(world: World, branch: str, tip: str) -> str:
         if head:
             done = [Move(ref, tip or None, head)]
             operations.perform(store, "repair", said, done, now, held={ref: head}, completes=first)
+            with suppress(SessgitError):  # nothing before it can be read either
+                _keep_what_is_whole(store, session, tip)
     world.index.sync()
     return head
+
+
+def _keep_what_is_whole(store: Store, session: str, tip: str) -> None:
+    """Keeps for undo the last commit before a tip that can be read with all that it holds: git packs nothing while a
+    ref leads to what is missing."""
+    kept = [name for name, oid in refs.read_all(store.path, layout.KEEP).items() if oid == tip]
+    for commit in store.repo.first_parents(tip) if kept else ():
+        if commit.id != tip and not any(one.severity == "damage" for one in _wrong(store, session, commit.id)):
+            for name in kept:
+                store.repo.move(name, tip, commit.id)
+            return
+
+
+def _wrong(store: Store, session: str, commit: str) -> Iterator[Finding]:
+    return history.check(store, session, commit, history.Memory())
 
 
 def _holds_anything(path: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sessgit.agents.claude import transcript
-from sessgit.agents.claude.mending import chain
+from sessgit.agents.claude.mending import chain, order
 from sessgit.agents.claude.mending.chain import Mend
 from sessgit.errors import SessgitError
 from sessgit.model.session import Session
@@ -82,6 +82,24 @@ def read(store: Store, branch: str, commit: str) -> Lines:
         tail = b""
     turns.append((state.turns + 1, tuple(line for line in tail.split(b"\n") if line)))
     return Lines(branch, commit, state, tuple(turns), state.turns, known=known)
+
+
+def put_in_order(store: Store, branch: str, commit: str) -> tuple[Lines, Mend] | None:
+    """All lines of a session's file behind their parents, as those of one turn, where most of them stood before; else
+    None. What was cut out of such a file says nothing of the conversation."""
+    session = layout.session_of(branch)
+    try:
+        laid = laying.lay_out(laying.pieces(store, session, laying.branches(store, session)).found)
+        state = store.state(commit)
+    except SessgitError:
+        return None
+    raw = [line.removesuffix(b"\n") for piece in laid.pieces for line in piece.lines]
+    ordered, early = order.in_order(raw)
+    if not early or laid.file > 1:
+        return None
+    what = f"{early:,} of {len(raw):,} lines of its file stand before the line that they follow: behind it now"
+    lines = Lines(branch, commit, state, ((1, tuple(ordered)),), state.turns, known=origins(store, state))
+    return lines, Mend("order", 1, 1, what)
 
 
 def origins(store: Store, state: Session) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def reconcile(store: Store, ours: str, theirs: str) -> Reconciled:
         main, other = sorted((ours, theirs), key=lambda tip: _rank(store, tip), reverse=True)
     else:
         main, other = (theirs, ours) if new else (ours, theirs)
-    return Reconciled("joined", _joined(store, main, other), new)
+    return Reconciled("joined", joined(store, main, other), new)
 
 
 def holds(store: Store, tip: str, other: str) -> bool:
@@ -130,8 +130,8 @@ def _rank(store: Store, tip: str) -> tuple[bool, str, int, str]:
     return store.tail(tip) != b"", store.state(tip).ended, store.commit(tip).time, tip
 
 
-def _joined(store: Store, main: str, other: str) -> str:
-    """The commit that goes on from both, with the turns of the first."""
+def joined(store: Store, main: str, other: str) -> str:
+    """The commit that goes on from both, with the turns of the first: no ref leads to it yet."""
     ours, theirs = store.state(main), store.state(other)
     found = base_of(store, main, other)
     base = store.state(found) if found else None

@@ -19,6 +19,7 @@ from sessgit.store.store import Store
 
 _SEEN = ("todos", "tasks", "plans")
 _NOTE = ("session", "system", "id")
+_REDACTED = b"[redacted:"
 
 
 def check(store: Store, commit: str, name: str, oid: str, where: Where) -> Iterator[Finding]:
@@ -54,7 +55,7 @@ def _pad(store: Store, commit: str, where: Where) -> Iterator[Finding]:
 
 
 def _entries(entries: Sequence[Entry], where: Where) -> Iterator[Finding]:
-    renamed = [one for one in entries if pads.written(replace(one, id="")).id != one.id]
+    renamed = [one for one in entries if not _is_named(one)]
     if renamed:
         yield where.found("wrong", "pad", f"{_counted(renamed)} an id that is not that of its words")
     rewritten = [one for one in entries if pads.written(one).line != one.line]
@@ -63,6 +64,13 @@ def _entries(entries: Sequence[Entry], where: Where) -> Iterator[Finding]:
     long = [one for one in entries if len(one.text) > _longest(one)]
     if long:
         yield where.found("note", "pad", f"{_counted(long)} more characters than entries may have")
+
+
+def _is_named(entry: Entry) -> bool:
+    """Whether an entry has the id of its words; one whose system knew of no cycle has that of the first, and of words
+    that were redacted since nobody can tell."""
+    named = {pads.written(replace(entry, id="", cycle=cycle)).id for cycle in (entry.cycle, 1)}
+    return entry.id in named or _REDACTED in entry.line
 
 
 def _longest(entry: Entry) -> int:

@@ -13,6 +13,8 @@ from sessgit.model.message import Extent
 from sessgit.ops.files.laying import Laid
 from sessgit.ops.recording import family
 from sessgit.ops.recording.history import Recorded
+from sessgit.ops.verifying import sayings
+from sessgit.ops.verifying.sayings import Sayings
 from sessgit.ops.verifying.turns import Where
 from sessgit.store.store import Store
 
@@ -25,7 +27,9 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> It
     """
     state = store.state(tips[session])
     origin = state.origin
-    made = _cut(session, laid, origin.prefix if origin else 0)
+    said = sayings.begun(store, session, tips.values())
+    made = _cut(session, laid, origin.prefix if origin else 0, said)
+    yield from sayings.check(store, session, tips, laid, said)
     recorded = Recorded(store, dict(tips))
     is_whole = not laid.missing and laid.file == 1
     if is_whole:
@@ -58,7 +62,7 @@ class _Made:
     by_prompt: dict[bytes, Node]
 
 
-def _cut(session: str, laid: Laid, prefix: int) -> _Made:
+def _cut(session: str, laid: Laid, prefix: int, said: Sayings) -> _Made:
     cutter = Cutter(family.Nothing(), session=session)
     for piece in laid.pieces:
         at = piece.extent.offset
@@ -66,6 +70,8 @@ def _cut(session: str, laid: Laid, prefix: int) -> _Made:
         for raw in piece.lines:
             line = make(raw.removesuffix(b"\n"), Extent(at, len(raw)), no_redaction)
             at += len(raw)
+            if raw.endswith(b"\n"):
+                said.note(line)
             if raw.endswith(b"\n") and (line.uuid or not is_written):
                 cutter.feed(line)
     nodes = [node for tip in (cutter.head, *cutter.rewound.values()) for node in line_of(tip)]

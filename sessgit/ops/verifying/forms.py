@@ -245,6 +245,12 @@ def _carried(seen: Seen) -> Iterator[Finding]:
         yield seen.wrong("fork", "its origin is another one than in the commit before")
     if seen.event not in TURNS and seen.event != "fork" and state.redacted != before.redacted:
         yield seen.wrong("counts", "rules.redacted changed, and no turn did")
+    if seen.event == "edit" and _said(state) != _said(before):
+        yield seen.wrong("state", "it says otherwise what only lines say: version, branch, or whether it is headless")
+
+
+def _said(state: Session) -> tuple[str, str, bool]:
+    return state.agent_version, state.git_branch, state.headless
 
 
 def _seconds(text: str) -> int:

@@ -15,7 +15,7 @@ from sessgit.model.message import EVENTS, Message
 from sessgit.model.session import Session
 from sessgit.model.turn import Turn
 from sessgit.ops.recording.commits import counts
-from sessgit.ops.verifying import beside, forms, states, trees, turns
+from sessgit.ops.verifying import beside, forms, states, together, trees, turns
 from sessgit.ops.verifying.forms import TAILS, TURNS, Seen
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
@@ -25,6 +25,7 @@ from sessgit.store.store import Store
 _FORKS = ("fork",)
 _STILL = ("end", "compact", "edit", "merge", "repair", "start")
 """The events that bring no turn."""
+_SHOWN = 5
 _BESIDE = (layout.LIVE, layout.PAD, layout.KEPT)
 
 
@@ -243,6 +244,7 @@ class _Commit:
                 self.found += turns.below(self.store, oid, f"{name}/", self.where)
                 self.found += beside.check(self.store, self.commit.id, name, oid, self.where)
         self.found += forms.check(self.store, seen, entries)
+        self.found += together.check(self.store, seen)
         tail = self._check_tail(entries)
         changed = {
             n for n in trees.changed(self.store, self.before.commit if self.before else None, tree) if n != self.number
@@ -250,8 +252,9 @@ class _Commit:
         if self.event in _FORKS and state.origin is not None and not state.origin.prefix:
             changed -= set(range(1, state.origin.turn + 1))
         if changed and self.before is not None:
-            shown = ", ".join(map(str, sorted(changed)[:5]))
-            self._say("wrong", "closed", f"the commit changes closed turns: {shown}")
+            more = f" and {len(changed) - _SHOWN:,} more" if len(changed) > _SHOWN else ""
+            shown = ", ".join(map(str, sorted(changed)[:_SHOWN]))
+            self._say("wrong", "closed", f"the commit changes closed turns: {shown}{more}")
         return tail
 
     def _check_tail(self, entries: Mapping[str, tuple[str, bool]]) -> list[Line]:

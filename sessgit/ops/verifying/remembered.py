@@ -1,19 +1,28 @@
-"""What is remembered so that nobody must read all again: rows of the index, and how far transcripts are recorded."""
+"""What is remembered so that nobody must read all again: rows of the index, cells, words, and how far transcripts are
+recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sessgit.errors import SessgitError
-from sessgit.model import words
+from sessgit.errors import SessgitError, StoreError
+from sessgit.model import ids, words
 from sessgit.model.finding import Finding
+from sessgit.ops.cells import turns
 from sessgit.ops.files.laying import Piece
+from sessgit.ops.reading.following import TurnTexts
 from sessgit.ops.recording.history import goes_on
 from sessgit.ops.verifying.turns import Where
+from sessgit.store import layout
+from sessgit.store.cells import remembered
 from sessgit.store.index import Index
 from sessgit.store.indexed import anew
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
+from sessgit.store.words import checking
+from sessgit.store.words.index import Texts
+
+_DELETE = "Delete it: the next command makes it anew."
 
 
 def check_index(index: Index) -> Iterator[Finding]:
@@ -26,7 +35,58 @@ def check_index(index: Index) -> Iterator[Finding]:
     if wrong:
         branches = words.counted(len(wrong), "branch", "branches")
         what = f"its rows of {branches} are not what the commits say, {wrong[0]} first"
-        yield Finding("wrong", "index", "index.sqlite3", what, "Delete it: the next command makes it anew.")
+        yield Finding("wrong", "index", "index.sqlite3", what, _DELETE)
+
+
+def check_cells(store: Store, index: Index) -> Iterator[Finding]:
+    """The cells of turns that the index remembers, against those in their folders."""
+    wrong = [name for name in index.tips() if ids.is_branch(name) and _has_other_cells(store, index, name)]
+    if wrong:
+        branches = words.counted(len(wrong), "branch", "branches")
+        what = f"what it remembers of the cells of {branches} is not what their turns hold, {sorted(wrong)[0]} first"
+        yield Finding("wrong", "index", "index.sqlite3", what, _DELETE)
+
+
+def check_texts(store: Store, index: Index) -> Iterator[Finding]:
+    """The text index, where there is one, against the lines of the turns that it has."""
+    tips = {name: tip for name, (tip, _) in index.tips().items()}
+    place = store.beside.text.name
+
+    def commits(name: str) -> dict[int, str]:
+        return {row.turn: row.commit for row in index.turns(name)}
+
+    def lines(commit: str, number: int) -> Sequence[Texts] | None:
+        try:
+            return TurnTexts(store, commit, number).lines()
+        except (SessgitError, ValueError):
+            return None  # told where it was met
+
+    try:
+        wrong = checking.differing(store.path, tips, commits, lines)
+    except StoreError as error:
+        yield Finding("wrong", "index", place, str(error), _DELETE)
+        return
+    if wrong:
+        branches = words.counted(len(wrong), "branch", "branches")
+        what = f"the words that it has of {branches} are not those of their turns, {wrong[0]} first"
+        yield Finding("wrong", "index", place, what, _DELETE)
+
+
+def _has_other_cells(store: Store, index: Index, name: str) -> bool:
+    rows = {row.turn: row for row in index.turns(name)}
+    for number, known in remembered.of_branch(index, name, 1, None):
+        if known is None:
+            continue
+        try:
+            folder, row = store.folder(rows[number].commit, number), rows[number]
+            if known.folder != store.repo.entry(store.tree(row.commit), layout.turn(number))[0]:  # type: ignore[index]
+                return True
+            body = store.repo.blob(folder[layout.BODY][0]).split(b"\n")[:-1]
+            if turns.known(known.folder, store.cells(row.commit, number), body, row.prompt) != known:
+                return True
+        except (SessgitError, LookupError, TypeError):
+            continue  # told where it was met
+    return False
 
 
 def check_cursor(store: Store, session: str, own: Mapping[str, str], pieces: Sequence[Piece]) -> Iterator[Finding]:

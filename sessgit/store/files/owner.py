@@ -35,10 +35,27 @@ def check(store: Path) -> None:
             )
     for part in _PARTS:
         try:
-            if stat.S_ISLNK(os.lstat(store / part).st_mode):
-                raise StoreError(
-                    f"{part} in the store at {store} is a link",
-                    "Nothing is read or written through it: put what it leads to in its place.",
-                )
+            is_link = stat.S_ISLNK(os.lstat(store / part).st_mode)
         except OSError:  # it is not there, or whoever needs it will say what is wrong
             continue
+        if is_link:
+            raise _linked(store, part)
+    # One of the folders that objects lie in would lead all that is written there out of the store.
+    if (name := _link_in(store / "objects")) is not None:
+        raise _linked(store, f"objects/{name}")
+
+
+def _link_in(folder: Path) -> str | None:
+    """The name of a link in a folder: the folder tells it without a look at each."""
+    try:
+        with os.scandir(folder) as entries:
+            return next((entry.name for entry in entries if entry.is_symlink()), None)
+    except OSError:
+        return None
+
+
+def _linked(store: Path, part: str) -> StoreError:
+    return StoreError(
+        f"{part} in the store at {store} is a link",
+        "Nothing is read or written through it: put what it leads to in its place.",
+    )

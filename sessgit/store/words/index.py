@@ -200,7 +200,7 @@ class TextIndex:
             "INSERT OR IGNORE INTO turns(prompt, time, home) VALUES (?,?,?)", (turn.prompt, turn.time, turn.home)
         )
         ((ident,),) = self.db.execute("SELECT id FROM turns WHERE prompt = ?", (turn.prompt,))
-        hashes = _hashes(lines)
+        hashes = line_hashes(lines)
         variant = -1
         bodies = self.db.execute("SELECT variant, hashes FROM bodies WHERE turn = ?", (ident,)).fetchall()
         for variant, known in bodies:
@@ -281,7 +281,21 @@ def _reading(file: Path) -> sqlite3.Connection:
     )
 
 
-def _hashes(lines: Sequence[Texts]) -> bytes:
+def looked_into(file: Path) -> sqlite3.Connection | None:
+    """The file for who only reads it; None where it is of another version, so that whoever asks makes it anew."""
+    try:
+        # Not as one that is only read: then SQLite leaves what it makes beside it.
+        db = sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True)
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.OperationalError:
+        return _reading(file)
+    if version == _VERSION:
+        return db
+    db.close()
+    return None
+
+
+def line_hashes(lines: Sequence[Texts]) -> bytes:
     """After each line a hash of all texts so far: so a beginning is known by the last one of it."""
     digest, out = hashlib.sha256(), bytearray()
     for texts in lines:

@@ -84,7 +84,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     if as_json:
         value = {
             "id": made.state.id, "parent": point.session, "turn": point.turn, "commit": made.commit,
-            "transcript": str(made.transcript) if made.transcript else None, "resume": command,
+            "transcript": str(made.transcript) if made.transcript else None,
+            "resume": None if places.is_gone(state.project) else command,
             "files": beside.as_json(made.files), "worktree": planned.as_json() if planned else None,
         }  # fmt: skip
         render.document("fork/v1", value)

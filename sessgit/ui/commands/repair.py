@@ -33,7 +33,8 @@ def run(
 
     Lines that no client could go on from are mended in a new conversation, which begins with the turns that need
     nothing: parents that are nowhere, lines glued together, calls without results and results without calls, lines of
-    another conversation, uuids that stand there twice, circles, times that fall back. The original stays as it is.
+    another conversation, uuids that stand there twice, circles, times that fall back, a file that was turned around.
+    The original stays as it is.
 
     What the store lacks of it is brought back from the client's own file, from the one that it was imported from, or
     from a remote, where these still have it; so are refs that are lost. What is nowhere is told, and all that can be
@@ -45,6 +46,7 @@ def run(
     from sessgit.ops.finding import places
     from sessgit.ops.programs.world import World
     from sessgit.store.remote import remotes
+    from sessgit.ui import client
     from sessgit.ui.pages import repair as page
     from sessgit.ui.remotes import linked
 
@@ -57,11 +59,13 @@ def run(
         done = repair.repair(world, branch, str(uuid.uuid4()), links, copy=copy, dry_run=dry_run)
     state = places.localized(done.made.state, here.here) if done.made else None
     command = fork.resume_command(state, here.cwd) if state else ""
+    is_gone = state is not None and places.is_gone(state.project)
     if done.made and done.redacted:
         render.tell(f"Missing in it: {text.counted(done.redacted, 'secret')} that recording replaced.")
     if as_json:
-        render.document("repair/v1", page.as_json(done, command, dry_run=dry_run))
+        render.document("repair/v1", page.as_json(done, "" if is_gone else command, dry_run=dry_run))
     else:
-        render.lines(here, page.full(here, done, command, dry_run=dry_run))
+        way_on = client.way_on(here, state, command) if state else ""
+        render.lines(here, page.full(here, done, way_on, dry_run=dry_run))
     if (done.lost or done.findings) and not done.is_needed:
         raise typer.Exit(6)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import complete, context, named, render
+from sessgit.ui import complete, context, named, options, render
 
 
 def run(
@@ -20,7 +20,7 @@ def run(
         ),
     ] = "",
     deep: Annotated[bool, typer.Option("--deep", help="Hash every object, cut every file once more.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check that nothing stored is damaged.
 
@@ -30,7 +30,7 @@ def run(
     as they are. Exit code 6 if anything is damaged or wrong.
 
     --deep has git read and hash every object, lays every transcript out to cut it into turns once more, and holds the
-    index against one that is made anew.
+    title and what else its lines say, the indexes, and the client's own files against what is stored.
     """
     from sessgit.errors import DamageError
     from sessgit.ops import verify

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,8 @@ from sessgit.ui.pages import findings
 from sessgit.ui.render import Paint
 
 _FIX = "sessgit doctor --fix mends {} of them."
+_CLIENTS = 4
+"""So many versions are shown."""
 
 
 def full(here: Context, found: Diagnosis) -> Iterator[str]:
@@ -36,11 +38,12 @@ def full(here: Context, found: Diagnosis) -> Iterator[str]:
         wrong = sum(finding.severity != "note" for finding in found.findings)
         said = f"{text.counted(wrong, 'thing')} {'is' if wrong == 1 else 'are'} wrong."
         curable = sum(finding.severity != "note" for finding in found.curable)
-        yield f"{said} {_FIX.format(curable)}" if curable else said
-    clients = f" · clients {', '.join(found.clients[:4])}" if found.clients else ""
-    versions = f"sessgit {found.version} · Python {found.python} · git {found.git or 'missing'}{clients}"
-    yield from text.fold(versions.split(" · "), here.width, " · ")
-    yield "Whether what is stored is whole, sessgit verify checks."
+        yield from text.wrapped(f"{said} {_FIX.format(curable)}" if curable else said, here.width)
+    versions = [f"sessgit {found.version}", f"Python {found.python}", f"git {found.git or 'missing'}"]
+    clients = text.wrapped(_clients(found.clients), here.width) if found.clients else []
+    yield from text.fold([*versions, *clients[:1]], here.width, " · ")
+    yield from clients[1:]
+    yield from text.wrapped("Whether what is stored is whole, sessgit verify checks.", here.width)
 
 
 def as_json(found: Diagnosis) -> dict[str, Any]:
@@ -60,6 +63,12 @@ def as_json(found: Diagnosis) -> dict[str, Any]:
         ],
         "version": found.version, "python": found.python, "git": found.git or None, "clients": list(found.clients),
     }  # fmt: skip
+
+
+def _clients(versions: Sequence[str]) -> str:
+    """The first versions of the client, and how many more there are."""
+    more = f" and {len(versions) - _CLIENTS:,} more" if len(versions) > _CLIENTS else ""
+    return f"clients {', '.join(versions[:_CLIENTS])}{more}"
 
 
 def _short(here: Context, finding: Finding) -> Finding:

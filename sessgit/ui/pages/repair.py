@@ -19,8 +19,8 @@ _MOST = 12
 """So many mends of one kind are shown."""
 
 
-def full(here: Context, done: Repaired, command: str, *, dry_run: bool) -> Iterator[str]:
-    """The whole page; `command` goes on with the repaired session, ``""`` where there is none."""
+def full(here: Context, done: Repaired, way_on: str, *, dry_run: bool) -> Iterator[str]:
+    """The whole page; `way_on` says how the repaired session is continued, ``""`` where there is none."""
     paint, name = Paint(here.colour), here.ident(done.branch)
     if done.was_sound:
         turns = text.counted(done.turns, "turn")
@@ -52,7 +52,7 @@ def full(here: Context, done: Repaired, command: str, *, dry_run: bool) -> Itera
             f"{turns} from turn {done.turns + 1} on cannot be read: they are not in it.", here.width
         )
     if done.is_needed:
-        yield from _made(here, done, command, dry_run=dry_run)
+        yield from _made(here, done, way_on, dry_run=dry_run)
     elif done.anew and dry_run:
         yield from text.wrapped(f"Nothing was changed. {name} would be recorded anew from its file.", here.width)
     elif done.anew:
@@ -63,7 +63,7 @@ def full(here: Context, done: Repaired, command: str, *, dry_run: bool) -> Itera
 
 
 def as_json(done: Repaired, command: str, *, dry_run: bool) -> dict[str, Any]:
-    """The value of `sessgit.repair/v1`."""
+    """The value of `sessgit.repair/v1`; `command` continues the repaired session, ``""`` where that cannot be."""
     made = done.made
     return {
         "branch": done.branch, "sound": done.was_sound, "dry_run": dry_run,
@@ -104,7 +104,7 @@ def _place(one: Mend, done: Repaired) -> str:
     return f"@{one.turn}:{one.line}" if one.turn <= done.turns else f"end:{one.line}"
 
 
-def _made(here: Context, done: Repaired, command: str, *, dry_run: bool) -> Iterator[str]:
+def _made(here: Context, done: Repaired, way_on: str, *, dry_run: bool) -> Iterator[str]:
     original = here.ident(done.branch)
     if dry_run:
         shared = f"turns 1 to {done.shared} of {original}" if done.shared > 1 else f"turn 1 of {original}"
@@ -120,4 +120,4 @@ def _made(here: Context, done: Repaired, command: str, *, dry_run: bool) -> Iter
     yield from text.wrapped(f"{here.ident(made.state.id)} is the mended conversation: {turns}{of}.", here.width)
     yield from text.wrapped(f"{original} stays as it is; sessgit undo takes the new one away.", here.width)
     yield from beside.told(made.files)
-    yield f"Continue it:  {canonical.printable(command)}"
+    yield canonical.printable(way_on)

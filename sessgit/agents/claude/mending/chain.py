@@ -19,8 +19,9 @@ from sessgit.agents.claude.transcript import compact, session_ids
 from sessgit.model import canonical, ids
 
 Kind = Literal[
-    "glued", "unreadable", "writer", "duplicate", "uuid", "parent", "cycle", "call", "result", "session", "time"
-]
+    "glued", "unreadable", "writer", "duplicate", "uuid", "parent", "cycle", "call", "result", "session", "time",
+    "order",
+]  # fmt: skip
 """What was wrong with a line."""
 LOST = "The result of this call was not recorded."
 """What stands in for a result that is nowhere; it counts as an error."""

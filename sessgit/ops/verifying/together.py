@@ -1,0 +1,197 @@
+"""Commits with two parents, made once more of what the two say: a join is a function of them, a merge but for what a
+person decided."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from sessgit.errors import SessgitError
+from sessgit.model.finding import Finding
+from sessgit.model.merging import merge
+from sessgit.model.merging.merge import Base, Choice
+from sessgit.model.programs import unified
+from sessgit.model.session import Session
+from sessgit.ops.merging import pads
+from sessgit.ops.merging.sides import Sides, base_of, began_at
+from sessgit.ops.syncing import joining
+from sessgit.ops.verifying.forms import Seen
+from sessgit.store import layout
+from sessgit.store.backend import Entry, Repository
+from sessgit.store.indexed.rows import Branch
+from sessgit.store.store import Store
+
+_BROUGHT = ("turn", "cell", "graft", "compact")
+_WHOLE = ("end", "edit", "merge")
+"""The events of commits that are no turn's own: theirs' tip was merged, and not one of its turns."""
+_SIDES = Choice("ours"), Choice("theirs")
+_NAMED = {layout.STATE: "state", layout.PAD: "pad", layout.KEPT: "kept files"}
+_MADE_OF = "what its two sides make of it"
+
+
+def check(store: Store, seen: Seen) -> Iterator[Finding]:
+    """What of a commit with two parents does not follow from them; nothing where they cannot be read, which is told of
+    them."""
+    if len(seen.commit.parents) != 2:
+        return
+    with suppress(SessgitError):
+        yield from _joined(store, seen) if seen.event == "edit" else _merged(store, seen)
+
+
+# A join
+
+
+def _joined(store: Store, seen: Seen) -> Iterator[Finding]:
+    main, other = seen.commit.parents
+    if joining.has_own(store, other, main):
+        what = "the side that it joins has turns that it leaves out"
+        yield seen.where.found("damage", "join", what)
+        return
+    repo = _Unwritten(store.repo)
+    made = joining.joined(Store(store.path, cast(Repository, repo)), main, other)
+    tree, time = repo.commits[made]
+    times = [store.commit(tip).time for tip in (main, other)]
+    if seen.commit.time != time:
+        yield seen.wrong("date", "its date is not the later one of its parents'")
+    wrong = _differing(repo.entries(tree), store.repo.tree(seen.commit.tree))
+    if wrong and times[0] != times[1]:
+        yield seen.wrong("join", f"its {' and '.join(wrong)} is not {_MADE_OF}")
+    elif wrong:  # Of two of one time the greater id is the later one, and a purge gives other ids.
+        yield seen.where.found("note", "join", f"its {' and '.join(wrong)} is not {_MADE_OF}")
+
+
+def _differing(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> list[str]:
+    names = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+    return sorted(_NAMED.get(name, name) for name in names)
+
+
+# A merge
+
+
+def _merged(store: Store, seen: Seen) -> Iterator[Finding]:
+    ours, theirs = seen.commit.parents
+    top, other, state = store.state(ours), store.state(theirs), seen.state
+    before = list(_before(store, seen, ours))
+    own = replace(
+        state, description=top.description, labels=top.labels, stage=top.stage, confidence=top.confidence,
+        unified=top.unified, state=top.state, ended=top.ended,
+    )  # fmt: skip
+    if own != top:
+        yield seen.wrong("merge", "its state is that of its first parent in less than what people and programs said")
+    ends = [(one.state, max(top.updated, one.ended) if one.ended else "") for _, one in before]
+    if (state.state, state.ended) not in ends:
+        yield seen.wrong("merge", "it says otherwise than before it whether the session has ended, and when")
+    if store.commit(seen.commit.id).time != max(store.commit(tip).time for tip in (ours, theirs)):
+        yield seen.wrong("date", "its date is not the later one of its parents'")
+    base = base_of(store, ours, theirs)
+    if not base or any(store.message(commit).get("Event") == "fork" for commit, _ in before[-1:]):
+        return  # decided as of another session's state: that of the one which a new one was made of
+    began = Base(*(store.state(began_at(store, tip, base)) for tip in (ours, theirs)))
+    if store.message(theirs).get("Event") in _WHOLE:
+        results = [merge.resolved(top, merge.decide(began, top, other, choice)) for choice in _SIDES]
+        if wrong := list(_decided(state, results)):
+            yield seen.wrong("merge", f"its {' and '.join(wrong)} is not {_MADE_OF}")
+    yield from _pad(store, seen, top, other, base)
+
+
+def _before(store: Store, seen: Seen, tip: str) -> Iterator[tuple[str, Session]]:
+    """The first parent and its state; then each commit before it behind which only turns stand that were brought."""
+    for commit in store.repo.first_parents(tip):
+        yield commit.id, store.state(commit.id)
+        message = store.message(commit.id)
+        is_brought = message.get("Origin") or message.get("Event") == "compact"
+        if message.get("Session") != seen.state.id or message.get("Event") not in _BROUGHT or not is_brought:
+            return
+
+
+def _decided(state: Session, results: Sequence[Session]) -> Iterator[str]:
+    """What of the state no decision of a person's could have made."""
+    if state.labels != results[0].labels:
+        yield "labels"
+    of_programs = [one.unified for one in results]
+    said = {path: [unified.value(one, path) for one in of_programs] for path in (*unified.SCALARS, *unified.COUNTERS)}
+    if any(unified.value(state.unified, path) not in values for path, values in said.items()):
+        yield "values of programs"
+    held, sides = state.unified.working_memory, [one.working_memory for one in of_programs]
+    keys = {*held, *(key for one in sides for key in one)}
+    if any(not any(_same_at(held, one, key) for one in sides) for key in keys):
+        yield "working memory"
+
+
+def _same_at(one: Mapping[str, Any], other: Mapping[str, Any], key: str) -> bool:
+    return (key in one) == (key in other) and unified.same(one.get(key), other.get(key))
+
+
+def _pad(store: Store, seen: Seen, top: Session, other: Session, base: str) -> Iterator[Finding]:
+    ours, theirs = seen.commit.parents
+    found = Sides(
+        Branch(top.id, ours, top), Branch(other.id, theirs, other), theirs, base, 0, (), (), None, False, ()
+    )  # fmt: skip
+    held, repo = store.repo.tree(seen.commit.tree), _Unwritten(store.repo)
+    unwritten = Store(store.path, cast(Repository, repo))
+    made = [
+        repo.entries(repo.edit_tree(store.commit(ours).tree, pads.unite(store, found, choice).changes(unwritten)))
+        for choice in _SIDES
+    ]
+    wrong = [_NAMED[name] for name in layout.CARRIED if held.get(name) not in [one.get(name) for one in made]]
+    if wrong:
+        yield seen.wrong("merge", f"its {' and '.join(wrong)} is not {_MADE_OF}")
+
+
+# What is made of them
+
+
+@dataclass
+class _Unwritten:
+    """A repository in which nothing is written: what would be gets its name, and is forgotten."""
+
+    repo: Repository
+    commits: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """The tree and the date of each commit that was made."""
+    trees: dict[str, dict[str, Entry]] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.repo, name)
+
+    def write_blob(self, data: bytes) -> str:
+        return _named("blob", data)
+
+    def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
+        entries = dict(self.entries(base)) if base else {}
+        nested: dict[str, dict[str, Entry | None]] = {}
+        for path, value in changes.items():
+            name, _, rest = path.partition("/")
+            if rest:
+                nested.setdefault(name, {})[rest] = value
+            elif value is None:
+                entries.pop(name, None)
+            else:
+                entries[name] = value
+        for name, inner in nested.items():
+            below = entries.pop(name, None)
+            oid = self.edit_tree(below[0] if below and below[1] else None, inner)
+            if self.trees[oid]:
+                entries[name] = (oid, True)
+        written = sorted((name.encode() + b"/" * is_tree, oid, is_tree) for name, (oid, is_tree) in entries.items())
+        data = b"".join(
+            b"%s %s\0%s" % (b"40000" if is_tree else b"100644", name.removesuffix(b"/"), bytes.fromhex(oid))
+            for name, oid, is_tree in written
+        )
+        oid = _named("tree", data)
+        self.trees[oid] = entries
+        return oid
+
+    def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
+        name = _named("commit", repr((tree, parents, message, time)).encode())
+        self.commits[name] = (tree, time)
+        return name
+
+    def entries(self, tree: str) -> Mapping[str, Entry]:
+        return self.trees[tree] if tree in self.trees else self.repo.tree(tree)
+
+
+def _named(kind: str, data: bytes) -> str:
+    return hashlib.sha1(b"%s %d\0%s" % (kind.encode(), len(data), data), usedforsecurity=False).hexdigest()

@@ -1,0 +1,223 @@
+"""What `verify` holds against more than a commit: joins and merges against both sides, states against the lines of a
+file, indexes and the agent's own files against what is recorded."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import damaging
+import pytest
+from damaging import SECOND, Recorded, harmed
+from merging import parted, tip
+from plain import run_git
+from shell import Shell
+from strategies import SECRET
+from transcripts import SESSION, Talk, subagent
+
+from sessgit.model import canonical
+from sessgit.ops import search
+from sessgit.ops.cells import turns
+from sessgit.ops.syncing import joining
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+Harm = Callable[[Recorded], object]
+ENTRY = b'{"cycle":1,"id":"5ae6f8b4","kind":"risk","session":"s","text":"a","time":"2026-03-01T10:00:00.000Z"}\n'
+
+
+@pytest.fixture
+def kept(store: Store, index: Index, claude: Path) -> Recorded:
+    return damaging.three_turns(store, index, claude)
+
+
+def missed(
+    kept: Recorded, harms: dict[str, tuple[Harm, tuple[str, str, str]]], *, deep: bool = False
+) -> dict[str, Any]:
+    """What each harm gave in the place of what it should."""
+    out = {}
+    for name, (harm, wanted) in harms.items():
+        with harmed(kept):
+            harm(kept)
+            found = kept.found(deep=deep)
+        if wanted not in found:
+            out[name] = found
+    return out
+
+
+def state(kept: Recorded, **parts: dict[str, Any]) -> None:
+    kept.remade(files=kept.stated(**parts))
+
+
+# Joins
+
+
+def joined(kept: Recorded) -> Recorded:
+    """What people said of the conversation on two machines, the second one a second later."""
+    store, before = kept.store, kept.tip()
+    one = kept.then("edit", "edit: label a", files={**kept.stated(authored={"labels": ["a"]}), "pad/x.md": b"x"})
+    run_git(store.path, "update-ref", f"refs/heads/{SESSION}", before)
+    kept.then("edit", "edit: stage shaping", files={**kept.stated(authored={"stage": "shaping"}), "pad/y.md": b"y"})
+    made = joining.reconcile(store, one, kept.remade(later=1))
+    store.repo.release()
+    assert made.outcome == "joined"
+    run_git(store.path, "update-ref", f"refs/heads/{SESSION}", made.tip)
+    return kept
+
+
+def leaves_turns_out(kept: Recorded) -> None:
+    store, head = kept.store, kept.tip()
+    second = store.commit(store.commit(head).parents[1]).parents[0]
+    (fewer,) = store.commit(second).parents
+    message = f"edit: joined with {second[:12]}\n\nSession: {SESSION}\nEvent: edit\n"
+    made = store.repo.write_commit(store.tree(fewer), [fewer, second], message, store.commit(second).time)
+    store.repo.release()
+    run_git(store.path, "update-ref", f"refs/heads/{SESSION}", made)
+
+
+def test_a_join_is_a_function_of_its_sides(kept: Recorded) -> None:
+    joined(kept)
+    assert kept.found() == []
+    assert json.loads(kept.file("session.json"))["authored"]["stage"] == "shaping"
+    wrong = ("wrong", "join", "@3")
+    assert missed(kept, {
+        "a label lost": (lambda k: state(k, authored={"labels": []}), wrong),
+        "a name that nobody gave": (lambda k: state(k, authored={"name": "x"}), wrong),
+        "a file of the pad lost": (lambda k: k.remade(files={"pad/y.md": None}), wrong),
+        "a file kept by nobody": (lambda k: k.remade(files={"kept/a": b"a"}), wrong),
+        "another date": (lambda k: k.remade(later=7), ("wrong", "date", "@3")),
+        "turns left out": (leaves_turns_out, ("damage", "join", "@2")),
+    }) == {}  # fmt: skip
+
+
+# Merges
+
+
+@pytest.fixture
+def merged(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Recorded:
+    """What a fork brought back: turns, a label, and an entry of its pad."""
+    shell = parted(Shell(monkeypatch, capsys))
+    made = shell.json("fork", SESSION, "--at", "2")["id"]
+    shell.out("edit", made, "--label", "fast")
+    shell.out("pad", "claim", "It pays.", "--into", made)
+    shell.out("merge", made, "--into", SESSION)
+    store = Store(shell.store)
+    assert store.commit(tip(shell)).parents[1] == tip(shell, made)
+    return Recorded(store, Index(store.path, lambda: store), Path())
+
+
+def test_a_merge_says_what_its_sides_said(merged: Recorded) -> None:
+    assert merged.found() == []
+    wrong = ("wrong", "merge", "@3")
+    assert missed(merged, {
+        "a label lost": (lambda k: state(k, authored={"labels": []}), wrong),
+        "another title": (lambda k: state(k, metadata={"title": "x"}), wrong),
+        "another project": (lambda k: state(k, metadata={"cwd": "/x"}), wrong),
+        "ended": (lambda k: state(k, metadata={"state": "interrupted"}), wrong),
+        "ended later": (lambda k: state(k, metadata={"ended_at": "2027-03-01T11:00:00.000Z"}), wrong),
+        "an entry lost": (lambda k: k.remade(files={"pad/claims.jsonl": None}), wrong),
+        "a pad of nobody": (lambda k: k.remade(files={"pad/risks.jsonl": ENTRY}), wrong),
+        "a counter of nobody": (lambda k: state(k, budget={"total_recursive_calls": 5}), wrong),
+        "a memory of nobody": (
+            lambda k: k.remade(files={"session.json": canonical.dumps(
+                {**json.loads(k.file("session.json")), "context": {"working_memory": {"a": 1}}}
+            )}), wrong,
+        ),
+        "another date": (lambda k: k.remade(later=7), ("wrong", "date", "@3")),
+    }) == {}  # fmt: skip
+
+
+# What lines say of the whole
+
+
+def test_what_the_state_says_and_no_line_does(store: Store, index: Index, claude: Path) -> None:
+    made = Recorded(store, index, claude)
+    made.keep(Talk().turns("one").title("grammar").turns("two").stop_lines(), final=True)
+    assert made.found() == []
+    wrong = ("wrong", "state", "")
+    meta = {
+        "title": "x", "agent_version": "9.9.9", "git_branch": "elsewhere", "cwd": "/elsewhere", "headless": True,
+        "created_at": "2026-01-01T00:00:00.000Z",
+    }  # fmt: skip
+    assert missed(made, {
+        key: (lambda k, key=key, value=value: state(k, metadata={key: value}), wrong) for key, value in meta.items()
+    }, deep=True) == {}  # fmt: skip
+    with harmed(made):
+        made.then("edit", "edit: project /there", files=made.stated(metadata={"cwd": "/there"}))
+        assert made.found() == []
+        made.then("edit", "edit: x", files=made.stated(metadata={"git_branch": "elsewhere"}))
+        assert made.found() == [("wrong", "state", "@2")]
+
+
+# What is remembered
+
+
+def test_cells_and_words_that_an_index_remembers(kept: Recorded) -> None:
+    branch = kept.index.branch(SESSION)
+    assert branch is not None
+    turns.read(kept.store, kept.index, branch)
+    assert search.follow(kept.index) == ""
+    assert kept.found(index=kept.index) == []
+    with closing(sqlite3.connect(kept.store.beside.index)) as db, db:
+        ((commit, folder, cells, needs, uses),) = db.execute(
+            "SELECT commit_id, folder, cells, needs, uses FROM cells WHERE cells LIKE '%Bash%'"
+        ).fetchall()
+        other = cells.replace("Bash", "Fish")
+        proof = crc32("\0".join((folder, other, needs, uses)).encode())
+        db.execute("UPDATE cells SET cells = ?, proof = ? WHERE commit_id = ?", (other, proof, commit))
+    assert kept.found(index=kept.index) == [("wrong", "index", "index.sqlite3")]
+    with closing(sqlite3.connect(kept.store.beside.index)) as db, db:
+        db.execute("DELETE FROM cells")
+    text = kept.store.beside.text
+    whole = text.read_bytes()
+    for harm in (
+        "UPDATE bodies SET hashes = zeroblob(length(hashes)) WHERE turn = 2",
+        "UPDATE placed SET number = number + 1 WHERE number = 3",
+        "DELETE FROM blocks",
+    ):
+        with closing(sqlite3.connect(text)) as db, db:
+            db.execute(harm)
+        assert kept.found(index=kept.index) == [("wrong", "index", "text.sqlite3")], harm
+        text.write_bytes(whole)
+    with closing(sqlite3.connect(text)) as db, db:
+        db.execute("DELETE FROM blocks")
+        db.execute("PRAGMA user_version = 1")
+    assert kept.found(index=kept.index) == []  # it is made anew as it is
+    text.write_bytes(b"no database" * 1000)
+    assert kept.found(index=kept.index) == [("wrong", "index", "text.sqlite3")]
+
+
+# The agent's own files
+
+
+def test_proofs_that_prove_something_else(store: Store, index: Index, claude: Path) -> None:
+    made = Recorded(store, index, claude)
+    talk = Talk().prompt(f"the key is {SECRET}").answer("Thanks.")
+    made.keep(talk)
+    assert made.found() == []
+    proof = store.message(made.tip()).get("Original-HMAC")
+    made.remade(message=lambda said: said.replace(proof, "0" * 64))
+    # A cursor goes with its commit: without that one it is not asked.
+    cursor = store.beside.cursor(SESSION)
+    cursor.write_text(json.dumps({**json.loads(cursor.read_bytes()), "commit": made.tip()}))
+    assert made.found() == [("note", "proof", "")]
+    path = claude / f"{SESSION}.jsonl"
+    path.write_bytes(talk.data.replace(b"Thanks", b"Thinks"))
+    assert made.found() == []
+
+
+def test_a_subagent_of_a_later_turn(store: Store, index: Index, claude: Path) -> None:
+    made = Recorded(store, index, claude)
+    talk = Talk().turns("one").prompt("two").tool("Task", {"prompt": "x"}).answer("ok")
+    made.keep(talk)
+    subagent(claude, talk.turns("three"), "7c2d", "found")
+    data = (claude / SESSION / "subagents" / "agent-7c2d.jsonl").read_bytes()
+    made.remade(files={f"{SECOND}/subagents/agent-7c2d.jsonl": data})
+    assert made.found() == []
+    made.keep(talk)
+    assert ("note", "subagent", "@2") in made.found()
