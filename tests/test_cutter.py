@@ -53,6 +53,30 @@ def parts(cutter: Cutter) -> list[tuple[str, str]]:
     return [*((summary(node.before), summary(node.body)) for node in nodes), (summary(cutter.pending), "")]
 
 
+@pytest.mark.parametrize(
+    ("raw", "data"),
+    [
+        (b'{"a":1}', {"a": 1}),
+        (b' \t{"a":1}\r', {"a": 1}),
+        (b'\xef\xbb\xbf{"a":1}', {"a": 1}),
+        (b'\xef\xbb\xbf\xef\xbb\xbf{"a":1}', None),
+        (b'{"a":"\xed\xa0\x80"}', {"a": "\ud800"}),
+        (b'{"a":1,"a":2}', {"a": 2}),
+        (b'{"a":1} 2', None),
+        (b'{"a":1}{"b":2}', None),
+        (b'{"a":1', None),
+        (b'[{"a":1}]', None),
+        (b"null", None),
+        (b"", None),
+        (b"\xff{}", None),
+        (b'{"a":1}\x00', None),
+        (b'{"a":' * 100_000, None),
+    ],
+)
+def test_what_is_a_line(raw: bytes, data: dict[str, Any] | None) -> None:
+    assert lines_.parse(raw) == data
+
+
 def test_turns() -> None:
     cutter = cut(Talk().bare("mode").turns("one").queue("two").prompt("two").tool("Bash").answer("Two.").data)
     assert shape(cutter) == {"head": ["one", "two"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,56 @@ def test_a_damaged_object(store: Store) -> None:
     path.write_bytes(b"nonsense")
     with pytest.raises(StoreError):
         Store(store.path).repo.blob(blob)
+
+
+@pytest.mark.parametrize("kind", ["blob", "tree", "commit"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_whole_but_not_what_its_name_says(store: Store, git: Git, kind: str, packed: bool) -> None:
+    """Bytes that git can unpack, under the name of others, are believed nowhere."""
+    commits = commit(store, "one"), commit(store, "two")
+    trees = tuple(store.commit(one).tree for one in commits)
+    pads = tuple(store.repo.entry(tree, "pad/a") for tree in trees)
+    blobs = tuple(pad[0] for pad in pads if pad)
+    oid, other = {"blob": blobs, "tree": trees, "commit": commits}[kind]
+    later = store.write_commit(oid, {}, Session("a41f", "a41f"), Message("y"), [oid], 2) if kind == "commit" else oid
+    if packed:
+        for number, one in enumerate((*commits, later) if kind == "commit" else commits):
+            git("update-ref", f"refs/heads/{number}", one)
+        git("repack", "-a", "-d", "-q")
+        exchange(store.path, oid, other)
+    else:
+        path, theirs = (store.path / "objects" / one[:2] / one[2:] for one in (oid, other))
+        path.chmod(0o644)
+        path.write_bytes(theirs.read_bytes())
+    repo = Store(store.path).repo
+    readers: dict[str, list[Callable[[], object]]] = {
+        "blob": [lambda: repo.blob(oid)],
+        "tree": [
+            lambda: repo.tree(oid), lambda: repo.entry(oid, "pad/a"), lambda: repo.files(oid),
+            lambda: repo.strange(oid), lambda: repo.edit_tree(oid, {"b": None}),
+        ],
+        "commit": [
+            lambda: repo.commit(oid), lambda: list(repo.first_parents(later)), lambda: list(repo.since([later], [])),
+            lambda: repo.merge_bases(later, other), lambda: Store(store.path).state(oid),
+        ],
+    }  # fmt: skip
+    for reader in readers[kind]:
+        with pytest.raises(StoreError, match=f"mismatch - expected {oid} but got {other}"):
+            reader()
+    assert repo.trouble(oid) == "damaged"
+    assert (repo.blob(blobs[1]), repo.commit(commits[1]).tree) == (b"two", trees[1])
+
+
+def exchange(store: Path, oid: str, other: str) -> None:
+    """Lets the index of the only pack give one object the place of another."""
+    (index,) = (store / "objects/pack").glob("*.idx")
+    index.chmod(0o600)
+    data = bytearray(index.read_bytes())
+    count = int.from_bytes(data[1028:1032])
+    names = [data[at : at + 20].hex() for at in range(1032, 1032 + 20 * count, 20)]
+    mine, theirs = (1032 + 24 * count + 4 * names.index(one) for one in (oid, other))
+    data[mine : mine + 4] = data[theirs : theirs + 4]
+    index.write_bytes(data)
 
 
 # Refs

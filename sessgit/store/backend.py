@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
@@ -19,7 +18,7 @@ import pygit2
 from pygit2.enums import FileMode, ObjectType, Option
 
 from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError, UnreadableError
-from sessgit.store import locks, refs
+from sessgit.store import locks, proving, refs
 from sessgit.store.files import lasting, private
 from sessgit.store.layout import Beside
 
@@ -33,19 +32,11 @@ _MEND = "sessgit verify names the conversations that need it, sessgit repair bri
 _FIRST = 5
 """The place of the folder aside among those of objects: libgit2 writes to the first one. Its own are 1 and 2."""
 _REFS_LAST = Lock()
+_UNREAD = (KeyError, ValueError, pygit2.GitError)
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
 
-Entry = tuple[str, bool]
-"""An object's id and whether it is a tree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    id: str
-    tree: str
-    parents: tuple[str, ...]
-    message: str
-    time: int
+Commit = proving.Commit
+Entry = proving.Entry
 
 
 def create(path: Path) -> None:
@@ -83,7 +74,7 @@ class Repository:
         self._aside = lasting.Aside(path) if fsync else None
         self._pruned = locks.last_pruning(Beside(path))
         with _translated(f"cannot open the store at {path}", "sessgit doctor says what is wrong with it."):
-            self._repo = self._opened()
+            self._open()
         self.written = 0
         """Objects that this process asked to be written: the measure of work of a recording."""
         self._lock: weakref.finalize[..., Repository] | None = None
@@ -96,7 +87,8 @@ class Repository:
         pruned = locks.last_pruning(Beside(self.path))
         if pruned != self._pruned:
             # libgit2 goes on to believe in packs that are no more, and does not write what they held.
-            self._repo, self._pruned = self._opened(), pruned
+            self._open()
+            self._pruned = pruned
 
     def release(self) -> None:
         """Tells that refs lead to all that was written, or never will."""
@@ -121,9 +113,10 @@ class Repository:
 
     def reopen(self) -> None:
         """Forgets which packs there were."""
-        self._repo, self._pruned = self._opened(), locks.last_pruning(Beside(self.path))
+        self._open()
+        self._pruned = locks.last_pruning(Beside(self.path))
 
-    def _opened(self) -> pygit2.Repository:
+    def _open(self) -> None:
         repo = pygit2.Repository(str(self.path))
         if self._aside is not None:
             repo.odb.add_backend(pygit2.OdbBackendLoose(str(self._aside.folder), -1, False), _FIRST)
@@ -132,7 +125,10 @@ class Repository:
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, True)
                 repo.references.get("HEAD")
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
-        return repo
+        odb = repo.odb
+        # Parts of what `odb` holds: to be gone before it.
+        self._sources = [backend.read for backend in odb.backends]
+        self._repo, self._odb = repo, odb
 
     def settle(self) -> None:
         """All that was written is on the disk, and everybody's: goes before refs that others move. Without `fsync`
@@ -199,7 +195,7 @@ class Repository:
         found = self._object(oid)
         if not isinstance(found, pygit2.Tree):
             raise StoreError(f"object {oid} is not a tree")
-        return {str(e.name): (str(e.id), e.type == ObjectType.TREE) for e in found}
+        return {str(e.name): (str(e.id), isinstance(e, pygit2.Tree)) for e in found}
 
     def strange(self, tree: str) -> list[str]:
         """The names in a tree of what is neither a plain file nor a folder: a link, a program, a submodule."""
@@ -220,17 +216,23 @@ class Repository:
         found = self._object(tree)
         if not isinstance(found, pygit2.Tree):
             return None
-        with self._reading(tree):
-            try:
-                entry = found[path]
-            except KeyError:
-                return None
+        try:
+            entry = found[path]
+        except KeyError:
+            return None
+        except _UNREAD as error:
+            raise _unreadable(tree, error) from error
         return str(entry.id), isinstance(entry, pygit2.Tree)
 
     def blob(self, oid: str) -> bytes:
-        """The bytes of a file, read without making an object of it: that takes half the time."""
-        with self._reading(oid):
-            kind, data = self._repo.read(oid)
+        """The bytes of a file."""
+        proved = proving.file(self._sources, oid, _UNREAD)
+        if proved is not None:
+            return proved
+        try:
+            kind, data = self._repo.read(oid)  # which tells what is wrong
+        except _UNREAD as error:
+            raise _unreadable(oid, error) from error
         if kind != ObjectType.BLOB:
             raise StoreError(f"object {oid} is not a file")
         return data
@@ -317,17 +319,10 @@ class Repository:
         return sorted(one for one in found if not any(one != other and self.is_ancestor(one, other) for other in found))
 
     def _object(self, oid: str) -> pygit2.Object:
-        with self._reading(oid):
-            return self._repo[oid]
-
-    @contextmanager
-    def _reading(self, oid: str) -> Iterator[None]:
         try:
-            yield
-        except (KeyError, ValueError) as error:
-            raise UnreadableError(f"the store lacks the object {oid}", _MEND) from error
-        except pygit2.GitError as error:
-            raise UnreadableError(f"the store cannot be read: {error}", _MEND) from error
+            return self._repo[oid]
+        except _UNREAD as error:
+            raise _unreadable(oid, error) from error
 
     # Refs
 
@@ -360,7 +355,7 @@ class Repository:
                     raise StoreError(f"cannot move {name}: {error}", hint) from error
                 refs.take_stale_locks(self.path, [name])
                 # Where a delete found `packed-refs` locked, libgit2 passes over the next one and calls it done.
-                self._repo = self._opened()
+                self._open()
             time.sleep(_LOCK_WAIT)
 
     def _move(self, name: str, old: str | None, new: str | None) -> None:
@@ -384,6 +379,12 @@ def _commit(found: pygit2.Commit) -> Commit:
         found.raw_message.decode("utf-8", "replace"),
         found.commit_time,
     )
+
+
+def _unreadable(oid: str, error: Exception) -> UnreadableError:
+    if isinstance(error, KeyError | ValueError):
+        return UnreadableError(f"the store lacks the object {oid}", _MEND)
+    return UnreadableError(f"the store cannot be read: {error}", _MEND)
 
 
 @contextmanager

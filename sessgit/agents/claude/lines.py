@@ -23,6 +23,8 @@ _NO_PROMPT = (
     "<task-notification>",
 )
 _BOM = b"\xef\xbb\xbf"
+_OBJECT = json.JSONDecoder().raw_decode
+"""What `json.loads` reads an object with, in half the time for a line: from a text to the object and where it ends."""
 _NAME = re.compile(r"[!-~]{1,100}")
 
 
@@ -82,7 +84,10 @@ def parse(raw: bytes) -> dict[str, Any] | None:
     if len(raw) > texts.LONGEST_LINE:
         return None
     try:
-        data = json.loads(raw.removeprefix(_BOM).decode("utf-8", "surrogatepass"))  # bytes may be taken for UTF-16
+        text = raw.removeprefix(_BOM).decode("utf-8", "surrogatepass")  # bytes may be taken for UTF-16
+        data, end = _OBJECT(text) if text.startswith("{") else (None, -1)
+        if end != len(text):  # blanks around it, or no JSON
+            data = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
@@ -106,6 +111,7 @@ def blocks(line: Line) -> list[dict[str, Any]]:
 
 
 def tool_results(line: Line) -> list[dict[str, Any]]:
+    """The results of tools that the line brings; of most lines none."""
     return [b for b in blocks(line) if b.get("type") == "tool_result"]
 
 

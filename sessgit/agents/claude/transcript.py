@@ -37,6 +37,8 @@ _OF_SESSION = ("sessionId", "session_id")
 _NAMING = ("custom-title", "ai-title", "summary")
 
 _NOWHERE = Extent(0, 0)
+_Data = Mapping[str, Any]
+"""The JSON object on a line."""
 
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp", re.DOTALL)
 _STALE = 600.0
@@ -61,8 +63,9 @@ def parsed(lines: Iterable[bytes]) -> list[Line]:
 def resumable(turns: Sequence[Sequence[bytes]], agent_id: str, title: str = "") -> Written:
     """The turns, each given as its stored lines, as one transcript of the session `agent_id`."""
     writer = _Writer(agent_id)
-    for raw in turns[:-1]:
-        writer.turn(parsed(raw))
+    for lines in turns[:-1]:
+        for raw in lines:
+            writer.line(raw, parse(raw))
     last, dropped = _up_to_last_result(parsed(turns[-1])) if turns else ([], 0)
     writer.turn(last)
     prompt = next((display_prompt(said(line)) for line in last if is_prompt(line)), "")
@@ -183,14 +186,19 @@ class _Writer:
         self._relinked: dict[str, str] = {}
         self._ids: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
-    def turn(self, lines: Sequence[Line]) -> None:
+    def turn(self, lines: Iterable[Line]) -> None:
         for line in lines:
-            if line.data is None or line.type in _LEFT_OUT or line.data.get("isSidechain"):
-                self._leave_out(line)
-            elif not line.uuid:
-                self._put(line, self._own(line))
-            elif line.uuid not in self._emitted:
-                self._chain(line)
+            self.line(line.raw, line.data)
+
+    def line(self, raw: bytes, data: _Data | None) -> None:
+        """One line and what it says: a session has them by the ten thousand, and no more is made of each."""
+        uuid, kind = _text(data, "uuid"), _text(data, "type")
+        if data is None or kind in _LEFT_OUT or data.get("isSidechain"):
+            self._leave_out(uuid, _text(data, "parentUuid"))
+        elif not uuid:
+            self._put(self._own(raw, data), data)
+        elif uuid not in self._emitted:
+            self._chain(raw, data, uuid, kind)
 
     def finish(self, title: str, prompt: str) -> bytes:
         """The whole transcript, with the lines that tell the client its title and where to go on."""
@@ -203,31 +211,32 @@ class _Writer:
             self._out.append(compact(last))
         return b"\n".join((*self._out, b""))
 
-    def _chain(self, line: Line) -> None:
-        parent = self._parent(line)
+    def _chain(self, raw: bytes, data: _Data, uuid: str, kind: str) -> None:
+        named = _text(data, "parentUuid")
+        parent = self._parent(named, kind)
         if parent is None:
-            self._leave_out(line)
+            self._leave_out(uuid, named)
             return
-        raw = self._own(line)
-        if parent != line.parent:
-            raw = _replaced(raw, "parentUuid", line.parent, parent)
-        if line.type in BODY_TYPES:
-            self.leaf, self._leaf_at = line.uuid, len(self._out)
-        self._emitted.add(line.uuid)
-        self._put(line, raw)
+        raw = self._own(raw, data)
+        if parent != named:
+            raw = _replaced(raw, "parentUuid", named, parent)
+        if kind in BODY_TYPES:
+            self.leaf, self._leaf_at = uuid, len(self._out)
+        self._emitted.add(uuid)
+        self._put(raw, data)
 
-    def _put(self, line: Line, raw: bytes) -> None:
+    def _put(self, raw: bytes, data: _Data) -> None:
         self._out.append(raw)
-        self._times.append(line.text("timestamp"))
+        self._times.append(_text(data, "timestamp"))
 
-    def _parent(self, line: Line) -> str | None:
-        """The uuid that the line shall name as its parent, ``""`` for none; None where it is off the chain."""
-        if not line.parent:
+    def _parent(self, named: str, kind: str) -> str | None:
+        """The uuid that a line shall name as its parent, ``""`` for none; None where it is off the chain."""
+        if not named:
             return ""
-        parent = self._relinked.get(line.parent, line.parent)
+        parent = self._relinked.get(named, named)
         if not parent or parent in self._emitted:
             return parent
-        return self.leaf if line.type in ("user", "assistant") else None
+        return self.leaf if kind in ("user", "assistant") else None
 
     def _make_leaf_latest(self) -> None:
         if not self.leaf:
@@ -239,15 +248,14 @@ class _Writer:
             later = canonical.rfc3339(moment + 0.0015)
             self._out[self._leaf_at] = _replaced(self._out[self._leaf_at], "timestamp", own, later)
 
-    def _leave_out(self, line: Line) -> None:
-        if line.uuid and line.uuid not in self._emitted:
-            self._relinked[line.uuid] = self._relinked.get(line.parent, line.parent)
+    def _leave_out(self, uuid: str, parent: str) -> None:
+        if uuid and uuid not in self._emitted:
+            self._relinked[uuid] = self._relinked.get(parent, parent)
 
-    def _own(self, line: Line) -> bytes:
+    def _own(self, raw: bytes, data: _Data | None) -> bytes:
         """The line as this session's."""
-        raw = line.raw
         for key in _OF_SESSION:
-            old = line.text(key)
+            old = _text(data, key)
             if old and old != self.agent_id:
                 if (key, old) not in self._ids:
                     self._ids[key, old] = _member(key, old), _member(key, self.agent_id)
@@ -258,7 +266,7 @@ class _Writer:
 
 def as_session(raw: bytes, agent_id: str) -> bytes:
     """A line as one of the session `agent_id`."""
-    return _Writer(agent_id)._own(Line(raw, _NOWHERE, parse(raw)))
+    return _Writer(agent_id)._own(raw, parse(raw))
 
 
 def title_line(title: str, agent_id: str) -> bytes:
@@ -290,6 +298,11 @@ def compact(document: Mapping[str, object]) -> bytes:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
         return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _text(data: _Data | None, key: str) -> str:
+    value = data.get(key) if data else None
+    return value if isinstance(value, str) else ""
 
 
 def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
