@@ -273,13 +273,14 @@ def test_killed_at_any_moment(sessgit: Shell, whole: bool) -> None:
     fsck(sessgit.store)
 
 
-def test_a_packing_that_fails_takes_no_room(sessgit: Shell, tmp_path: Path) -> None:
+def test_a_packing_that_fails_takes_no_room(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git = tmp_path / "git"
     pack = sessgit.store / "objects" / "pack"
     git.write_text(f"#!/bin/sh\necho half >{pack}/tmp_pack_Half\nkill -9 $$\n")
     git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(StoreError, match="git could not pack the store: it ended with -9"):
-        maintenance.pack(sessgit.store, full=True, git=str(git))
+        maintenance.pack(sessgit.store, full=True)
     assert not (pack / "tmp_pack_Half").exists()
 
 

@@ -6,7 +6,6 @@ every ref, checks every old value, and only then writes.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from collections.abc import Sequence
@@ -14,10 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sessgit.errors import ROOM, MovedError, StoreError
-from sessgit.store import locks, refs
+from sessgit.store import git, locks, refs
 from sessgit.store.files import private
 from sessgit.store.layout import Beside
-from sessgit.store.maintenance import git_env
 
 _TRIES = 150
 _WAIT = 0.02
@@ -31,7 +29,7 @@ class Move(NamedTuple):
     new: str | None
 
 
-def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None, lasting: bool = True) -> None:
+def move_all(store: Path, moves: Sequence[Move], *, lasting: bool = True) -> None:
     """Moves the refs in one transaction; raises MovedError, with nothing moved, where one does not hold its old value.
 
     Who else is just moving one of them, or packing them, holds a lock file for a moment: that is waited for. Each ref
@@ -39,20 +37,17 @@ def move_all(store: Path, moves: Sequence[Move], *, git: str | None = None, last
     """
     if not moves:
         return
-    git = git or shutil.which("git")
-    if git is None:
-        raise StoreError("git is missing", "Install git 2.30 or later.")
     # Else git looks for each commit's id among the refs first, in seven places, and again for its old value.
     waits = f"core.fsync={'' if lasting else '-'}reference"  # what git does by itself differs by its version
     plain = ["-c", "core.warnAmbiguousRefs=false", "-c", waits]
-    command = [git, "--git-dir", str(store), *plain, "update-ref", "--no-deref", "--stdin"]
+    command = [git.program(), "--git-dir", str(store), *plain, "update-ref", "--no-deref", "--stdin"]
     script = "".join(("start\n", *map(_line, moves), "prepare\n", "commit\n")).encode()
     for tries_left in reversed(range(_TRIES)):
         try:
             with locks.moving(Beside(store)), private.files():
-                done = subprocess.run(command, input=script, env=git_env(), capture_output=True, cwd="/", check=False)
+                done = subprocess.run(command, input=script, env=git.env(), capture_output=True, cwd="/", check=False)
         except OSError as error:
-            raise StoreError(f"git could not be run: {error}") from error
+            raise git.not_run(error) from error
         if done.returncode == 0:
             return
         now = refs.read_all(store)

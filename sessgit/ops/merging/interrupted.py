@@ -122,7 +122,7 @@ def _taken_back(store: Store, session: str, config: Path, now: float) -> bool:
         return False
     fork, note = every[0], appending.load(store.beside, session)
     grown = note is not None and note.head == fork.moves[0].new and writing.began(store, note, head)
-    if head != fork.moves[0].new and not grown:
+    if not grown and not _is_merely_ended(store, head, fork.moves[0].new):
         return False
     for name, proof in fork.files.items():
         path = Path(name)
@@ -136,6 +136,16 @@ def _taken_back(store: Store, session: str, config: Path, now: float) -> bool:
     operations.perform(store, "undo", f"undo: {fork.summary}, which was interrupted", moves, now, undoes=fork.id)
     appending.forget(store.beside, session)
     cursors.forget(store.beside, session)
+    return True
+
+
+def _is_merely_ended(store: Store, head: str, made: str | None) -> bool:
+    """Whether nothing came after a commit but that somebody saw that nobody is there."""
+    while head != made:
+        commit = store.commit(head)
+        if not commit.parents or store.message(head).get("Event") != "end":
+            return False
+        head = commit.parents[0]
     return True
 
 

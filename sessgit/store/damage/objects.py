@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
-import uuid
+import tempfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessgit.errors import ROOM, DamageError, StoreError
+from sessgit.store import git
 from sessgit.store import store as stores
-from sessgit.store.maintenance import git_env
 from sessgit.store.remote.transport import run, secrets_of, unreachable
 
 if TYPE_CHECKING:
@@ -44,28 +43,14 @@ class Complaint:
     objects: tuple[str, ...]
 
 
-def fsck(
-    store: Path, progress: Callable[[int, int], None] = lambda done, total: None, *, git: str | None = None
-) -> list[Complaint]:
+def fsck(store: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> list[Complaint]:
     """What `git fsck --strict` finds: it reads and hashes every object, packed or not. Raises StoreError where git
     cannot be run."""
-    git = git or shutil.which("git")
-    if git is None:
-        raise StoreError("git is missing", "Install git 2.30 or later.")
-    command = [
-        git,
-        "--git-dir",
-        str(store),
-        "fsck",
-        "--full",
-        "--strict",
-        "--no-dangling",
-        "--no-reflogs",
-        "--progress",
-    ]
+    flags = ["--full", "--strict", "--no-dangling", "--no-reflogs", "--progress"]
+    command = [git.program(), "--git-dir", str(store), "fsck", *flags]
     try:
         with subprocess.Popen(
-            command, env=git_env(), cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command, env=git.env(), cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         ) as child:
             assert child.stdout is not None
             said: list[str] = []
@@ -75,37 +60,28 @@ def fsck(
                 said += _heard(pieces, progress)
             said += _heard([rest], progress)
     except OSError as error:
-        raise StoreError(f"git could not be run: {error}") from error
+        raise git.not_run(error) from error
     found = [_complaint(line) for line in dict.fromkeys(said) if not _HARMLESS.search(line)]
     if child.returncode and not found:
         found = [Complaint(f"git fsck ended with {child.returncode}", ())]
     return found[:_MOST]
 
 
-def read(store: Path, oid: str, *, git: str | None = None) -> tuple[str, bytes] | None:
+def read(store: Path, oid: str) -> tuple[str, bytes] | None:
     """The kind and the content of an object, None where the repository does not have it whole."""
-    return next((found for _, found in read_all(store, [oid], git=git)), None)
+    return next((found for _, found in read_all(store, [oid])), None)
 
 
-def read_all(store: Path, wanted: Iterable[str], *, git: str | None = None) -> Iterator[tuple[str, tuple[str, bytes]]]:
+def read_all(store: Path, wanted: Iterable[str]) -> Iterator[tuple[str, tuple[str, bytes]]]:
     """Those of the objects that a repository has whole, each by its id with its kind and its content."""
-    git = git or shutil.which("git") or "git"
-    command = [git, "--git-dir", str(store), "cat-file", "--batch"]
     oids = list(dict.fromkeys(wanted))
     for start in range(0, len(oids), _TOGETHER):
         part = oids[start : start + _TOGETHER]
-        try:
-            said = subprocess.run(
-                command, input="".join(f"{oid}\n" for oid in part).encode(), env=git_env(), cwd="/",
-                capture_output=True, check=False,
-            ).stdout  # fmt: skip
-        except OSError as error:
-            raise StoreError(f"git could not be run: {error}") from error
-        place = 0
+        said, place = _asked(store, ["cat-file", "--batch"], part), 0
         for number, oid in enumerate(part):
             end = said.find(b"\n", place)
             if end < 0:  # git stops at one that is damaged
-                yield from read_all(store, part[number + 1 :], git=git)
+                yield from read_all(store, part[number + 1 :])
                 break
             words = said[place:end].decode("ascii", "replace").split()
             place = end + 1
@@ -117,26 +93,14 @@ def read_all(store: Path, wanted: Iterable[str], *, git: str | None = None) -> I
                 yield oid, (words[1], data)
 
 
-def closure(store: Path, wanted: Collection[str], *, git: str | None = None) -> list[str]:
+def closure(store: Path, wanted: Collection[str]) -> list[str]:
     """Those of the objects that a repository has, and all that they lead to there."""
-    git = git or shutil.which("git") or "git"
-    command = [git, "--git-dir", str(store)]
-    try:
-        said = subprocess.run(
-            [*command, "cat-file", "--batch-check"], input="".join(f"{oid}\n" for oid in sorted(wanted)).encode(),
-            env=git_env(), cwd="/", capture_output=True, check=False,
-        ).stdout.decode("ascii", "replace")  # fmt: skip
-        there = [line.split()[0] for line in said.splitlines() if line.split()[1:2] and line.split()[1] in _KINDS]
-        if not there:
-            return []
-        listed = subprocess.run(
-            [*command, "rev-list", "--objects", "--no-object-names", "--stdin"],
-            input="".join(f"{oid}\n" for oid in there).encode(), env=git_env(), cwd="/", capture_output=True,
-            check=False,
-        ).stdout.decode("ascii", "replace")  # fmt: skip
-    except OSError as error:
-        raise StoreError(f"git could not be run: {error}") from error
-    return list(dict.fromkeys((*there, *_OID.findall(listed))))
+    said = _asked(store, ["cat-file", "--batch-check"], sorted(wanted)).decode("ascii", "replace")
+    there = [words[0] for words in map(str.split, said.splitlines()) if len(words) > 1 and words[1] in _KINDS]
+    if not there:
+        return []
+    listed = _asked(store, ["rev-list", "--objects", "--no-object-names", "--stdin"], there)
+    return list(dict.fromkeys((*there, *_OID.findall(listed.decode("ascii", "replace")))))
 
 
 def put(store: Path, oid: str, kind: str, data: bytes, aside: Path) -> None:
@@ -147,11 +111,13 @@ def put(store: Path, oid: str, kind: str, data: bytes, aside: Path) -> None:
     if kind not in _KINDS or _name(kind, data) != oid:
         raise DamageError(f"what was found is not the object {oid}")
     path = store / "objects" / oid[:2] / oid[2:]
-    beside = path.with_name(f"tmp_obj_{uuid.uuid4().hex[:12]}")
+    beside = None
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+        handle, name = tempfile.mkstemp(prefix="tmp_obj_", dir=path.parent)
+        beside = Path(name)
         with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, 0o400)
             file.write(zlib.compress(_header(kind, data) + data))
             file.flush()
             os.fsync(file.fileno())
@@ -160,7 +126,8 @@ def put(store: Path, oid: str, kind: str, data: bytes, aside: Path) -> None:
             path.rename(aside / oid)
         beside.rename(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        if beside is not None:
+            beside.unlink(missing_ok=True)
         raise StoreError(f"the object {oid} cannot be written: {error}", ROOM) from error
 
 
@@ -173,6 +140,16 @@ def fetch(scratch: Path, link: Link, sessions: Collection[str]) -> None:
     ended = run(scratch, ["fetch", "--quiet", *flags, "--", url, *specs], link.env, link.say, secrets=secrets_of(url))
     if ended.code:
         raise unreachable(link.remote.name, link.remote.shown, ended)
+
+
+def _asked(store: Path, arguments: Sequence[str], oids: Sequence[str]) -> bytes:
+    """What git prints of the objects."""
+    given = "".join(f"{oid}\n" for oid in oids).encode()
+    command = [git.program(), "--git-dir", str(store), *arguments]
+    try:
+        return subprocess.run(command, input=given, env=git.env(), cwd="/", capture_output=True, check=False).stdout
+    except OSError as error:
+        raise git.not_run(error) from error
 
 
 def _header(kind: str, data: bytes) -> bytes:

@@ -6,7 +6,6 @@ may be there.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -16,16 +15,13 @@ from pathlib import Path
 from typing import Literal
 
 from sessgit.errors import ROOM, StoreError
-from sessgit.store import layout
+from sessgit.store import git, layout
 from sessgit.store import store as stores
 from sessgit.store.damage import objects
-from sessgit.store.maintenance import git_env
+from sessgit.store.packing.pack import ids, is_index
 
 Fault = Literal["closed", "index", "cut", "lost"]
-_MAGIC = b"\xfftOc\x00\x00\x00\x02"
 _SHA = 20
-_HEAD = 8 + 256 * 4
-_COUNT = slice(_HEAD - 4, _HEAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +47,14 @@ def broken(store: Path) -> list[Broken]:
     return list(_broken(store))
 
 
-def make_index(store: Path, pack: Path, *, git: str | None = None) -> int:
+def make_index(store: Path, pack: Path) -> int:
     """Makes the index of a pack anew, and returns how many objects it names; a damaged one goes to `state/damaged/`.
     Raises StoreError where the pack is damaged as well."""
-    git = git or shutil.which("git") or "git"
     index, beside = pack.with_suffix(".idx"), pack.with_name(f"tmp_idx_{pack.stem[5:17]}.idx")
     try:
         done = subprocess.run(
-            [git, "--git-dir", str(store), "index-pack", "-o", str(beside), str(pack)], env=git_env(), cwd="/",
-            capture_output=True, check=False,
+            [git.program(), "--git-dir", str(store), "index-pack", "-o", str(beside), str(pack)],
+            env=git.env(), cwd="/", capture_output=True, check=False,
         )  # fmt: skip
         if done.returncode:
             beside.unlink(missing_ok=True)
@@ -68,7 +63,7 @@ def make_index(store: Path, pack: Path, *, git: str | None = None) -> int:
         if index.exists():
             _aside(store, index)
         beside.replace(index)
-        return int.from_bytes(index.read_bytes()[_COUNT], "big")
+        return len(ids(index.read_bytes()))
     except OSError as error:
         raise StoreError(f"{index} cannot be written: {error.strerror or error}", ROOM) from error
 
@@ -78,7 +73,7 @@ def salvage(store: Path, pack: Path, scratch: Path) -> dict[str, tuple[str, byte
     index = pack.with_suffix(".idx")
     try:
         listed = index.read_bytes()
-        ids = _ids(listed)
+        named = ids(listed)
         stores.create(scratch)
         folder = scratch / "objects" / "pack"
         folder.mkdir(exist_ok=True)
@@ -88,7 +83,7 @@ def salvage(store: Path, pack: Path, scratch: Path) -> dict[str, tuple[str, byte
             copy.write(listed[-2 * _SHA : -_SHA])  # git believes a pack that ends with what its index says
     except OSError as error:
         raise StoreError(f"{pack.name} cannot be copied: {error.strerror or error}", ROOM) from error
-    return dict(objects.read_all(scratch, ids))
+    return dict(objects.read_all(scratch, named))
 
 
 def put_aside(store: Path, pack: Path) -> None:
@@ -109,7 +104,7 @@ def _broken(store: Path) -> Iterator[Broken]:
         try:
             index = pack.with_suffix(".idx")
             listed = index.read_bytes() if index.exists() else b""
-            if not _is_whole(listed):
+            if not is_index(listed):
                 yield Broken(pack, "index")
             elif listed[-2 * _SHA : -_SHA] != _end(pack):
                 yield Broken(pack, "cut")
@@ -128,25 +123,11 @@ def _packs(store: Path, pattern: str) -> list[Path]:
         return []
 
 
-def _is_whole(index: bytes) -> bool:
-    if not index.startswith(_MAGIC) or len(index) < _HEAD + 2 * _SHA:
-        return False
-    return hashlib.sha1(index[:-_SHA], usedforsecurity=False).digest() == index[-_SHA:]
-
-
 def _end(pack: Path) -> bytes:
     with pack.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _SHA))
         return file.read()
-
-
-def _ids(index: bytes) -> list[str]:
-    if not _is_whole(index):
-        return []
-    count = int.from_bytes(index[_COUNT], "big")
-    names = index[_HEAD : _HEAD + count * _SHA]
-    return [names[place : place + _SHA].hex() for place in range(0, len(names), _SHA)]
 
 
 def _aside(store: Path, path: Path) -> None:

@@ -178,7 +178,7 @@ def _synced(paths: Iterable[Path]) -> list[Path]:
             except IndexError:
                 return
             try:
-                _sync(path)
+                sync(path)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -200,7 +200,8 @@ def _synced(paths: Iterable[Path]) -> list[Path]:
     return there
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """A file or folder as it is now, on the disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         os.fsync(handle)

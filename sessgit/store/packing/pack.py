@@ -23,12 +23,15 @@ COMMIT: Final = "commit"
 _KINDS = {COMMIT: 1, TREE: 2, BLOB: 3}
 _LEVEL = 1
 """Of zlib: what lies here lies for a moment only, until all is packed."""
-_SHORT = 1 << 10
+_SHORT = 4 << 10
 """So many bytes are not worth it: most of them are ids, and to set out takes longer than to write them as they are."""
 _STEP = 1 << 20
 _LARGE = 4 << 20
 _FAR = 1 << 31
 """Places from here on stand in a table of their own."""
+_MAGIC = b"\xfftOc\x00\x00\x00\x02"
+_SHA = 20
+_HEAD = 8 + 256 * 4
 
 
 class Pack:
@@ -150,6 +153,22 @@ class Pack:
         except OSError as error:
             raise _unwritten(self.path, error) from error
         self._written += len(data)
+
+
+def is_index(data: bytes) -> bool:
+    """Whether it is the index of a pack, and whole."""
+    if not data.startswith(_MAGIC) or len(data) < _HEAD + 2 * _SHA:
+        return False
+    return hashlib.sha1(data[:-_SHA], usedforsecurity=False).digest() == data[-_SHA:]
+
+
+def ids(index: bytes) -> list[str]:
+    """The ids of all objects that an index names, in their order; none where it is damaged."""
+    if not is_index(index):
+        return []
+    count = int.from_bytes(index[_HEAD - 4 : _HEAD], "big")
+    names = index[_HEAD : _HEAD + count * _SHA]
+    return [names[place : place + _SHA].hex() for place in range(0, len(names), _SHA)]
 
 
 def object_id(kind: str, data: bytes) -> str:

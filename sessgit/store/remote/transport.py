@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import threading
 from collections import deque
@@ -16,8 +15,8 @@ from urllib.parse import unquote
 
 from sessgit.errors import RemoteDamageError, StoreError
 from sessgit.model import canonical, words
+from sessgit.store import git
 from sessgit.store.files import private
-from sessgit.store.maintenance import git_env
 
 _SETTINGS = {
     # Packing is our own, and waits for recorders.
@@ -102,19 +101,17 @@ def run(
     git cannot be run. The child does not inherit our locks: ssh may leave a connection open behind it that would hold
     them for minutes.
     """
-    git = shutil.which("git", path=env.get("PATH"))
-    if git is None:
-        raise StoreError("git is missing", "Install git 2.30 or later.")
+    program = git.program(env.get("PATH"))
     chosen = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
     # Words that are looked for below must not be translated; without LANGUAGE no other setting can ask for that.
-    surroundings = {**(env or git_env()), "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+    surroundings = {**(env or git.env()), "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
     try:
         child = subprocess.Popen(
-            [git, *chosen, "--git-dir", str(store), *arguments], env=surroundings, cwd="/",
+            [program, *chosen, "--git-dir", str(store), *arguments], env=surroundings, cwd="/",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, umask=private.UMASK,
         )  # fmt: skip
     except OSError as error:
-        raise StoreError(f"git could not be run: {error}") from error
+        raise git.not_run(error) from error
     printed: list[bytes] = []
     helpers = [
         threading.Thread(target=_give, args=(child.stdin, given), daemon=True),

@@ -1,0 +1,67 @@
+"""git as a child process that works in the store."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from sessgit.errors import ROOM, StoreError
+from sessgit.store import refs
+from sessgit.store.files import private
+
+DAMAGED = "sessgit verify tells what is missing or damaged. Nothing was changed."
+"""The hint where git finds something that it cannot read."""
+_LACKING = re.compile(r"missing|corrupt|bad (object|tree|sha1)|unable to read|could not parse|does not match")
+
+
+def env() -> dict[str, str]:
+    """The environment for git children: none of `GIT_*`, whoever set it."""
+    return {"PATH": os.defpath, "LC_ALL": "C", "HOME": "/", "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+def program(path: str | None = None) -> str:
+    """git, as it is found in `path`, by default in that of this process; raises StoreError where there is none."""
+    found = shutil.which("git", path=path)
+    if found is None:
+        raise StoreError("git is missing", "Install git 2.30 or later.")
+    return found
+
+
+def not_run(error: OSError) -> StoreError:
+    """What a caller is told where git is there and cannot be started."""
+    return StoreError(f"git could not be run: {error.strerror or error}", "git --version says whether it works.")
+
+
+def run(
+    store: Path,
+    arguments: Sequence[str],
+    locks: Sequence[int] = (),
+    *,
+    given: IO[bytes] | None = None,
+    told: IO[bytes] | None = None,
+) -> str:
+    """What git prints, if it does not go to the file `told`; it reads the file `given`, and holds the locks of these
+    descriptors on where this process is killed. Raises StoreError where it fails or is missing."""
+    try:
+        done = subprocess.run(
+            [program(), "--git-dir", str(store), *arguments], env=env(), check=True, cwd="/",
+            stdin=given or subprocess.DEVNULL, stdout=told or subprocess.PIPE, stderr=subprocess.PIPE,
+            pass_fds=[lock for lock in locks if lock], umask=private.UMASK,
+        )  # fmt: skip
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode("utf-8", "replace").strip() or f"it ended with {error.returncode}"
+        raise StoreError(f"git could not pack the store: {said}", _hint(said)) from error
+    except OSError as error:
+        raise not_run(error) from error
+    return (done.stdout or b"").decode("utf-8", "replace")
+
+
+def _hint(said: str) -> str:
+    if ".lock" in said:
+        return refs.LOCKED
+    return DAMAGED if _LACKING.search(said) else refs.hint(said, ROOM)

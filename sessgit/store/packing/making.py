@@ -1,0 +1,170 @@
+"""Packs made by git, which take the places of what was there.
+
+First the new pack is on the disk with its name; then what it replaces is written down, and goes. So it is here and not
+left to `git repack -d`, which deletes before the name of the new pack is on the disk, so that a loss of power may take
+both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Final
+
+from sessgit.errors import ROOM, StoreError
+from sessgit.store import git
+from sessgit.store.files import lasting
+from sessgit.store.layout import Beside
+from sessgit.store.packing import likeness
+from sessgit.store.packing.pack import ids
+
+COLD: Final = ("--window=250", "--window-memory=128m")
+"""With how many objects each one is compared, in place of 10, and the memory that they may take in each thread: large
+transcripts would take gigabytes."""
+_HARD = ("-c", "pack.compression=9")
+_PACK = ("pack-objects", "--quiet", "--delta-base-offset", "--honor-pack-keep", "--non-empty")
+_ANEW = ("--no-reuse-delta", "--no-reuse-object")
+_EVERY = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+_FILES = (".idx", ".rev", ".bitmap", ".pack")
+"""A pack's files in the order in which they go: one without an index nobody reads, and an index can be made anew."""
+_NAME = re.compile(r"(?:\.tmp-[0-9]+-)?pack-[0-9a-f]{40}", re.ASCII)
+"""`git repack` gives a pack its last name in a second step, and git reads it as any other before that."""
+_UNFINISHED = ("tmp_", ".tmp-")
+
+
+def anew(store: Path, lock: int = 0, search: Sequence[str] = ()) -> None:
+    """One pack of all that is there, whether a ref leads to it or not; `search` says how git looks for what is alike.
+
+    `git repack -a -d -f -F` does that too, but compares what has nothing in common (`likeness.py`).
+    """
+    with _marked(store), TemporaryFile(dir=store) as listed, TemporaryFile(dir=store) as wanted:
+        others = _whole(store)
+        git.run(store, likeness.LISTING, [lock], told=listed)
+        listed.seek(0)
+        wanted.writelines(likeness.named(listed))
+        wanted.flush()
+        git.run(store, _EVERY, [lock], told=wanted)  # what is named already keeps its name
+        wanted.seek(0)
+        _replace(store, others, [*_HARD, *_PACK, *_ANEW, *search], [lock], wanted)
+
+
+def loose(store: Path, lock: int = 0) -> None:
+    """A pack more, of the loose objects to which refs lead."""
+    with _marked(store):
+        _replace(store, (), [*_PACK, "--all", "--unpacked", "--incremental"], [lock])
+
+
+def join(store: Path, lock: int = 0) -> None:
+    """Makes many packs few: one of the small ones, so many that each one that stays has at least twice the objects of
+    all that are smaller."""
+    with _marked(store), TemporaryFile(dir=store) as wanted:
+        held = sorted(((_ids(store, name), name) for name in _whole(store)), key=lambda one: (len(one[0]), one[1]))
+        some, count = list[str](), 0
+        for oids, name in held:
+            if len(some) > 1 and len(oids) >= 2 * count:
+                break
+            some.append(name)
+            count += len(oids)
+            wanted.writelines(b"%s\n" % oid.encode("ascii") for oid in oids)
+        wanted.seek(0)
+        _replace(store, some, _PACK, [lock], wanted)
+
+
+def reached(store: Path, locks: Sequence[int]) -> None:
+    """One pack of all to which refs lead; what is in other packs alone is gone."""
+    with _marked(store):
+        _replace(store, _whole(store), [*_PACK, "--all"], locks)
+
+
+def sweep(store: Path) -> int:
+    """Deletes the unfinished packs of a packing that did not come to its end, and what it had replaced, as its mark
+    says; returns how many files."""
+    begun = changed(Beside(store).packing)
+    if begun is None:
+        return 0
+    packs = [path for path in unfinished(store) if path.parent.name == "pack"]
+    late = [path for path in packs if (when := changed(path)) is not None and when >= begun]
+    return _drop(store) + sum(map(deleted, late))
+
+
+def unfinished(store: Path) -> Iterator[Path]:
+    """What will be an object or a pack once somebody ends it."""
+    for folder, _, names in os.walk(store / "objects"):
+        begun = (Path(folder) / name for name in names if name.startswith(_UNFINISHED))
+        # What is in a whole pack may be nowhere else by now.
+        yield from (path for path in begun if not _is_whole(path))
+
+
+def deleted(path: Path) -> bool:
+    """Whether a file is deleted now and was there before."""
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def changed(path: Path) -> float | None:
+    """When a file was written last, in seconds since 1970, or None where there is none."""
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return None
+
+
+@contextmanager
+def _marked(store: Path) -> Iterator[None]:
+    """A file that stays if this process is killed while it packs: it names what must still go, one pack on a line.
+    Where packing fails, it takes no room: the disk may be full."""
+    mark = Beside(store).packing
+    sweep(store)
+    try:
+        mark.touch(0o600)
+        yield
+    except (StoreError, OSError) as error:
+        sweep(store)
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"the store cannot be packed: {error}", ROOM) from error
+    mark.unlink(missing_ok=True)
+
+
+def _replace(
+    store: Path, others: Collection[str], command: Sequence[str], locks: Sequence[int], given: IO[bytes] | None = None
+) -> None:
+    """Makes a pack, and then takes the others away, and the loose objects that are in one."""
+    folder = store / "objects" / "pack"
+    made = git.run(store, [*command, str(folder / "pack")], locks, given=given).split()
+    lasting.sync(folder)
+    left = sorted({*others} - {f"pack-{name}" for name in made})
+    Beside(store).packing.write_text("".join(f"{name}\n" for name in left), "ascii")
+    _drop(store)
+    git.run(store, ["prune-packed", "--quiet"], locks)
+
+
+def _drop(store: Path) -> int:
+    """Deletes the packs that the mark names: all that they hold is in another one, or is to go."""
+    with suppress(OSError):
+        named = Beside(store).packing.read_text("ascii", "replace").split("\n")[:-1]
+        packs = [store / "objects" / "pack" / name for name in named if _NAME.fullmatch(name)]
+        return sum(deleted(pack.with_suffix(end)) for pack in packs for end in _FILES)
+    return 0
+
+
+def _whole(store: Path) -> list[str]:
+    """The names of the packs that git reads, but for those that a fetch keeps."""
+    indexes = (store / "objects" / "pack").glob("*.idx")
+    return [path.stem for path in indexes if _is_whole(path) and not path.with_suffix(".keep").exists()]
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file is of a pack that has its index, whatever it is called."""
+    return _NAME.fullmatch(path.stem) is not None and all(path.with_suffix(end).exists() for end in (".pack", ".idx"))
+
+
+def _ids(store: Path, name: str) -> list[str]:
+    return ids((store / "objects" / "pack" / f"{name}.idx").read_bytes())
