@@ -12,6 +12,9 @@ _END = 253402300799
 """The last second of 9999, which is left out: what comes a moment later must be a time too."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
+_COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_WORDS = {None: "null", True: "true", False: "false"}
+_MOMENT = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -33,8 +36,13 @@ def dumps(value: Any) -> bytes:
 def _indented(value: Any, end: str) -> str:
     """What `json.dumps` gives with sorted keys and an indent: with one it is written in Python, and slow. `end` is a
     newline and the indent of the line on which the value begins."""
-    if type(value) is str:
+    kind = type(value)
+    if kind is str:
         return encode_basestring(value)
+    if kind is int:
+        return int.__repr__(value)
+    if value is None or kind is bool:
+        return _WORDS[value]
     if not isinstance(value, dict | list | tuple) or not value:
         return json.dumps(value, ensure_ascii=False)
     inner = end + "  "
@@ -46,12 +54,20 @@ def _indented(value: Any, end: str) -> str:
 
 def compact(value: Any) -> bytes:
     """One line of JSON with sorted keys and no newline."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    return _COMPACT.encode(value).encode()
 
 
 def rfc3339(seconds: float) -> str:
     """The time as RFC 3339 in UTC with milliseconds: `2026-03-01T10:00:00.000Z`."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment(text: str) -> str:
+    """The RFC 3339 time as `rfc3339` writes it, or ``""`` where the text is no time between 1970 and 9999."""
+    found = seconds(text)
+    if found is None or _MOMENT.fullmatch(text):  # most have that form
+        return "" if found is None else text
+    return rfc3339(found)
 
 
 def seconds(text: str | None) -> float | None:
@@ -73,6 +89,9 @@ def seconds(text: str | None) -> float | None:
 
 def one_line(text: str, width: int) -> str:
     """The first non-empty line without control characters, cut to `width` with an ellipsis."""
+    if text.isascii() and text.isprintable():
+        clean = text.strip()
+        return clean if len(clean) <= width else clean[: width - 1].rstrip() + "…"
     for line in text.splitlines():
         clean = _CONTROL.sub(" ", line).strip()
         if clean:

@@ -91,14 +91,15 @@ def carry(head: Session, state: Session) -> Session:
     )
 
 
-def after_turn(before: Session, turn: Turn, number: int) -> Session:
-    """The state after a turn, from the state after the turn in front of it."""
+def after_turn(before: Session, turn: Turn, number: int, secrets: int = 0) -> Session:
+    """The state after a turn, in whose lines so many secrets were, from the state after the turn in front of it."""
     calls = {model: before.calls.get(model, 0) + turn.calls.get(model, 0) for model in {**before.calls, **turn.calls}}
     return replace(
         before,
         turns=number,
         messages=before.messages + turn.messages,
         cells=before.cells + len(turn.cells),
+        redacted=before.redacted + secrets,
         tokens=add_by_model(dict(before.tokens), dict(turn.tokens)),
         calls=calls,
         first_prompt=before.first_prompt or canonical.one_line(turn.prompt, 200),

@@ -64,8 +64,7 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
 
 def time_of(line: Line) -> str:
     """The line's own time, RFC 3339 in UTC with milliseconds, or ``""``."""
-    moment = canonical.seconds(line.text("timestamp"))
-    return "" if moment is None else canonical.rfc3339(moment)
+    return canonical.moment(line.text("timestamp"))
 
 
 def display_prompt(text: str) -> str:

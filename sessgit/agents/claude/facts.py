@@ -45,6 +45,7 @@ class Facts:
         return cls(**document) if all(isinstance(name, str) for name in names) else None
 
     def note(self, line: Line) -> None:
+        """Takes what the line says."""
         if line.data is None:
             return
         self.born = self.born or time_of(line)
@@ -63,8 +64,8 @@ class Facts:
             self.held = self.held or not line.text("entrypoint").startswith("sdk")
             self.headless = not self.held
 
-    def apply(self, state: Session) -> Session:
-        """The state with what the lines said."""
+    def apply(self, state: Session, **own: Any) -> Session:
+        """The state with what the lines said; `own` are other fields of it that change in the same step."""
         return replace(
             state,
             created=self.born or state.created,
@@ -73,6 +74,7 @@ class Facts:
             project=self.project or state.project,
             git_branch=self.git_branch or state.git_branch,
             headless=self.headless,
+            **own,
         )
 
 

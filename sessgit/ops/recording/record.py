@@ -8,7 +8,7 @@ A pass that finds a ref moved by someone else starts again from what is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from sessgit.agents.claude import cells, facts
@@ -307,8 +307,7 @@ class _Pass:
         found = sum(line.secrets for line in lines)
         if node.commit and not all(line.extent.length for line in lines):  # of those without a place nobody counts
             found += self.store.message(node.commit).number("Redacted") or 0
-        state = sessions.after_turn(before, content.told, node.number)
-        state = self._identified(replace(state, redacted=before.redacted + found))
+        state = self._identified(sessions.after_turn(before, content.told, node.number, found))
         return commits.turn(self.store, on, node, content, state, self._changes(content, live=live))
 
     def _changes(self, content: Content, *, live: bool) -> commits.Changes:
@@ -328,10 +327,9 @@ class _Pass:
         place = str(self.source.path) if self.source.place is None else self.source.place
         if self.state is not None and not self.source.is_in_place:
             place = self.state.transcript
-        state = replace(
+        return self.facts.apply(
             state, id=self.session, agent_id=self.source.agent_id, transcript=place, rules=self.stored_rules
         )
-        return self.facts.apply(state)
 
     # The first commit
 
