@@ -133,7 +133,7 @@ def typed(data: bytes) -> None:
     assert found is None or not spoils(found.id)
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         Cell.from_json(json.loads(data))
-    with suppress(files.UnreadableError):
+    with suppress(files.DamagedFileError):
         files.unpacked(data, 1 << 20)
     files.lines(data)
 

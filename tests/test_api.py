@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -428,6 +430,40 @@ def test_sessions_are_found_listed_and_archived(place: Place, tmp_path: Path) ->
     raises(UsageError, f"there is no folder {tmp_path}/no", lambda: store.create_session(tmp_path / "no"))
 
 
+def test_a_working_folder_that_is_gone(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    hint = "cwd names the folder that a session belongs to."
+    raises(UsageError, "the working folder is gone", place.store.create_session, hint)
+    assert place.store.create_session(tmp_path).state.project == str(tmp_path)
+    hint = "cwd names the folder that a session belongs to."
+    for folder in ("/tmp/\0", "/tmp/\ud800"):
+        make = partial(place.store.create_session, folder)
+        raises(UsageError, "there is no folder /tmp/\ufffd", make, hint)
+
+
+def test_what_a_model_took_is_counted_wherever_it_is_said(place: Place) -> None:
+    session = place.begin("a")
+    with session.turn("ask") as turn:
+        cell = session.begin_cell(type="llm_call", operation="ask")
+        session.complete_cell(cell, "yes", model="small-1", tokens={"input": 7, "output": 2})
+        turn.add(ToolCall("Read", {"file_path": "a"}, "b"), model="large-1")
+    (told,) = session.turns()
+    assert (told.model, told.tokens["input"], told.tokens["output"]) == ("large-1", 7, 2)
+    assert session.pad.add("insight", "It reads.", turn=1).turn == 1
+
+
+def test_single_turns_are_picked(place: Place) -> None:
+    session = place.begin("a")
+    session.record_turn("one", "1")
+    other = session.fork(at=1)
+    for number in (2, 3):
+        other.record_turn(f"turn {number}", str(number))
+    merged = place.store.merge(other, session, turns=[3])
+    assert (merged.session, merged.turns, [turn.answer for turn in session]) == (session.id, (2,), ["1", "3"])
+
+
 def test_what_is_said_of_a_session(place: Place) -> None:
     session = place.begin("a")
     session.edit(name="b", description="About b.", add_labels=["x", "y"], stage="shaping", confidence=0.25)
@@ -459,6 +495,11 @@ def test_the_scratchpad(place: Place) -> None:
     for stage in ("shaping", "critiquing", "synthesized"):
         pad.stage(stage)
     pad.confidence(0.9, "measured")
+    hint = "It is a number from 0 to 1; none takes it away."
+    for value in (2, -0.1, math.nan, math.inf):
+        raises(UsageError, f"“{value!r}” is no confidence", lambda value=value: pad.confidence(value), hint)
+    raises(UsageError, "“made” is no stage", lambda: pad.stage("made"))
+    raises(UsageError, "it is not said which entries to take off", pad.drop)
     pad.drop(insight.id)
     pad.cycle()
     pad.compact()

@@ -75,13 +75,22 @@ def test_prices(sessgit: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("record.granularity", "line"), ("record.nothing", "1"), ("prices.x.input", "1")]
-)
+    "arguments",
+    [("record.granularity", "line"), ("record.nothing", "1"), ("prices.x.input", "1"), ("undo.keep", "9" * 5000),
+     ("record.exclude", "[" * 50_000)],
+)  # fmt: skip
 def test_nonsense_changes_nothing(sessgit: Shell, arguments: tuple[str, str]) -> None:
     before = sessgit.out("config")
     done = sessgit("config", *arguments)
     assert done.code == 2
     assert done.err.startswith(f"Error: {sessgit.store}/config.toml: ")
+    assert sessgit.out("config") == before
+
+
+def test_a_value_of_any_depth_changes_nothing(sessgit: Shell) -> None:
+    before = sessgit.out("config")
+    for depth in range(100, 600, 50):
+        assert sessgit("config", "record.exclude", "[" * depth + "]" * depth).code == 2
     assert sessgit.out("config") == before
 
 

@@ -213,6 +213,19 @@ def test_never_over_a_file(sessgit: Shell) -> None:
     assert not (sessgit.project / "nowhere").exists()
 
 
+def test_what_is_no_file_is_not_replaced(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    pipe, link = sessgit.project / "pipe", sessgit.project / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for target in (pipe, link):
+        done = sessgit("export", "html", "5e55", "-o", target.name, "--force")
+        assert (done.code, done.out, pipe.is_fifo(), link.is_symlink()) == (3, "", True, True)
+        assert done.err == (
+            f"Error: {target} is no regular file.\nHint: It was left as it is. -o - writes to standard output.\n"
+        )
+
+
 def test_into_a_folder(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("Write: the/tokenizer\x1b[1m… for “calc”, then one, two, three, four, five!"))
     sessgit.out("export", "html", "5e55", "-o", ".")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.formats.foreign import files, shared
-from sessgit.formats.foreign.files import UnreadableError
+from sessgit.formats.foreign.files import DamagedFileError
 from sessgit.model.programs.foreign import Foreign, SourceFile
 
 
@@ -33,7 +33,7 @@ def test_links_and_pipes_are_named_and_never_read(tmp_path: Path) -> None:
         SourceFile("d.json", "left", "it is no regular file"),
     )
     for name in ("b.json", "d.json"):
-        with pytest.raises(UnreadableError):
+        with pytest.raises(DamagedFileError):
             folder.data(name)
 
 
@@ -60,7 +60,7 @@ def test_what_is_no_folder_or_too_much(tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_json_that_is_none(data: bytes, why: str) -> None:
-    with pytest.raises(UnreadableError, match=why):
+    with pytest.raises(DamagedFileError, match=why):
         files.parsed(data)
 
 
@@ -85,14 +85,14 @@ def test_what_is_packed(tmp_path: Path) -> None:
         (b"no", "damaged"),
         (gzip.compress(b"\0" * (files.LARGEST + 1)), "more than 64 MB"),
     ]:
-        with pytest.raises(UnreadableError, match=why):
+        with pytest.raises(DamagedFileError, match=why):
             files.unpacked(data)
 
 
 def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "a.json", "1" * 100)
     monkeypatch.setattr(files, "LARGEST", 99)
-    with pytest.raises(UnreadableError, match="it is larger than"):
+    with pytest.raises(DamagedFileError, match="it is larger than"):
         files.opened(tmp_path).data("a.json")
 
 

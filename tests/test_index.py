@@ -225,6 +225,7 @@ def test_what_is_missing_for_a_while_comes_back_by_itself(store: Store, index: I
     away.rename(path)
     damaged.sync()
     assert [row.title for row in damaged.turns(SESSION)] == ["one", "two"]
+    assert damaged.damaged == {}
     damaged.close()
 
 

@@ -104,6 +104,17 @@ def test_what_is_damaged_and_the_rest(tmp_path: Path) -> None:
     assert set(found.sessions[1].kept) == {"io-log/damaged/io.log", "io-log/damaged/metadata.json"}
 
 
+def test_of_two_files_that_would_have_one_name_the_first_is_kept(tmp_path: Path) -> None:
+    folder = log(tmp_path, "a", went("in", "one"))
+    put(folder / "artifacts" / "x:y", "first")
+    put(folder / "artifacts" / "x_y", "second")
+    found = iolog.read(tmp_path)
+    assert found.sessions[0].kept["io-log/artifacts/x_y"] == b"first"
+    told = {file.path.rpartition("/")[2]: (file.outcome, file.why) for file in found.files}
+    assert told["x:y"] == ("imported", "kept as it is")
+    assert told["x_y"] == ("left", "another file has its name")
+
+
 def test_a_packed_log_and_what_came_out_first(tmp_path: Path) -> None:
     folder = log(tmp_path, "a")
     (folder / "io.log").unlink()

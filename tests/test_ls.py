@@ -126,6 +126,18 @@ def test_an_open_client_is_marked(sessgit: Shell) -> None:
     assert sessgit.out("ls").splitlines()[2] == "  cccccccc  fix flaky upload   1 turn  2h ago  ● live"
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "[" * 100_000, '{"pid": 1e999, "sessionId": "x"}', f'{{"pid": {10**30}, "sessionId": "x"}}',
+     '{"pid": "none", "sessionId": "x"}', f'{{"pid": {os.getpid()}, "sessionId": 1}}'],
+)  # fmt: skip
+def test_what_is_no_clients_note_is_passed_over(sessgit: Shell, content: str) -> None:
+    sessions = sessgit.config / "sessions"
+    sessions.mkdir(parents=True)
+    (sessions / "1.json").write_text(content)
+    assert home.live_clients(sessgit.config) == []
+
+
 def test_for_programs(sessgit: Shell) -> None:
     fork = sessgit.json("ls", "-n", "2")[1]
     assert fork == {

@@ -37,6 +37,11 @@ from sessgit.store.store import Store
 
 pytestmark = CONFINED
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="namespaces and Landlock are Linux's")
+_DEEP = """import os
+for one in range(3, 999):
+    try: os.write(one, b'[' * 50_000 + b'\\n')
+    except OSError: pass"""
+"""Code that answers in place of the process in which it runs, with what no function can read."""
 MEANS = ["namespaces", "landlock"]
 PATCHES = {
     "namespaces": "pass",
@@ -376,6 +381,7 @@ def test_files_are_not_written_through_links(coded: Coded) -> None:
         ("x = bytearray(1 << 30)", ("failed", "it used more memory than it may")),
         ("while True: print('x' * 1000)", ("failed", "it took longer than 2 s")),
         ("import os; os.closerange(3, 5000)", None),
+        (_DEEP, ("failed", "its process said what is no answer")),
         ("open('/etc/new', 'w')", ("differs", None)),
         ("import os; os.system('yes > /dev/stdout & sleep 60')", ("failed", "it took longer than 2 s")),
         ("'x' * 10_000_000", ("differs", None)),

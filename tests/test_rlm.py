@@ -333,7 +333,7 @@ def test_a_folder_has_what_lies_outside_of_it(tmp_path: Path) -> None:
     assert json.loads(only(tmp_path).kept["rlm/externalized/1.json"]) == {"a": 1}
     assert {path: said for path, said in outcomes(tmp_path).items() if not path.startswith("rlm-sessions")} == {
         f"rlm-externalized/{RLM}/1.json": ("imported", "kept as it is"),
-        f"rlm-externalized/{RLM}/2.json": ("left", "the folder of the session has one of that name"),
+        f"rlm-externalized/{RLM}/2.json": ("left", "another file has its name"),
         f"rlm-trajectories/{RLM}_summary.json": ("imported", "kept as it is"),
         f"rlm-state/{RLM}.json": ("left", "rlm-sessions has the session"),
         "rlm-state/context.json": ("left", "no session-metadata.json says whose it is"),

@@ -10,6 +10,8 @@ from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad import steps
 from sessgit.model.scratchpad.pad import Entry
 from sessgit.model.scratchpad.pad import Pad as Lists
+from sessgit.model.session import STAGES
+from sessgit.ops import edit as edits
 from sessgit.ops.finding.resolve import title
 from sessgit.ops.pad import changing, lists
 from sessgit.ops.pad.changing import Change, Place
@@ -61,11 +63,12 @@ class Pad:
 
     def stage(self, stage: str) -> None:
         """How far it has come: gathering, shaping, critiquing or synthesized."""
+        _check("stage", stage, STAGES)
         self._perform(changing.stage(stage))
 
     def confidence(self, value: float, why: str = "") -> None:
         """How sure the result is, from 0 to 1."""
-        self._perform(changing.confidence(value, why, Place(None)))
+        self._perform(changing.confidence(edits.confidence(f"{value!r}"), why, Place(None)))
 
     def cycle(self) -> None:
         """Begins the next cycle."""

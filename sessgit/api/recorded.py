@@ -58,6 +58,7 @@ class Recorded(ABC):
 
     @property
     def name(self) -> str:
+        """What a person or a program calls it, or ``""``."""
         return self.state.name
 
     @property
@@ -174,14 +175,7 @@ class Recorded(ABC):
 
     def _branch(self) -> Branch:
         with self.store.lock:
-            index = self.store.world.index
-            index.sync(self.id)
-            branch = index.branch(self.id)
-        if branch is None and self.id in index.damaged:
-            raise index.damaged[self.id]
-        if branch is None:
-            raise NotFoundError(f"{self.id[:8]} is there no more", "sessgit ls --all shows all conversations.")
-        return branch
+            return self.store.world.branch(self.id)
 
     def _recorded(self) -> _Read:
         """The recorded cells, read anew where the session has moved on."""

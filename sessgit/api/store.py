@@ -65,8 +65,11 @@ class Store(Opened):
         `name` is unique in a project. Without an `id` it gets a uuid; the client finds no session by anything else.
         Raises ConflictError where id or name are taken or the project is off, UsageError where the folder is none.
         """
-        folder = os.fspath(cwd) if cwd is not None else os.getcwd()  # noqa: PTH109 - a text, as the client has it
-        new = New(id or str(uuid.uuid4()), os.path.abspath(folder), name, description, tuple(labels))  # noqa: PTH100
+        try:  # texts, as the client has them
+            folder = os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd())  # noqa: PTH100, PTH109
+        except OSError as error:
+            raise UsageError("the working folder is gone", "cwd names the folder that a session belongs to.") from error
+        new = New(id or str(uuid.uuid4()), folder, name, description, tuple(labels))
         with self.lock:
             branch = creating.create(self.world, new)
         return Session(self, branch.name)

@@ -68,6 +68,7 @@ class Call:
 
     @property
     def tool(self) -> str:
+        """The tool's name."""
         return self.cell.operation
 
 

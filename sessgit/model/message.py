@@ -25,6 +25,7 @@ class Extent:
 
     @property
     def end(self) -> int:
+        """The offset of the first byte behind it."""
         return self.offset + self.length
 
     def __str__(self) -> str:
@@ -32,6 +33,7 @@ class Extent:
 
     @classmethod
     def parse(cls, text: str) -> Extent | None:
+        """The extent that a trailer's value says, or None where it is none."""
         match = re.fullmatch(r"(\d{1,15})\+(\d{1,15})/(\d{1,9})", text)
         return cls(int(match[1]), int(match[2]), int(match[3])) if match else None
 
@@ -62,6 +64,7 @@ class Message:
         return ""
 
     def all(self, key: str) -> list[str]:
+        """The values of all trailers of that key, in their order."""
         return [v for k, v in self.trailers if k == key]
 
     def number(self, key: str) -> int | None:
@@ -71,6 +74,7 @@ class Message:
 
     @property
     def extents(self) -> list[Extent]:
+        """The extents of the commit's lines; what cannot be read as one is left out."""
         return [e for e in map(Extent.parse, self.all("Extent")) if e is not None]
 
     @property

@@ -26,6 +26,7 @@ class Tokens:
 
     @property
     def total(self) -> int:
+        """Tokens of all kinds together."""
         return self.input + self.output + self.cache_read + self.cache_write
 
     def as_json(self) -> dict[str, int]:
@@ -68,6 +69,7 @@ class Cell:
     program: bool = False
 
     def as_json(self) -> dict[str, Any]:
+        """The cell as a line of `cells.jsonl` has it."""
         return {
             "id": self.id,
             "type": self.type,
@@ -80,6 +82,7 @@ class Cell:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Cell:
+        """The cell of such a line; raises ValueError, TypeError, KeyError or OverflowError where it is none."""
         return cls(
             str(value["id"]),
             str(value["type"]),
@@ -117,14 +120,17 @@ class Turn:
 
     @property
     def files(self) -> tuple[str, ...]:
+        """The files that were read or changed, each once."""
         return tuple(dict.fromkeys((*self.files_read, *self.files_changed)))
 
     @property
     def total(self) -> Tokens:
+        """The tokens of all models together."""
         return sum(self.tokens.values(), Tokens())
 
     @property
     def gist(self) -> Gist:
+        """What of the turn is asked for most; nothing of subagents."""
         return Gist(self.files_read, self.files_changed, self.tokens, self.calls, self.tools)
 
 
@@ -145,6 +151,7 @@ class Gist:
 
     @property
     def files(self) -> tuple[str, ...]:
+        """The files that were read or changed, each once."""
         return tuple(dict.fromkeys((*self.files_read, *self.files_changed)))
 
     def as_json(self) -> dict[str, Any]:
@@ -160,6 +167,7 @@ class Gist:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Gist:
+        """The gist that `as_json` gave."""
         return cls(
             tuple(value.get("files_read", ())),
             tuple(value.get("files_changed", ())),

@@ -61,6 +61,7 @@ class Found:
 
     @property
     def is_exact(self) -> bool:
+        """Whether no turn lies between the good one and the bad one."""
         return self.bad.turn == self.good.turn + 1
 
     @property
@@ -174,8 +175,7 @@ def _good_still(branch: Branch, low: int, high: int, answers: Mapping[int, Answe
 def _because(turn: int, answer: Answer) -> str:
     if answer.cells:
         return f": call {turn}.{answer.cells[-1]} {'failed' if answer.verdict == 'bad' else 'worked'}"
-    lines = [line.strip() for line in answer.output.splitlines() if line.strip()]
-    said = f": {lines[-1][:200]}" if lines and answer.verdict == "bad" else ""
+    said = f": {answer.last_words}" if answer.last_words and answer.verdict == "bad" else ""
     return f" ({answer.why}){said}" if answer.why else said
 
 

@@ -40,6 +40,7 @@ class Side:
 
     @property
     def tokens(self) -> Tokens:
+        """The tokens of all models together."""
         return sum(self.by_model.values(), Tokens())
 
 

@@ -286,8 +286,9 @@ def write(path: Path, data: Iterable[bytes], *, replacing: bool = False) -> int:
     """
     if not replacing:
         _check_free(path)
-    elif path.is_dir():
-        raise ConflictError(f"{path} is a folder", "It was left as it is.")
+    elif path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "no regular file"
+        raise ConflictError(f"{path} is {what}", "It was left as it is. -o - writes to standard output.")
     beside = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}.tmp")
     size = 0
     try:

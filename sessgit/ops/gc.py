@@ -98,19 +98,19 @@ def _prune(store: Store, index: Index, lock: int) -> tuple[str, ...]:
             raise ConflictError(
                 "a recorder or a command is just writing", "The store was packed, but not pruned. Try again in a while."
             )
-        gone = delete.deleted(store.path)
-        kept, final = _keeping(store, gone)
+        deleted = delete.deleted(store.path)
+        kept, final = _keeping(store, deleted)
         _drop(store, kept)
-        transaction.move_all(store.path, delete.strays(store.path, gone))
+        transaction.move_all(store.path, delete.strays(store.path, deleted))
         index.sync()
-        forget.words(store.path, gone)
+        forget.words(store.path, deleted)
         forget.rows(index)
-        journal.forget(store.beside, gone)
+        journal.forget(store.beside, deleted)
         maintenance.prune(store.path, (lock, alone))
-    for session in gone:
+    for session in deleted:
         store.beside.lock(f"session-{session}").unlink(missing_ok=True)
         cursors.forget(store.beside, session)
-        store.beside.appending(session).unlink(missing_ok=True)
+        appending.forget(store.beside, session)
     return tuple(sorted(final))
 
 

@@ -65,6 +65,7 @@ class Only:
 
     @property
     def narrows(self) -> bool:
+        """Whether it leaves out any turn."""
         return self.since is not None or bool(self.tool) or self.commits is not None
 
 

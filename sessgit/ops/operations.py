@@ -172,7 +172,7 @@ def listed(store: Store) -> list[Listed]:
                 found.pop(move.old, None)
                 found[move.old] = None
                 if move.new is None and move.old is not None and move.ref.startswith(_PLACES):
-                    branches.setdefault(_session(move.ref), []).append(move.old)
+                    branches.setdefault(layout.session_at(move.ref), []).append(move.old)
                 if move.ref.startswith(layout.DELETED) and move.new is None:
                     again.add(move.ref.removeprefix(layout.DELETED))
         out.append(Listed(operation, standing))
@@ -198,7 +198,7 @@ def undo(store: Store, wanted: str, config: Path, now: float, *, dry_run: bool =
     found = _wanted(store, wanted)
     if not found.wrote.appended and not found.wrote.cut:
         return _undo(store, found, config, now, dry_run=dry_run)
-    session = _session(found.moves[0].ref)
+    session = layout.session_at(found.moves[0].ref)
     with locks.session(store.beside, session, _LOCK_WAIT) as held:
         if not held:
             raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
@@ -280,7 +280,7 @@ def _took(
     session's `branches`, also of those that were taken away later.
     """
     now, found = held.get(move.ref), later.get(move.ref, {})
-    session = _session(move.ref)
+    session = layout.session_at(move.ref)
     if move.new is None and session in again:
         return True
     if now == move.new or move.new in found:
@@ -304,12 +304,8 @@ def _branches(held: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for ref, tip in held.items():
         if ref.startswith(_PLACES):
-            found.setdefault(_session(ref), []).append(tip)
+            found.setdefault(layout.session_at(ref), []).append(tip)
     return found
-
-
-def _session(ref: str) -> str:
-    return layout.session_of(ref.split("/", 2)[-1])
 
 
 def _only_ended(store: Store, after: str | None, held: str | None) -> bool:

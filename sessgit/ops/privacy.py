@@ -32,6 +32,7 @@ class Verdict:
 
     @property
     def why(self) -> str:
+        """Why it is not recorded, in words for a person; ``""`` where it is."""
         if self.recorded:
             return ""
         return f"record.exclude has “{self.glob}”" if self.glob else "record.include does not name it"

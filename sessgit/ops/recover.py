@@ -50,6 +50,8 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
+    """A session that could not be recorded, and why."""
+
     session: str
     reason: str
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError, UsageError
@@ -49,13 +48,13 @@ def tags(index: Index) -> list[Tag]:
     return [Tag(name, oid, *points.get(oid, ("", 0))) for name, oid in sorted(found.items())]
 
 
-def by_commit(index: Index, found: Iterable[Tag] | None = None) -> dict[str, list[str]]:
+def by_commit(index: Index) -> dict[str, list[str]]:
     """The names of the tags by the commit of the turn that they stand at, as `Row.commit` has it.
 
     One at the start of a conversation, before turn 1, is by the commit that is tagged.
     """
     out: dict[str, list[str]] = {}
-    for tag in tags(index) if found is None else found:
+    for tag in tags(index):
         row = index.turn(tag.branch, tag.turn) if tag.turn else None
         out.setdefault(row.commit if row else tag.commit, []).append(tag.name)
     return out

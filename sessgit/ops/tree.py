@@ -95,6 +95,7 @@ class Family:
 
     @property
     def root(self) -> Node:
+        """The session that all others come from."""
         return self.nodes[0]
 
     @property

@@ -74,6 +74,7 @@ class Change:
 
     @property
     def session(self) -> str:
+        """The session that the branch is of."""
         return layout.session_of(self.branch)
 
 

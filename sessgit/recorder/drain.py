@@ -20,7 +20,7 @@ from sessgit.ops.code import git
 from sessgit.ops.finding import places
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.ops.recording.source import Source, rules_by
 from sessgit.store import locks, log, settings
 from sessgit.store.index import Index
 from sessgit.store.layout import Beside
@@ -144,7 +144,7 @@ class _Drain:
         final = last.name == "SessionEnd"
         prompting = all(event.name in _PROMPTING for event in events)
         source = Source(path, path.stem, self.folder, final=final, live=True, prompting=prompting, head=head)
-        rules = Rules(self.config.record.granularity, self.config.record.redact)
+        rules = rules_by(self.config.record)
         done = record(self.store, self.index, source, rules)
         if done.aside == "archived":
             from sessgit.ops import archive

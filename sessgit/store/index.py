@@ -50,6 +50,7 @@ class Index:
         self._db = derived.connect(layout.Beside(path).index, tables.INDEX)
 
     def close(self) -> None:
+        """Lets go of the file."""
         self._db.close()
 
     # Level with the refs
@@ -67,6 +68,8 @@ class Index:
             known = {}
         if known.keys() - wanted.keys():  # one that is just being archived, or brought back, may look like gone
             wanted |= self.tips(session)
+        for branch in [one for one in self.damaged if session in (None, layout.session_of(one))]:
+            del self.damaged[branch]  # it is looked at anew, or is gone
         if wanted == known:
             return
         moved = [(at[1], b) for b, at in wanted.items() if b in known and known[b] != at and known[b][0] == at[0]]
@@ -154,6 +157,7 @@ class Index:
         return self._branches(f"{_BRANCHES} {where} ORDER BY name", arguments)
 
     def branch(self, name: str) -> Branch | None:
+        """The branch of this name, a side branch too, or None."""
         return next(iter(self._branches(f"{_BRANCHES} WHERE name = ?", (name,))), None)
 
     def branches_named(self, names: Sequence[str]) -> list[Branch]:
@@ -212,6 +216,7 @@ class Index:
         return [(_row(row[2:]), gist) for row, gist in zip(rows, gists, strict=True)]
 
     def turn(self, branch: str, number: int) -> Row | None:
+        """The turn of that number, or None."""
         query = f"SELECT {_COLUMNS} FROM turns WHERE branch = ? AND turn = ?"
         rows = self._ask(query, (branch, number))
         return _row(rows[0]) if rows else None

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from sessgit.errors import StoreError
+from sessgit.errors import ROOM, StoreError
 from sessgit.model import canonical
 from sessgit.store import layout
 from sessgit.store.layout import Beside
@@ -78,11 +78,11 @@ def append(beside: Beside, operation: Operation) -> Operation:
     }
     more = {"appended": operation.wrote.appended, "cut": operation.wrote.cut, "completes": operation.completes}
     document |= {key: value for key, value in more.items() if value}
-    size = beside.journal.stat().st_size if beside.journal.exists() else 0
-    document["id"] = hashlib.sha256(json.dumps([size, document]).encode()).hexdigest()[:8]
-    # A line that was torn by a full disk must not swallow this one.
-    line = (b"\n" if _is_torn(beside, size) else b"") + json.dumps(document).encode() + b"\n"
     try:
+        size = beside.journal.stat().st_size if beside.journal.exists() else 0
+        document["id"] = hashlib.sha256(json.dumps([size, document]).encode()).hexdigest()[:8]
+        # A line that was torn by a full disk must not swallow this one.
+        line = (b"\n" if _is_torn(beside, size) else b"") + json.dumps(document).encode() + b"\n"
         handle = os.open(beside.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb", buffering=0) as file:
             file.write(line)
@@ -99,7 +99,7 @@ def read(beside: Beside, start: int = 0) -> list[Operation]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise StoreError(f"cannot read {beside.journal}: {error}") from error
+        raise StoreError(f"cannot read {beside.journal}: {error}", "Is the file yours?") from error
     found = (parsed(line) for line in lines if line)
     return [operation for operation in found if operation is not None]
 
@@ -119,7 +119,7 @@ def last(beside: Beside) -> Operation | None:
 
 
 def forget(beside: Beside, sessions: Collection[str]) -> None:
-    """Takes the words out of what was written down of sessions: a name, a description, a tag.
+    """Takes the words out of what was written down of sessions, a name or a description; of a tag the ref is its name.
 
     Each is overwritten in its place, so that whoever appends meanwhile is not disturbed.
     """
@@ -131,17 +131,13 @@ def forget(beside: Beside, sessions: Collection[str]) -> None:
             for line in file.read().split(b"\n"):
                 found = parsed(line)
                 speaks = found is not None and found.command not in _WORDLESS
-                if found is not None and speaks and any(_session(move.ref) in sessions for move in found.moves):
+                if found is not None and speaks and any(layout.session_at(one.ref) in sessions for one in found.moves):
                     file.seek(place)
                     file.write(_without_words(line, found))
                 place += len(line) + 1
             os.fsync(file.fileno())
     except OSError as error:
-        raise StoreError(f"cannot write {beside.journal}: {error}") from error
-
-
-def _session(ref: str) -> str:
-    return layout.session_of(ref.split("/", 2)[-1])
+        raise StoreError(f"cannot write {beside.journal}: {error}", ROOM) from error
 
 
 def _without_words(line: bytes, operation: Operation) -> bytes:

@@ -73,6 +73,11 @@ def session_of(branch: str) -> str:
     return branch.partition(".")[0]
 
 
+def session_at(ref: str) -> str:
+    """The session that the branch, live or archived, or the tombstone at a ref belongs to, here or at a remote."""
+    return session_of(parts(ref)[1])
+
+
 def is_rewound(branch: str) -> bool:
     """Whether the branch holds turns that a rewind of the session's own file left behind."""
     return ".r-" in branch
@@ -125,6 +130,7 @@ class Beside:
         self.refs = store / "state" / "refs"
 
     def cursor(self, session: str) -> Path:
+        """How far the session's transcript is recorded."""
         return self.state / f"{session}.json"
 
     def agreed(self, url: str) -> Path:
@@ -140,4 +146,5 @@ class Beside:
         return self.state / f"{session}.begun"
 
     def lock(self, name: str) -> Path:
+        """The file that whoever holds the lock of that name has locked."""
         return self.locks / f"{name}.lock"

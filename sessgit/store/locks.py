@@ -22,6 +22,8 @@ _POLL = 0.01
 _MARK = 8
 _LONGEST_LOOK = 5.0
 """Seconds that somebody may look for what a killed process left among the refs, which takes milliseconds."""
+_LONGEST_CHANGE = 5.0
+"""Seconds that somebody may change the settings, which takes milliseconds."""
 LONGEST_PRUNE = 120.0
 """Seconds that a writer waits for a prune to end, which is longer than a recorder lives: its events stay."""
 
@@ -123,9 +125,9 @@ def folder(path: Path) -> int:
 
 
 @contextmanager
-def settings(beside: Beside, timeout: float = 5) -> Iterator[bool]:
-    """Holds the lock of whoever changes the settings; yields False where someone else still does."""
-    with _held(beside, "settings", timeout) as held:
+def settings(beside: Beside) -> Iterator[bool]:
+    """Holds the lock of whoever changes the settings; yields False where someone else does so for seconds."""
+    with _held(beside, "settings", _LONGEST_CHANGE) as held:
         yield held
 
 

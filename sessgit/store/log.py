@@ -15,6 +15,8 @@ _LIMIT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Entry:
+    """A line of the log; `time` is RFC 3339 in UTC, `version` that of the program that wrote it."""
+
     time: str
     version: str
     message: str

@@ -162,7 +162,7 @@ def _loose(path: Path | str) -> str | None:
 
 def _packed(store: Path) -> str:
     try:
-        text = (store / "packed-refs").read_text("utf-8", "replace")
+        text = (store / PACKED).read_text("utf-8", "replace")
     except FileNotFoundError:
         return ""
     except OSError as error:

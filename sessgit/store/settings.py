@@ -36,7 +36,7 @@ def read(beside: Beside) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise StoreError(f"cannot read {beside.config}: {error}") from error
+        raise StoreError(f"cannot read {beside.config}: {error}", "Is the file yours?") from error
     import tomllib
 
     try:
@@ -84,7 +84,10 @@ def change(beside: Beside, key: str, value: object | None) -> None:
         document = read(beside)
         if value is None and not _is_there(document, key) and not _is_known(key):
             raise UsageError(f"there is no setting {key}", "sessgit config shows all of them.")
-        _write(beside, {key: value})
+        try:
+            _write(beside, {key: value})
+        except RecursionError as error:
+            raise UsageError(f"the value for {key} is nested too deeply", "Nothing was changed.") from error
 
 
 def update(beside: Beside, change: Callable[[RecordConfig], Mapping[str, Sequence[str]]]) -> None:

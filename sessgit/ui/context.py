@@ -52,6 +52,7 @@ class Context:
 
     @cached_property
     def store(self) -> Store:
+        """The store; raises NotFoundError where there is none."""
         from sessgit.store.store import Store
 
         self.check_store()
@@ -83,6 +84,7 @@ class Context:
 
     @cached_property
     def settings(self) -> Config:
+        """The settings; raises SessgitError where the file cannot be read, or says nonsense."""
         from sessgit.store import settings
         from sessgit.store.layout import Beside
 
@@ -97,6 +99,7 @@ class Context:
 
     @cached_property
     def where(self) -> Whereabouts:
+        """What tells which session is the current one."""
         from sessgit.ops.finding.resolve import Whereabouts
 
         return Whereabouts(self.config, self.cwd, os.getpid(), self.told_session)
@@ -112,6 +115,7 @@ class Context:
 
     @property
     def has_store(self) -> bool:
+        """Whether there is a store; raises StoreError where it cannot be read, or belongs to someone else."""
         from sessgit.store.files import owner
         from sessgit.store.store import exists
 
@@ -119,7 +123,7 @@ class Context:
             if not exists(self.store_path):
                 return False
         except OSError as error:
-            raise StoreError(f"cannot read the store at {self.store_path}: {error.strerror}") from error
+            raise StoreError(f"cannot read the store at {self.store_path}: {error.strerror}", "Is it yours?") from error
         owner.check(self.store_path)
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,8 @@ from sessgit.ui import complete
 
 PATHS = "sessgit.paths"
 """Where the paths behind `--` are kept for a command that takes an address too."""
+_MOST = 1 << 31
+"""More than there ever is of anything, and less than a database cannot count."""
 
 Address = Annotated[
     str,
@@ -18,13 +21,40 @@ Address = Annotated[
         autocompletion=complete.addresses,
     ),
 ]  # fmt: skip
-
-
-_MOST = 1 << 31
-"""More than there ever is of anything, and less than a database cannot count."""
+AnyAddress = Annotated[
+    str,
+    typer.Argument(
+        metavar="ADDRESS", help="SESSION[@TURN[.CELL]]; the current session if left out.", show_default=False,
+        autocompletion=complete.addresses,
+    ),
+]  # fmt: skip
+CellAddress = Annotated[
+    str,
+    typer.Argument(
+        metavar="ADDRESS", help="SESSION@TURN.CELL, or the cell's id.", show_default=False,
+        autocompletion=complete.cells,
+    ),
+]  # fmt: skip
+Addresses = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ADDRESS...", help="The conversations.", autocompletion=complete.addresses),
+]
+Everywhere = Annotated[
+    bool, typer.Option("--all", help="Those of every project, also headless ones and those without a turn.")
+]
+Project = Annotated[
+    Path | None, typer.Option("--project", metavar="DIR", help="Those of the project at DIR.", show_default=False)
+]
+Labels = Annotated[
+    list[str] | None, typer.Option("--label", metavar="LABEL", help="Those with this label; may be repeated.")
+]
+Folder = Annotated[
+    str, typer.Argument(metavar="DIR", help="A folder of the project; this one if left out.", show_default=False)
+]
 
 
 def not_negative(value: int | None) -> int | None:
+    """The number as an option takes it, or None where none was given."""
     if value is not None and value < 0:
         raise typer.BadParameter("a number of 0 or more is needed.")
     return value if value is None else min(value, _MOST)

@@ -42,6 +42,7 @@ class Node:
 
     @property
     def parent(self) -> Node | None:
+        """The turn before it, or None for the first one."""
         return self.find_parent()
 
 
@@ -134,6 +135,7 @@ class Cutter:
         return [uuid for uuid, place in self._places.items() if place.node is self.current and place.line is None]
 
     def feed(self, line: Line) -> None:
+        """Puts the next line of the file where it belongs; turns that got their last line go to `finished`."""
         if is_prompt(line) and self._is_new(prompt_uuid(line)):
             self._open(line)
         elif line.type in BODY_TYPES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,8 @@ def project_folder(config: Path, cwd: str) -> Path:
 def transcripts(config: Path) -> Iterator[Path]:
     """Every session's transcript under `projects/`; subagents' are left out and no link is followed."""
     try:
-        folders = sorted(p for p in (config / "projects").iterdir() if p.is_dir() and not p.is_symlink())
+        # A link first: where it leads may not be looked at, which would hide all others.
+        folders = sorted(p for p in (config / "projects").iterdir() if not p.is_symlink() and p.is_dir())
     except OSError:
         return
     for folder in folders:
@@ -67,7 +69,7 @@ def transcripts(config: Path) -> Iterator[Path]:
 def transcripts_in(folder: Path) -> Iterator[Path]:
     """The sessions' transcripts that lie in one folder; 2.0 leaves many that are empty, which are none."""
     for path in sorted(folder.glob("*.jsonl")):
-        if not path.name.startswith("agent-") and path.is_file() and not path.is_symlink() and path.stat().st_size:
+        if not path.name.startswith("agent-") and _holds_bytes(path):
             yield path
 
 
@@ -143,6 +145,14 @@ def client_above(config: Path, pid: int) -> LiveClient | None:
     return None
 
 
+def _holds_bytes(path: Path) -> bool:
+    try:
+        found = path.lstat()
+    except OSError:  # the client deletes old ones at any time
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0
+
+
 def _files(folder: Path) -> list[Path]:
     try:
         return sorted(p for p in folder.iterdir() if p.suffix == ".json")
@@ -154,7 +164,7 @@ def _client(path: Path) -> LiveClient | None:
     try:
         document = json.loads(path.read_bytes())
         pid, agent_id = int(document["pid"]), document["sessionId"]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
     if not isinstance(agent_id, str) or not _alive(pid, document.get("procStart")):
         return None
@@ -168,18 +178,18 @@ def _alive(pid: int, started: object) -> bool:
         return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no pid is that large
         return False
     except OSError:
         pass
-    stat = _stat(pid)
-    return stat is None or not isinstance(started, str | int) or str(started) == stat[19]
+    fields = _stat(pid)
+    return fields is None or not isinstance(started, str | int) or str(started) == fields[19]
 
 
 def _parent(pid: int) -> int | None:
-    stat = _stat(pid)
-    if stat is not None:
-        return int(stat[1])
+    fields = _stat(pid)
+    if fields is not None:
+        return int(fields[1])
     return os.getppid() if pid == os.getpid() else None
 
 

@@ -23,6 +23,8 @@ Redact = Callable[[bytes], tuple[bytes, int]]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
+    """An open transcript as it was when it was opened: `size` in bytes, `modified` in seconds since 1970."""
+
     file: BinaryIO
     inode: int
     size: int
@@ -50,6 +52,7 @@ def opened(path: Path) -> Iterator[Opened]:
 
 
 def no_redaction(raw: bytes) -> tuple[bytes, int]:
+    """The line as it is, and that no secret was replaced."""
     return raw, 0
 
 

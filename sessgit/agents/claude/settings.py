@@ -57,10 +57,12 @@ class Installation:
 
     @property
     def events(self) -> frozenset[str]:
+        """The events that run a stub of ours."""
         return frozenset(event for event, _ in self.entries)
 
     @property
     def stubs(self) -> frozenset[str]:
+        """The stubs of ours that are run, of whatever store."""
         return frozenset(stub for _, stub in self.entries)
 
 
@@ -234,7 +236,7 @@ def read(path: Path) -> Snapshot:
         if content is None and target.exists():
             raise ConflictError(f"{path} is not a file", "move it away first")
     except (OSError, RuntimeError) as error:  # RuntimeError: symlinks in a circle
-        raise StoreError(f"{path} cannot be read: {error}") from error
+        raise StoreError(f"{path} cannot be read: {error}", "Is the file yours?") from error
     return Snapshot(path, target, content, _parse(path, content or b""))
 
 

@@ -15,7 +15,7 @@ from sessgit.errors import NotFoundError
 from sessgit.formats.foreign import apexfolder, apexmessages, files, said
 from sessgit.formats.foreign.apexfolder import ACTIVE, ID, INDEX, SYSTEM, VERSION, Around, File
 from sessgit.formats.foreign.apexmessages import Told
-from sessgit.formats.foreign.files import UnreadableError
+from sessgit.formats.foreign.files import DamagedFileError
 from sessgit.model import canonical, words
 from sessgit.model.programs.foreign import Foreign, Found, agent_id
 from sessgit.model.programs.program import GivenTurn
@@ -197,7 +197,7 @@ def _rest(session: Foreign) -> dict[str, Any]:
     """What was kept of the session where it came from here."""
     try:
         found = files.parsed(session.kept[KEPT]) if KEPT in session.kept else None
-    except UnreadableError:
+    except DamagedFileError:
         found = None
     return found if isinstance(found, dict) else {}
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessgit.formats.foreign import files
-from sessgit.formats.foreign.files import Folder, UnreadableError
+from sessgit.formats.foreign.files import DamagedFileError, Folder
+from sessgit.formats.foreign.kept import keep
 from sessgit.model import canonical, words
 from sessgit.model.programs.foreign import agent_id
 
@@ -47,7 +48,7 @@ def known(opened: Folder, base: str) -> dict[str, dict[str, Any]] | None:
         return {}
     try:
         index = opened.object(path)
-    except UnreadableError as error:
+    except DamagedFileError as error:
         opened.note(path, "damaged", str(error))
         return {}
     version = index.get("version", VERSION)
@@ -59,6 +60,7 @@ def known(opened: Folder, base: str) -> dict[str, dict[str, Any]] | None:
 
 
 def tell_of_index(opened: Folder, path: str, known: Mapping[str, object], held: frozenset[str]) -> None:
+    """Notes what became of an index of sessions, where there is one."""
     if opened.has(path):
         missing = sum(one not in held for one in known)
         why = f"it names {words.counted(missing, 'session')} of which no file can be read" if missing else ""
@@ -76,7 +78,7 @@ def held(opened: Folder, base: str) -> list[File]:
             try:
                 document = opened.object(path)
                 _check(document, name)
-            except UnreadableError as error:
+            except DamagedFileError as error:
                 opened.note(path, "damaged", str(error))
                 continue
             out.append(File(path, name, document, archived=pattern.startswith("archive/")))
@@ -84,16 +86,16 @@ def held(opened: Folder, base: str) -> list[File]:
 
 
 def _check(document: Mapping[str, Any], name: str) -> None:
-    """Raises UnreadableError where the document is no session of that name."""
+    """Raises DamagedFileError where the document is no session of that name."""
     own = document.get("id")
     if not isinstance(own, str) or not isinstance(document.get("messages"), list):
-        raise UnreadableError("it is no session: it has no id or no messages")
+        raise DamagedFileError("it is no session: it has no id or no messages")
     if own != name:
-        raise UnreadableError(
+        raise DamagedFileError(
             f"it says that it is session {files.shown(canonical.one_line(own, 60))}, and its name does not"
         )
     if not ID.fullmatch(own):
-        raise UnreadableError("its id cannot be one")
+        raise DamagedFileError("its id cannot be one")
 
 
 def alone(opened: Folder, held: Iterable[File]) -> list[File]:
@@ -120,7 +122,7 @@ def active(opened: Folder, path: str, held: frozenset[str]) -> tuple[str, bytes]
         return "", b""
     try:
         data, value = opened.data(path), opened.json(path)
-    except UnreadableError as error:
+    except DamagedFileError as error:
         opened.note(path, "damaged", str(error))
         return "", b""
     named = _referred(value)
@@ -140,23 +142,14 @@ def _referred(value: object) -> str:
 
 def kept(opened: Folder, at: str, session: str) -> dict[str, bytes]:
     """The files that an export laid beside a session, since they have no place in it."""
-    out, size = dict[str, bytes](), 0
+    out = dict[str, bytes]()
     for path in opened.below(at.rstrip("/")):
-        try:
-            data = opened.data(path)
-        except UnreadableError as error:
-            opened.note(path, "damaged", str(error), session)
-            continue
-        size += len(data)
-        if size > files.LARGEST_KEPT:
-            opened.note(path, "left", f"the session has more than {files.LARGEST_KEPT >> 20} MB of files", session)
-            continue
-        out[files.keepable(path.removeprefix(at))] = data
-        opened.note(path, "imported", "kept as it is", session)
+        keep(opened, path, path.removeprefix(at), session, out)
     return out
 
 
 def parents_first(held: Iterable[File]) -> list[File]:
+    """The files with those of their parents before them; of a circle each once."""
     by_id, out = {one.id: one for one in held}, dict[str, File]()
     for one in by_id.values():
         way = list[File]()

@@ -17,7 +17,8 @@ from sessgit.errors import NotFoundError
 from sessgit.formats.foreign import dialecticfiles, dialecticpad, files, said
 from sessgit.formats.foreign.dialecticfiles import KEPT, STATE, SYSTEM
 from sessgit.formats.foreign.dialecticpad import LISTS, Frame, Item, Known, Noted, Pairs
-from sessgit.formats.foreign.files import Folder, UnreadableError
+from sessgit.formats.foreign.files import DamagedFileError, Folder
+from sessgit.formats.foreign.kept import keep
 from sessgit.model import canonical, ids, words
 from sessgit.model.programs.foreign import Foreign, Found, agent_id
 from sessgit.model.programs.program import GivenTurn
@@ -70,7 +71,7 @@ def _held(opened: Folder, at: str) -> _File | None:
     path = at + STATE
     try:
         document = opened.object(path)
-    except UnreadableError as error:
+    except DamagedFileError as error:
         opened.note(path, "damaged", str(error))
         return None
     own = document.get("id", at.rstrip("/").rpartition("/")[2] or Path(os.path.normpath(opened.root.absolute())).name)
@@ -250,26 +251,15 @@ def _cycles(frame: Frame, known: Known) -> Iterator[Entry]:
 
 def _kept(opened: Folder, one: _File) -> dict[str, bytes]:
     """The files of a session beside what it says of itself, by the paths at which they are kept."""
-    out, size = dict[str, bytes](), 0
+    ours = f"{KEPT}/{STATE}"  # what the document says that has no other place is kept there
+    out = {ours: b""}
     for path in opened.below(one.at.rstrip("/")):
-        name = _kept_name(path.removeprefix(one.at))
         if path == one.at + STATE:
             continue
-        try:
-            data = opened.data(path)
-        except UnreadableError as error:
-            opened.note(path, "damaged", str(error), one.id)
-            continue
-        size += len(data)
-        if size > files.LARGEST_KEPT or name in out or name == f"{KEPT}/{STATE}":
-            size -= len(data)
-            why = f"the session has more than {files.LARGEST_KEPT >> 20} MB of files"
-            opened.note(path, "left", why if name not in out else "another file has its name", one.id)
-            continue
-        out[name] = data
+        name = _kept_name(path.removeprefix(one.at))
         is_same = name == f"{KEPT}/{path.removeprefix(one.at)}"
-        opened.note(path, "imported", "kept as it is" if is_same else f"kept as {name}", one.id)
-    return out
+        keep(opened, path, name, one.id, out, "kept as it is" if is_same else f"kept as {name}")
+    return {path: data for path, data in out.items() if path != ours}
 
 
 def _kept_name(path: str) -> str:
@@ -315,7 +305,7 @@ def _rest(session: Foreign) -> Mapping[str, Any]:
     """What was kept of the session where it came from here."""
     try:
         return files.mapping(files.parsed(session.kept.get(f"{KEPT}/{STATE}", b"{}")))
-    except UnreadableError:
+    except DamagedFileError:
         return {}
 
 

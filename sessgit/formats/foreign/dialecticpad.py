@@ -260,10 +260,12 @@ def _scale(values: Sequence[Any]) -> float:
 
 
 def longest(kind: str) -> int:
+    """How many characters an entry of a kind may have."""
     return pads.LONGEST_DOCUMENT if kind in ("thesis", "pass") else pads.LONGEST
 
 
 def cut(text: str, longest: int) -> str:
+    """The text with no more than so many characters."""
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 

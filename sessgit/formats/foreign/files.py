@@ -18,8 +18,6 @@ from sessgit.model.programs.foreign import Foreign, Outcome, SourceFile
 
 LARGEST = 64 << 20
 """Bytes of a file, also of one that is unpacked."""
-LARGEST_KEPT = 64 << 20
-"""Bytes of all the files of a session that are kept as they are."""
 MOST = 50_000
 """Files and folders that are looked at."""
 DEEPEST = 100
@@ -31,7 +29,7 @@ _LATEST = 253402300799
 Kind = Literal["file", "link", "other"]
 
 
-class UnreadableError(Exception):
+class DamagedFileError(Exception):
     """A file whose content cannot be had; `str()` says why, in words for a person."""
 
 
@@ -90,27 +88,27 @@ class Folder:
         return entry is not None and entry.kind == "file"
 
     def data(self, path: str) -> bytes:
-        """The bytes of a file as they are; raises UnreadableError."""
+        """The bytes of a file as they are; raises DamagedFileError."""
         return _read(self.root / path)
 
     def unpacked(self, path: str) -> bytes:
-        """The bytes of a file, unpacked where its name ends in `.gz`; raises UnreadableError."""
+        """The bytes of a file, unpacked where its name ends in `.gz`; raises DamagedFileError."""
         data = self.data(path)
         return unpacked(data) if path.endswith(".gz") else data
 
     def json(self, path: str) -> Any:
-        """The value that a file holds; raises UnreadableError."""
+        """The value that a file holds; raises DamagedFileError."""
         return parsed(self.unpacked(path))
 
     def object(self, path: str) -> dict[str, Any]:
-        """The object that a file holds; raises UnreadableError where it holds another value."""
+        """The object that a file holds; raises DamagedFileError where it holds another value."""
         value = self.json(path)
         if not isinstance(value, dict):
-            raise UnreadableError("it holds no object")
+            raise DamagedFileError("it holds no object")
         return value
 
     def lines(self, path: str) -> Lines:
-        """The objects of a file of JSON lines, whatever is wrong with others of its lines; raises UnreadableError."""
+        """The objects of a file of JSON lines, whatever is wrong with others of its lines; raises DamagedFileError."""
         return lines(self.unpacked(path))
 
     def note(self, path: str, outcome: Outcome, why: str = "", session: str = "") -> None:
@@ -131,7 +129,7 @@ def opened(root: Path, *only: str) -> Folder:
     if not root.is_dir():
         raise NotFoundError(f"there is no folder {root}", "Name the folder that the other system keeps.")
     folder = Folder(root)
-    parts = [name for name in only if (root / name).is_dir() and not (root / name).is_symlink()]
+    parts = [name for name in only if not (root / name).is_symlink() and (root / name).is_dir()]
     for part in parts or [""]:
         for entry in _walk(root, PurePosixPath(part), 0):
             folder.entries[entry.path] = entry
@@ -192,33 +190,33 @@ def parents_first(sessions: Iterable[Foreign]) -> tuple[Foreign, ...]:
 
 
 def unpacked(data: bytes, most: int = LARGEST) -> bytes:
-    """What gzip packed, however many members there are; raises UnreadableError where it is none, or too much."""
+    """What gzip packed, however many members there are; raises DamagedFileError where it is none, or too much."""
     out = bytearray()
     while data:
         stream = zlib.decompressobj(wbits=31)
         try:
             out += stream.decompress(data, most + 1 - len(out))
         except zlib.error as error:
-            raise UnreadableError("it is packed, and damaged") from error
+            raise DamagedFileError("it is packed, and damaged") from error
         if len(out) > most:
-            raise UnreadableError(f"it holds more than {most >> 20} MB, unpacked")
+            raise DamagedFileError(f"it holds more than {most >> 20} MB, unpacked")
         if not stream.eof:
-            raise UnreadableError("it is packed, and cut short")
+            raise DamagedFileError("it is packed, and cut short")
         data = stream.unused_data.lstrip(b"\0")
     return bytes(out)
 
 
 def parsed(data: bytes) -> Any:
     """The value of JSON in UTF-8, with no half of a character in it, and none for what is no number; raises
-    UnreadableError."""
+    DamagedFileError."""
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=lambda _: None)
     except UnicodeDecodeError as error:
-        raise UnreadableError("it is no UTF-8") from error
+        raise DamagedFileError("it is no UTF-8") from error
     except RecursionError as error:
-        raise UnreadableError("its values lie too deep in each other") from error
+        raise DamagedFileError("its values lie too deep in each other") from error
     except ValueError as error:
-        raise UnreadableError("it is empty" if not data.strip() else "it is no JSON") from error
+        raise DamagedFileError("it is empty" if not data.strip() else "it is no JSON") from error
     return _clean(value, 0)
 
 
@@ -232,7 +230,7 @@ def lines(data: bytes) -> Lines:
             continue
         try:
             value = parsed(line)
-        except UnreadableError:
+        except DamagedFileError:
             value = None
         if isinstance(value, dict):
             values.append(value)
@@ -320,7 +318,7 @@ def time(value: object) -> str:
 
 def _clean(value: Any, depth: int) -> Any:
     if depth > DEEPEST:
-        raise UnreadableError("its values lie too deep in each other")
+        raise DamagedFileError("its values lie too deep in each other")
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
@@ -372,17 +370,17 @@ def _read(path: Path) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         why = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
-        raise UnreadableError(f"it cannot be read: {why}") from error
+        raise DamagedFileError(f"it cannot be read: {why}") from error
     with os.fdopen(handle, "rb", buffering=0) as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise UnreadableError("it is no regular file")
+            raise DamagedFileError("it is no regular file")
         parts, size = list[bytes](), 0
         try:
             while part := file.read(1 << 20):
                 parts.append(part)
                 size += len(part)
                 if size > LARGEST:
-                    raise UnreadableError(f"it is larger than {LARGEST >> 20} MB")
+                    raise DamagedFileError(f"it is larger than {LARGEST >> 20} MB")
         except OSError as error:
-            raise UnreadableError(f"it cannot be read: {error.strerror or error}") from error
+            raise DamagedFileError(f"it cannot be read: {error.strerror or error}") from error
     return b"".join(parts)

@@ -13,7 +13,8 @@ from typing import Any
 
 from sessgit.errors import NotFoundError
 from sessgit.formats.foreign import files, said
-from sessgit.formats.foreign.files import Folder, UnreadableError
+from sessgit.formats.foreign.files import DamagedFileError, Folder
+from sessgit.formats.foreign.kept import keep
 from sessgit.model import canonical, ids, words
 from sessgit.model.programs.foreign import Foreign, Found, agent_id
 from sessgit.model.programs.program import GivenTurn, Part, Saying, ToolCall
@@ -91,12 +92,12 @@ def _session(source: Folder, at: str, name: str, project: str) -> Foreign:
     session = _described(replace(Foreign(own), turns=turns, project=project), meta)
     kept = dict(session.kept)
     for path in source.below(f"{at}/artifacts"):
-        _keep(source, path, f"{KEPT}/{path.removeprefix(f'{at}/')}", own, kept)
+        keep(source, path, f"{KEPT}/{path.removeprefix(f'{at}/')}", own, kept)
     for path in (f"{at}/{name}" for name in (*_LOGS, "metadata.json")):
         if path in source.noted and source.noted[path].outcome == "damaged":
-            _keep(source, path, f"{KEPT}/damaged/{path.removeprefix(f'{at}/')}", own, kept)
+            keep(source, path, f"{KEPT}/damaged/{path.removeprefix(f'{at}/')}", own, kept)
     for path in source.below(f"{at}/kept"):
-        _keep(source, path, path.removeprefix(f"{at}/kept/"), own, kept)
+        keep(source, path, path.removeprefix(f"{at}/kept/"), own, kept)
     return replace(session, kept=kept)
 
 
@@ -105,24 +106,11 @@ def _read_metadata(source: Folder, path: str, name: str) -> dict[str, Any]:
         return {}
     try:
         found = source.object(path)
-    except UnreadableError as error:
+    except DamagedFileError as error:
         source.note(path, "damaged", str(error), name)
         return {}
     source.note(path, "imported", session=name)
     return found
-
-
-def _keep(source: Folder, path: str, name: str, session: str, kept: dict[str, bytes]) -> None:
-    try:
-        data = source.data(path)
-    except UnreadableError as error:
-        source.note(path, "damaged", str(error), session)
-        return
-    if sum(map(len, kept.values())) + len(data) > files.LARGEST_KEPT:
-        source.note(path, "left", f"the session has more than {files.LARGEST_KEPT >> 20} MB of files", session)
-        return
-    kept[files.keepable(name)] = data
-    source.note(path, "imported", "kept as it is", session)
 
 
 def _described(session: Foreign, meta: Mapping[str, Any]) -> Foreign:
@@ -217,7 +205,7 @@ def _turns(source: Folder, at: str, session: str) -> tuple[GivenTurn, ...]:
         return ()
     try:
         found = source.lines(path)
-    except UnreadableError as error:
+    except DamagedFileError as error:
         source.note(path, "damaged", str(error), session)
         return ()
     turns, unknown = list[_Open](), 0
@@ -332,5 +320,5 @@ def _rest(session: Foreign) -> Mapping[str, Any]:
     """What an import kept of the metadata."""
     try:
         return files.mapping(files.parsed(session.kept.get(_REST, b"{}")))
-    except UnreadableError:
+    except DamagedFileError:
         return {}

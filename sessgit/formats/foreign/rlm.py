@@ -13,7 +13,8 @@ from typing import Any
 
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.formats.foreign import files, rlmflat, rlmturns, said
-from sessgit.formats.foreign.files import Folder, UnreadableError
+from sessgit.formats.foreign.files import DamagedFileError, Folder
+from sessgit.formats.foreign.kept import keep
 from sessgit.formats.foreign.rlmflat import CURRENT, EXTERNALIZED, STATE, TRAJECTORIES, Names
 from sessgit.model.programs import unified
 from sessgit.model.programs.foreign import Foreign, Found
@@ -106,7 +107,7 @@ def _with_memory(state: dict[str, Any], session: Foreign) -> dict[str, Any]:
     context = files.mapping(state.get("context"))
     try:
         memory = files.parsed(session.kept.get(MEMORY, b"{}"))
-    except UnreadableError:
+    except DamagedFileError:
         return state
     return state if context.get("working_memory") else {**state, "context": {**context, "working_memory": memory}}
 
@@ -142,7 +143,7 @@ def _session(source: Folder, at: str, *, archived: bool) -> Foreign | None:
     try:
         document = source.object(path)
         _check_version(document)
-    except UnreadableError as error:
+    except DamagedFileError as error:
         source.note(path, "damaged", str(error), own)
         return None
     meta, ours = files.mapping(document.get("metadata")), files.mapping(document.get(said.KEY))
@@ -162,12 +163,9 @@ def _session(source: Folder, at: str, *, archived: bool) -> Foreign | None:
         session = _conversation(source, at, session, document, kept)
     for path in source.below(at):
         if path not in source.noted or source.noted[path].outcome == "damaged":
-            rlmflat.keep(source, path, _kept_name(path, at), own, kept)
+            keep(source, path, _kept_name(path, at), own, kept)
     for path, name in rlmflat.beside(source, own).items():
-        if f"{KEPT}/{files.keepable(name)}" in kept:
-            source.note(path, "left", "the folder of the session has one of that name", own)
-        else:
-            rlmflat.keep(source, path, f"{KEPT}/{name}", own, kept)
+        keep(source, path, f"{KEPT}/{name}", own, kept)
     return replace(session, kept=kept)
 
 
@@ -195,7 +193,7 @@ def _cells(source: Folder, at: str, session: str) -> list[Step]:
             continue
         try:
             step = rlmturns.step(source.object(path))
-        except UnreadableError as error:
+        except DamagedFileError as error:
             source.note(path, "damaged", str(error), session)
         except SessgitError as error:
             source.note(path, "damaged", f"it is no cell: {error}", session)
@@ -209,7 +207,7 @@ def _cells(source: Folder, at: str, session: str) -> list[Step]:
 def _check_index(source: Folder, path: str, session: str) -> None:
     try:
         _check_version(source.object(path))
-    except UnreadableError as error:
+    except DamagedFileError as error:
         source.note(path, "damaged", str(error), session)
     else:
         source.note(path, "imported", "it follows from the cells", session)
@@ -218,7 +216,7 @@ def _check_index(source: Folder, path: str, session: str) -> None:
 def _reasons(source: Folder, path: str, kind: str, session: str) -> list[tuple[float | None, Reason]]:
     try:
         lines = source.lines(path)
-    except UnreadableError as error:
+    except DamagedFileError as error:
         source.note(path, "damaged", str(error), session)
         return []
     found = [rlmturns.reason(kind, line) for line in lines.values]
@@ -260,7 +258,7 @@ def _path(source: Folder, at: str, name: str) -> str:
 def _bytes(source: Folder, path: str, session: str) -> bytes:
     try:
         data = source.unpacked(path)
-    except UnreadableError as error:
+    except DamagedFileError as error:
         source.note(path, "damaged", str(error), session)
         return b""
     source.note(path, "imported" if data else "empty", session=session)
@@ -268,10 +266,10 @@ def _bytes(source: Folder, path: str, session: str) -> bytes:
 
 
 def _check_version(document: Mapping[str, Any]) -> None:
-    """Raises UnreadableError where a document is of a later version than is known."""
+    """Raises DamagedFileError where a document is of a later version than is known."""
     ours = files.mapping(document.get(said.KEY)).get("version")
     theirs = document.get("version", document.get("schema_version"))
     for version in (ours, theirs):
         major = str(version).partition(".")[0]
         if version is not None and major.isdecimal() and int(major[:9]) > VERSION:
-            raise UnreadableError(f"it is of version {str(version)[:20]}, which a newer sessgit may know")
+            raise DamagedFileError(f"it is of version {str(version)[:20]}, which a newer sessgit may know")

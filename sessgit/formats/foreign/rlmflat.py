@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sessgit.formats.foreign import files, rlmturns
-from sessgit.formats.foreign.files import Folder, UnreadableError
+from sessgit.formats.foreign.files import DamagedFileError, Folder
+from sessgit.formats.foreign.kept import keep
 from sessgit.model.programs import unified
 from sessgit.model.programs.foreign import Foreign
 
@@ -90,20 +91,6 @@ def rest(session: Foreign, document: Mapping[str, Any], outputs: Sequence[Any]) 
         if inner and key != "cells":
             out[key] = inner
     return out
-
-
-def keep(source: Folder, path: str, name: str, session: str, kept: dict[str, bytes]) -> None:
-    """Keeps a file of a session as it is."""
-    try:
-        data = source.data(path)
-    except UnreadableError as error:
-        source.note(path, "damaged", str(error), session)
-        return
-    if sum(map(len, kept.values())) + len(data) > files.LARGEST_KEPT:
-        source.note(path, "left", f"the session has more than {files.LARGEST_KEPT >> 20} MB of files", session)
-        return
-    kept[files.keepable(name)] = data
-    source.note(path, "imported", "kept as it is", session)
 
 
 def _session(source: Folder, at: str, ident: str, meta: Mapping[str, Any]) -> Foreign | None:
@@ -195,7 +182,7 @@ def _object(source: Folder, path: str, session: str) -> dict[str, Any]:
         return {}
     try:
         found = source.object(path)
-    except UnreadableError as error:
+    except DamagedFileError as error:
         source.note(path, "damaged", str(error), session)
         return {}
     source.note(path, "imported" if found else "empty", session=session)
@@ -210,7 +197,7 @@ def _is_state(source: Folder, path: str) -> bool:
     """Whether a file that lies in a folder of any name is a state."""
     try:
         return bool(source.object(path).keys() & {"rlm_active", "current_depth", "total_tokens_used", "working_memory"})
-    except UnreadableError:
+    except DamagedFileError:
         return True
 
 

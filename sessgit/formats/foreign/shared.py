@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sessgit.formats.foreign import files
-from sessgit.formats.foreign.files import UnreadableError
+from sessgit.formats.foreign.files import DamagedFileError
 
 _APEX = ".apex/sessions"
 
@@ -19,7 +19,7 @@ def united(path: str, there: bytes, more: bytes) -> bytes | None:
         return None
     try:
         one, other = files.parsed(there), files.parsed(more)
-    except UnreadableError:
+    except DamagedFileError:
         return None
     if not isinstance(one, dict) or not isinstance(other, dict) or one.get("version") != other.get("version"):
         return None

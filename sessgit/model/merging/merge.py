@@ -36,6 +36,7 @@ class Decision:
 
     @property
     def conflict(self) -> bool:
+        """Whether nobody has decided it yet."""
         return self.action == "conflict"
 
     def as_json(self) -> dict[str, Any]:

@@ -63,6 +63,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
+        """Whether it ended without an error."""
         return self.error is None
 
 

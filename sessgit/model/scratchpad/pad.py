@@ -81,6 +81,7 @@ class Entry:
 
     @property
     def is_open(self) -> bool:
+        """Whether it is of a kind that can be resolved, and is not."""
         return self.kind in RESOLVABLE and not self.resolved
 
 
@@ -92,6 +93,7 @@ class Pad:
     passed: int = 0
 
     def of(self, *kinds: str) -> list[Entry]:
+        """The entries of these kinds, in their order."""
         return [entry for entry in self.entries if entry.kind in kinds]
 
 
@@ -202,6 +204,7 @@ def split(data: bytes) -> list[bytes]:
 
 
 def joined(lines: Iterable[bytes]) -> bytes:
+    """Lines as one list holds them, each with its newline."""
     return b"".join(line + b"\n" for line in lines)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.ops.bisecting.bench import Bench
-from sessgit.ops.bisecting.search import Answer
+from sessgit.ops.bisecting.search import Answer, last_words
 from sessgit.ops.code.git import Env, Head
 from sessgit.ops.replay.caged import confine
 
@@ -72,17 +72,13 @@ def _tried(bench: Bench, session: str, turn: int, head: Head, command: Command) 
     if code is None:
         return Answer("bad", f"stopped after {command.limit:g}s", head.commit, None, seconds, output)
     if code > _LAST:
+        last = f": {words}" if (words := last_words(output)) else ""
         raise SessgitError(
-            f"the command ended with {code} at turn {turn} ({head.commit[:8]}), which is no answer{_last(output)}",
+            f"the command ended with {code} at turn {turn} ({head.commit[:8]}), which is no answer{last}",
             "0 is good, 1 to 127 bad, 125 cannot tell: what ends otherwise stops the search.",
         )
     verdict = "good" if code == 0 else "skip" if code == _CANNOT_TELL else "bad"
     return Answer(verdict, f"exit {code}", head.commit, code, seconds, output)  # type: ignore[arg-type]
-
-
-def _last(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return f": {lines[-1][:200]}" if lines else ""
 
 
 def _run(command: Command, folder: str, env: Mapping[str, str]) -> tuple[int | None, bytes]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Verdict = Literal["good", "bad", "skip"]
+_LONGEST_WORDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,17 @@ class Answer:
     seconds: float | None = None
     output: str = ""
     cells: tuple[int, ...] = ()
+
+    @property
+    def last_words(self) -> str:
+        """The last line of the output that is not empty, cut where it is long."""
+        return last_words(self.output)
+
+
+def last_words(output: str) -> str:
+    """The last line that is not empty, cut where it is long."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1][:_LONGEST_WORDS] if lines else ""
 
 
 def narrow(row: Sequence[int], ask: Callable[[int, int], Verdict]) -> tuple[int, int]:

@@ -148,7 +148,7 @@ class Work:
                     return
                 result = record(self.store, self.index, source, self.rules)
         except UnreadableError as error:
-            mend = f"sessgit repair {source.session[:8]} brings back what can be had"
+            mend = f"sessgit repair {source.session} brings back what can be had"
             self.errors.append(Failure(file.path, f"{error}. {mend}"))
             return
         except StoreError:

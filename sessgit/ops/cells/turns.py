@@ -71,6 +71,7 @@ class TurnCells:
         return [_cell(*told) for told in self._told]
 
     def cell(self, ordinal: int) -> Cell:
+        """The cell of that ordinal."""
         return _cell(*self._told[ordinal - 1])
 
     @property

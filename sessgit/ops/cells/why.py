@@ -61,6 +61,7 @@ class Story:
     graph: Graph
 
     def count(self, what: What) -> int:
+        """How many steps are of that kind."""
         return sum(step.what == what for step in self.steps)
 
     @property

@@ -23,6 +23,8 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
+    """A session that could not be written, and why."""
+
     session: str
     error: SessgitError
 

@@ -331,7 +331,7 @@ def _stones(operation: Operation) -> set[str]:
 
 def _session(ref: str) -> str:
     """The session that a ref belongs to, ``""`` for any other."""
-    return layout.session_of(ref.split("/", 2)[-1]) if ref.startswith((layout.HEADS, layout.ARCHIVE)) else ""
+    return layout.session_at(ref) if ref.startswith((layout.HEADS, layout.ARCHIVE)) else ""
 
 
 def _seconds(time: str) -> float:

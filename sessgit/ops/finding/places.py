@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from sessgit.agents.claude import home
-from sessgit.errors import ConflictError, NotFoundError, SessgitError
+from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.model.session import Session
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import cursor as cursors
@@ -118,7 +118,7 @@ def move_along(config: Path, state: Session, target: Path) -> bool:
             target.hardlink_to(others[0])
         others[0].unlink()
     except OSError as error:
-        raise SessgitError(f"{others[0]} cannot be moved to {target}: {error.strerror or error}") from error
+        raise SessgitError(f"{others[0]} cannot be moved to {target}: {error.strerror or error}", ROOM) from error
     return True
 
 

@@ -50,6 +50,7 @@ class Target:
 
     @property
     def session(self) -> str:
+        """The id of the session, also where the address names a side branch."""
         return layout.session_of(self.branch.name)
 
 

@@ -27,7 +27,7 @@ from sessgit.ops.foreign.lines import Given
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording import commits, family
 from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.ops.recording.source import Rules, Source, rules_by
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
@@ -104,7 +104,7 @@ class _Work:
 
     @property
     def rules(self) -> Rules:
-        return Rules(self.privacy.rules.granularity, self.privacy.rules.redact)
+        return rules_by(self.privacy.rules)
 
 
 def run(  # noqa: PLR0913, PLR0917 - what is brought in, whereto, and how
@@ -132,7 +132,8 @@ def run(  # noqa: PLR0913, PLR0917 - what is brought in, whereto, and how
             if dry_run or real is None or not moves:
                 return Imported(system, done, told, moves)
             scratch.take_over(made, real)
-            summary = f"import of {counted(len({_session_of(move) for move in moves}), 'conversation')} from {system}"
+            brought = {layout.session_at(move.ref) for move in moves}
+            summary = f"import of {counted(len(brought), 'conversation')} from {system}"
             try:
                 operation = operations.perform(real, "import", summary, moves, now)
             except MovedError as error:
@@ -359,10 +360,6 @@ def _own_refs(store: Store, session: str) -> Iterator[tuple[str, str]]:
     for space in _SPACES:
         for branch, tip in refs.of_session(store.path, session, space).items():
             yield space + branch, tip
-
-
-def _session_of(move: Move) -> str:
-    return layout.session_of(move.ref.split("/", 2)[-1])
 
 
 def _title(session: Foreign) -> str:

@@ -113,5 +113,5 @@ def _put(file: _Planned) -> bool:
         try:
             write_private(file.place, file.data)
         except StoreError as error:
-            raise SessgitError(str(error)) from error
+            raise SessgitError(str(error), error.hint) from error
     return outcome == sidefiles.ALREADY

@@ -97,7 +97,7 @@ def _refer(path: Path, other: Path) -> None:
         if there.forbidden.exists():  # what was purged must not come back
             shutil.copyfile(there.forbidden, own.forbidden)
     except OSError as error:
-        raise StoreError(f"cannot read the store at {other}: {error}") from error
+        raise StoreError(f"cannot read the store at {other}: {error}", "sessgit doctor says why.") from error
     _index(Beside(other), Beside(path))
 
 

@@ -26,6 +26,7 @@ from sessgit.ops.merging.plan import Picked, Plan, Wish
 from sessgit.ops.merging.sides import check, check_ours
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.reading.views import Prices
+from sessgit.ops.recording.source import rules_by
 from sessgit.store import journal, layout, locks, refs
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
@@ -154,9 +155,7 @@ def _picked(
 ) -> Merged:
     begun = _forked(store, index, ours, world, new) if new is not None else None
     with _alone(store, index, new.id if new else ours.session, world) as at:
-        if at.finished == [
-            picking.address(row) for row in rows
-        ]:  # by another run, which was killed before it could say so
+        if at.finished == list(map(picking.address, rows)):  # by another run, which was killed before it could say so
             before = replace(at.branch, state=replace(at.branch.state, turns=at.branch.state.turns - len(rows)))
             found = plans.picked(store, index, before, rows)
             return Merged(at.branch.state, at.branch.tip, None, tuple(found.numbers), at.path, 0, found)
@@ -301,7 +300,7 @@ def _brought(  # noqa: PLR0913, PLR0917 - the same
         files = [file for row in rows for file in sidefiles.of_turns(store, row.commit, [row.turn])]
         beside = writing.write_beside(store, branch, at, world.config, files)
         brought = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
-        rules = writing.rules_of(world.privacy)
+        rules = rules_by(world.privacy.rules)
         writing.append(store, index, branch, at, turns, world.config, rules, brought, beside, command)
         first = branch.state.turns + 1
         return turns, tuple(range(first, first + len(turns))), at.path if at.is_there else None

@@ -54,6 +54,7 @@ class Plan:
 
     @property
     def conflicts(self) -> list[Decision]:
+        """What nobody has decided yet."""
         return [decision for decision in self.decisions if decision.conflict]
 
     @property

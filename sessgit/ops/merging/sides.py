@@ -78,7 +78,9 @@ def check_ours(ours: Target) -> None:
     if ours.branch.archived:
         raise ConflictError(f"{name[:8]} is archived", f"sessgit unarchive {name[:8]} brings it back.")
     if not ours.state.turns:
-        raise UsageError(f"{name[:8]} has no turn yet that anything could go on from")
+        raise UsageError(
+            f"{name[:8]} has no turn yet that anything could go on from", "--into names another conversation."
+        )
 
 
 def sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None = None) -> Sides:

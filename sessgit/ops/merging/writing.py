@@ -32,7 +32,7 @@ from sessgit.ops.programs.end import give_up
 from sessgit.ops.recording import catchup
 from sessgit.ops.recording.history import stands_on
 from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.ops.recording.source import Rules, Source, rules_by
 from sessgit.store.files import rooms
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
@@ -104,7 +104,7 @@ def prepare(store: Store, index: Index, branch: Branch, config: Path, privacy: P
         give_up(path, state)
     level = catchup.is_level(store.beside, branch.name, path) and _is_the_one(store, branch.name, path)
     if not level and is_on:
-        record(store, index, Source(path, state.agent_id, config), rules_of(privacy))
+        record(store, index, Source(path, state.agent_id, config), rules_by(privacy.rules))
     index.sync(branch.name)
 
 
@@ -115,10 +115,6 @@ def _is_the_one(store: Store, session: str, path: Path) -> bool:
         return False
     with opened(path) as source:
         return cursors.fits(known, path, source.file, source.inode, source.size)
-
-
-def rules_of(privacy: Privacy) -> Rules:
-    return Rules(privacy.rules.granularity, privacy.rules.redact)
 
 
 def seam(store: Store, branch: Branch, at: End) -> Seam:

@@ -189,6 +189,8 @@ def reword(ref: str, text: str) -> Change:
 
 def drop(refs: Sequence[str]) -> Change:
     """Entries taken off; the history keeps them."""
+    if not refs:
+        raise UsageError("it is not said which entries to take off", "Name them by their ids. Nothing was changed.")
 
     def change(now: Standing) -> Wanted:
         gone = tuple(dict.fromkeys(pads.find(now.pad, ref) for ref in refs))

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from sessgit.agents.claude import written
 from sessgit.agents.claude.written import Chain
-from sessgit.errors import ConflictError, NotFoundError
+from sessgit.errors import ConflictError
 from sessgit.model.programs.program import GivenTurn
 from sessgit.ops import edit
 from sessgit.ops.programs.end import End
+from sessgit.ops.programs.log import left_out
 from sessgit.ops.programs.world import World
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Source
@@ -32,11 +33,8 @@ def append(world: World, session: str, given: GivenTurn) -> int:
     with locks.session(store.beside, session, edit.WAIT) as held, rooms.room("sessgit-") as at:
         if not held:
             raise ConflictError(f"someone else is writing {session[:8]}", "Try again.")
-        index.sync(session)
-        branch = index.branch(session)
-        if branch is None:
-            raise NotFoundError(f"{session[:8]} is there no more", "sessgit ls --all shows all conversations.")
-        agent_id, project = branch.state.agent_id, branch.state.project
+        state = world.branch(session).state
+        agent_id, project = state.agent_id, state.project
         path = at / "projects" / "aside" / f"{agent_id}.jsonl"
         path.parent.mkdir(parents=True)
         path.write_bytes(rebuild(store, session).data)
@@ -48,5 +46,5 @@ def append(world: World, session: str, given: GivenTurn) -> int:
         # The file is gone: whoever records the session next reads its own from the beginning.
         cursors.forget(store.beside, session)
     if done.aside:
-        raise ConflictError(f"{session[:8]} is {done.aside}: nothing of it is recorded")
+        raise left_out(session, done.aside)
     return next((row.turn for row in index.with_prompt(end.key) if row.branch == session), 0)

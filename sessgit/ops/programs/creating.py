@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sessgit.agents.claude import home
@@ -31,10 +32,9 @@ class New:
 
 
 def create(world: World, new: New) -> Branch:
-    """Makes the session's branch. Raises ConflictError where the id or name is taken, or the project is off."""
-    project = os.path.realpath(new.project)
-    if not os.path.isdir(project):  # noqa: PTH112 - as the client has it
-        raise UsageError(f"there is no folder {new.project}", "cwd names the folder that a session belongs to.")
+    """Makes the session's branch. Raises ConflictError where the id or name is taken, or the project is off, UsageError
+    where the folder or the id is none."""
+    project = _folder(new.project)
     place = home.transcript_place(world.config, "", new.id, project)
     if place is None or ids.session_id(new.id) != new.id:
         raise UsageError(f"“{canonical.one_line(new.id, 60)}” is no id of a session", "A uuid is one.")
@@ -60,6 +60,16 @@ def create(world: World, new: New) -> Branch:
     branch = world.index.branch(new.id)
     assert branch is not None
     return branch
+
+
+def _folder(named: str) -> str:
+    """The folder with its links resolved, as the client has it."""
+    with suppress(ValueError):  # with NUL or half a character in it
+        real = os.path.realpath(named)
+        if os.path.isdir(real):  # noqa: PTH112 - a text
+            return real
+    shown = canonical.printable(named)
+    raise UsageError(f"there is no folder {shown}", "cwd names the folder that a session belongs to.")
 
 
 def _is_taken(world: World, session: str) -> bool:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 
 from sessgit.agents.claude import home
 from sessgit.agents.claude.written import Chain
-from sessgit.errors import ConflictError, NotFoundError, SessgitError
+from sessgit.errors import ConflictError
 from sessgit.ops.code import git
 from sessgit.ops.files import behind
 from sessgit.ops.finding import places, project
@@ -89,7 +89,7 @@ class Log:
             done = record(self.world.store, self.world.index, source, self.world.rules)
             self.beside_changed = False
         if done.aside:
-            raise _aside(self.id, done.aside)
+            raise left_out(self.id, done.aside)
 
     def finish(self) -> None:
         """Records that the session has ended, unless a client has it, or it is out of the way with all that it has."""
@@ -113,7 +113,7 @@ class Log:
         """Raises ConflictError where nothing may be written: the session is out of the way, or a client has it."""
         self.world.check_on(self.project)
         if refs.read(self.world.store.path, layout.head(self.id)) is None:
-            raise _aside(self.id, "archived" if self.branch().archived else "deleted")
+            raise left_out(self.id, "archived" if self.branch().archived else "deleted")
         if self.is_live():
             raise ConflictError(
                 f"{self.id[:8]} is open in a client, which would not see what is written to its file",
@@ -126,13 +126,7 @@ class Log:
 
     def branch(self) -> Branch:
         """The session's branch as it is now; raises NotFoundError where it is gone."""
-        self.world.index.sync(self.id)
-        branch = self.world.index.branch(self.id)
-        if branch is None and self.id in self.world.index.damaged:
-            raise self.world.index.damaged[self.id]
-        if branch is None:
-            raise NotFoundError(f"{self.id[:8]} is there no more", "sessgit ls --all shows all conversations.")
-        return branch
+        return self.world.branch(self.id)
 
     def number(self, key: str) -> int:
         """The number of the turn that a prompt opened, 0 where it is not recorded."""
@@ -178,5 +172,6 @@ _BACK: dict[Aside, str] = {
 }
 
 
-def _aside(session: str, why: Aside) -> SessgitError:
+def left_out(session: str, why: Aside) -> ConflictError:
+    """The error that nothing of a session is recorded, since it is out of the way."""
     return ConflictError(f"{session[:8]} is {why}: nothing of it is recorded", _BACK[why])

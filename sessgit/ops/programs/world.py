@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.errors import ConflictError
+from sessgit.errors import ConflictError, NotFoundError
 from sessgit.ops import privacy as private
 from sessgit.ops.privacy import Privacy
-from sessgit.ops.recording.source import Rules
+from sessgit.ops.recording.source import Rules, rules_by
 from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
 
@@ -28,7 +29,18 @@ class World:
 
     @property
     def rules(self) -> Rules:
-        return Rules(self.privacy.rules.granularity, self.privacy.rules.redact)
+        """How a new session is recorded."""
+        return rules_by(self.privacy.rules)
+
+    def branch(self, session: str) -> Branch:
+        """The branch of a session as it is now; raises NotFoundError where it is gone, and where it cannot be read
+        the error that says why."""
+        self.index.sync(session)
+        found = self.index.branch(session)
+        if found is None:
+            gone = NotFoundError(f"{session[:8]} is there no more", "sessgit ls --all shows all conversations.")
+            raise self.index.damaged.get(session, gone)
+        return found
 
     def check_on(self, project: str) -> None:
         """Raises ConflictError where nothing of the project may be recorded: a program wants its state kept."""

@@ -102,7 +102,7 @@ def record_file(  # noqa: PLR0913 - what to record, where to, and how
         return CaughtUp(False, f"its project is off ({verdict.why})", off=True, hint=_ON)
     from sessgit.errors import SessgitError
     from sessgit.ops.recording.record import record
-    from sessgit.ops.recording.source import Rules, Source
+    from sessgit.ops.recording.source import Source, rules_by
     from sessgit.store import locks
 
     source = Source(path, path.stem, config, final=final)
@@ -111,7 +111,7 @@ def record_file(  # noqa: PLR0913 - what to record, where to, and how
         with locks.session(store.beside, source.session, WAIT) as held:
             if not held:
                 return CaughtUp(False, "a recorder is at work on it; what is shown may be older")
-            done = record(store, index, source, Rules(privacy.rules.granularity, privacy.rules.redact))
+            done = record(store, index, source, rules_by(privacy.rules))
     except SessgitError as error:
         return CaughtUp(False, f"its transcript could not be read: {error}")
     if done.aside == "deleted":

@@ -46,6 +46,8 @@ class Outline:
 
 
 class Nothing:
+    """The history of a session of which nothing is recorded."""
+
     def turn(self, key: str) -> Node | None:
         return None
 
@@ -203,6 +205,7 @@ class Lineage:
         return True
 
     def is_fork_point(self, node: Node | None) -> bool:
+        """Whether it is the last turn that is shared."""
         return node is not None and node.key == self.rows[-1].prompt
 
     def changes(self) -> dict[str, tuple[str, bool] | None]:

@@ -74,6 +74,7 @@ class Recorded:
         return None
 
     def turn(self, key: str) -> Node | None:
+        """The turn of a prompt, or None where it is not recorded."""
         known = self._nodes.get(key)
         if known is None and self._find_turn is not None:
             commit = self._find_turn(key)

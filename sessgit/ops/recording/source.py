@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sessgit.model import ids
 from sessgit.model.cutting import texts
 from sessgit.model.secrets import redact
+
+if TYPE_CHECKING:
+    from sessgit.model.config import RecordConfig
 
 Head = str | Callable[[], str]
 """What a project is at, or the function that waits for whoever looks."""
@@ -60,3 +64,8 @@ class Rules:
     def stored(self) -> dict[str, int]:
         """The versions of the rules, as the state of a new session names them; 0 is none."""
         return {"cut": texts.RULES_VERSION, "redact": redact.RULES_VERSION if self.redact else 0}
+
+
+def rules_by(settings: RecordConfig) -> Rules:
+    """The rules that the settings name."""
+    return Rules(settings.granularity, settings.redact)

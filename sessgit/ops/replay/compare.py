@@ -152,6 +152,7 @@ def recorded_value(call: Call) -> Any:
 
 
 def recorded_error(call: Call) -> str:
+    """The recorded error of a call: what a program said, else what the tool gave back."""
     if call.outcome is not None and call.outcome.error is not None:
         return call.outcome.error
     return call.output

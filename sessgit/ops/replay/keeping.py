@@ -125,14 +125,16 @@ def _outcome(result: Result) -> Outcome:
 
 
 def _free(world: World, name: str, project: str) -> str:
-    for number in itertools.count(1):
-        wanted = name if number == 1 else f"{name} ({number})"
-        try:
-            check_free(world.index, wanted, "", project)
-        except ConflictError:
-            continue
-        return wanted
-    raise SessgitError("unreachable")
+    names = itertools.chain((name,), (f"{name} ({number})" for number in itertools.count(2)))
+    return next(one for one in names if _is_free(world, one, project))
+
+
+def _is_free(world: World, name: str, project: str) -> bool:
+    try:
+        check_free(world.index, name, "", project)
+    except ConflictError:
+        return False
+    return True
 
 
 def _made(store: Store, ref: str) -> str | None:

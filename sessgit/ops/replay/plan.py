@@ -65,6 +65,7 @@ class Item:
 
     @property
     def arguments(self) -> Mapping[str, Any]:
+        """What the call was given; nothing where it is a message."""
         return self.call.input if self.call else {}
 
 

@@ -55,7 +55,9 @@ def protocol(command: str) -> Protocol:
     try:
         found = (word for word in shlex.split(command) if "=" not in word)
     except ValueError as error:
-        raise SessgitError(f"“{canonical.one_line(command, 60)}” is no command: {error}") from error
+        raise SessgitError(
+            f"“{canonical.one_line(command, 60)}” is no command: {error}", "A shell would not take it, either."
+        ) from error
     return "stream-json" if os.path.basename(next(found, "")) == "claude" else "each"  # noqa: PTH119 - of a word
 
 

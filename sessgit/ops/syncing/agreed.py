@@ -49,6 +49,7 @@ def load(beside: Beside, url: str) -> Agreed:
 
 
 def save(beside: Beside, url: str, agreed: Agreed) -> None:
+    """Keeps what was agreed with the remote at that URL in the place of what was kept before."""
     document = {
         "version": _VERSION,
         "archived": dict(agreed.archived),

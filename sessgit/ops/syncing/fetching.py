@@ -20,17 +20,13 @@ def fetch(store: Store, link: Link, wanted: Collection[str]) -> dict[str, str]:
     try:
         remotes.fetch(store.path, link, wanted)
     except RemoteDamageError as error:
-        sessions = sorted({_session(ref) for ref in wanted})
+        sessions = sorted({layout.session_at(ref) for ref in wanted})
         if len(sessions) == 1:
             return {sessions[0]: str(error)}
         first = set(sessions[: len(sessions) // 2])
         halves = (
-            [ref for ref in wanted if _session(ref) in first],
-            [ref for ref in wanted if _session(ref) not in first],
+            [ref for ref in wanted if layout.session_at(ref) in first],
+            [ref for ref in wanted if layout.session_at(ref) not in first],
         )
         return {session: why for half in halves for session, why in fetch(store, link, half).items()}
     return {}
-
-
-def _session(ref: str) -> str:
-    return layout.session_of(layout.parts(ref)[1])

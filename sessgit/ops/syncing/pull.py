@@ -122,9 +122,7 @@ def _fetched(store: Store, link: Link, sessions: Collection[str] | None, purged:
     here = branches.by_session(refs.read_all(store.path))
     old = {session for session, one in branches.by_session(held).items() if purged.is_old(one)}
     wanted = {
-        ref: oid
-        for ref, oid in held.items()
-        if _is_wanted(ref, here, sessions) and layout.session_of(layout.parts(ref)[1]) not in old
+        ref: oid for ref, oid in held.items() if _is_wanted(ref, here, sessions) and layout.session_at(ref) not in old
     }
     gone = [ref for ref in seen.keys() - held.keys() if _is_wanted(ref, here, sessions)]
     known = {session for session, one in branches.by_session(seen).items() if one.branches}
@@ -134,7 +132,7 @@ def _fetched(store: Store, link: Link, sessions: Collection[str] | None, purged:
         refused = fetching.fetch(store, link, news)
         seen = remotes.tracked(store.path, link.remote.name)
         wanted |= {ref: seen[ref] for ref in news if ref in seen}  # it may have moved meanwhile
-        wanted = {ref: oid for ref, oid in wanted.items() if layout.session_of(layout.parts(ref)[1]) not in refused}
+        wanted = {ref: oid for ref, oid in wanted.items() if layout.session_at(ref) not in refused}
     tags = {ref.removeprefix(layout.TAGS): oid for ref, oid in held.items() if ref.startswith(layout.TAGS)}
     there = branches.by_session(held)
     deleted = [one for one in sorted(sessions or ()) if one in there and one in here and here[one].stone]

@@ -72,7 +72,7 @@ class Purged:
         if not self.refused:
             return
         held = refs.read_all(self._store.path, layout.tracking(remote, ""))
-        gone = {ref: oid for ref, oid in held.items() if layout.session_of(layout.parts(ref)[1]) in self.refused}
+        gone = {ref: oid for ref, oid in held.items() if layout.session_at(ref) in self.refused}
         with suppress(SessgitError):
             transaction.move_all(self._store.path, [Move(ref, oid, None) for ref, oid in gone.items()])
             beside = self._store.beside

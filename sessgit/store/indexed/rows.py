@@ -60,6 +60,7 @@ class Row:
 
     @property
     def tokens(self) -> Tokens:
+        """What the trailers of the last commit say; what they do not say is 0."""
         said = dict(self.message.trailers)
         kinds = ("Tokens-In", "Tokens-Out", "Tokens-Cache-Read", "Tokens-Cache-Write")
         return Tokens(*(int(v) if (v := said.get(kind, "")).isdecimal() and len(v) < 16 else 0 for kind in kinds))

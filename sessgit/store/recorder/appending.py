@@ -64,6 +64,7 @@ def brought(beside: Beside, session: str) -> Brought:
 
 
 def save(beside: Beside, session: str, note: Appending) -> None:
+    """Keeps the note, on the disk when this returns; raises StoreError."""
     document: dict[str, Any] = {
         "path": note.path,
         "offset": note.offset,
@@ -77,6 +78,7 @@ def save(beside: Beside, session: str, note: Appending) -> None:
 
 
 def forget(beside: Beside, session: str) -> None:
+    """There is no note of the session any more."""
     beside.appending(session).unlink(missing_ok=True)
 
 

@@ -80,12 +80,14 @@ def _is_sound(found: Cursor) -> bool:
 
 
 def save(beside: Beside, session: str, cursor: Cursor) -> None:
+    """Keeps the cursor in the place of the last one; raises StoreError."""
     document: dict[str, Any] = {"version": _VERSION, **asdict(cursor)}
     document["pending"] = [[e.offset, e.length, e.lines] for e in cursor.pending]
     write_private(beside.cursor(session), json.dumps(document).encode())
 
 
 def forget(beside: Beside, session: str) -> None:
+    """There is no cursor of the session any more: its file is read from the beginning."""
     beside.cursor(session).unlink(missing_ok=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -54,5 +53,5 @@ def _is_sound(found: Latest) -> bool:
         isinstance(found.session, str)
         and all(type(number) is int and 0 <= number < 1 << 53 for number in numbers)
         and type(found.time) in (int, float)
-        and math.isfinite(found.time)
+        and 0 <= found.time < 1 << 53
     )

@@ -50,6 +50,7 @@ class Remote:
 
     @property
     def shown(self) -> str:
+        """The URL without what must not be seen."""
         return shown_url(self.url)
 
 
@@ -195,7 +196,7 @@ def tracked(store: Path, remote: str) -> dict[str, str]:
         store, ["for-each-ref", "--format=%(refname)%09%(objectname)%09%(*objectname)", below.rstrip("/")], {}
     )  # fmt: skip
     if ended.code:
-        raise StoreError(f"cannot read the refs of the store: {ended.words}")
+        raise StoreError(f"cannot read the refs of the store: {ended.words}", "sessgit doctor says why.")
     rows = (line.split("\t") for line in ended.out.decode("utf-8", "replace").splitlines())
     found = {f"refs/{ref.removeprefix(below)}": peeled or oid for ref, oid, peeled in rows}
     return {ref: oid for ref, oid in found.items() if _is_ours(ref)}

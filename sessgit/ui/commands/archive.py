@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.ui import complete, context, options, render, text
+from sessgit.ui import context, options, render, text
 
 if TYPE_CHECKING:
     from sessgit.ops.archive import Moved, Old
@@ -19,10 +19,7 @@ _LISTED = 20
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ADDRESS...", help="The conversations.", autocompletion=complete.addresses),
-    ] = None,
+    addresses: options.Addresses = None,
     older_than: Annotated[
         str,
         typer.Option(

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Annotated
 
-import typer
-
-from sessgit.ui import celled, complete, context, options, render
+from sessgit.ui import celled, context, options, render
 
 
 def run(
-    address: Annotated[
-        str,
-        typer.Argument(
-            metavar="ADDRESS",
-            help="SESSION@TURN.CELL, or the cell's id.",
-            show_default=False,
-            autocompletion=complete.cells,
-        ),
-    ],
+    address: options.CellAddress,
     as_json: options.Json = False,
 ) -> None:
     """Show a cell: what it got, what came of it, what it depends on and what depends on it.

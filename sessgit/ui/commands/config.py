@@ -63,7 +63,7 @@ def _parsed(text: str) -> object:
     """The value as TOML reads it; what TOML does not know is a word."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         return text
 
 

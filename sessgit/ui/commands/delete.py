@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import complete, context, options, render, text
+from sessgit.ui import context, options, render, text
 
 if TYPE_CHECKING:
     from sessgit.ops.delete import Doomed
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ADDRESS...", help="The conversations.", autocompletion=complete.addresses),
-    ] = None,
+    addresses: options.Addresses = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -6,22 +6,14 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import celled, complete, context, options, render
+from sessgit.ui import celled, context, options, render
 
 _SHOWN = 40
 """So many cells of a chain are shown to a person who does not say how many."""
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
-    address: Annotated[
-        str,
-        typer.Argument(
-            metavar="ADDRESS",
-            help="SESSION@TURN.CELL, or the cell's id.",
-            show_default=False,
-            autocompletion=complete.cells,
-        ),
-    ],
+    address: options.CellAddress,
     up: Annotated[bool, typer.Option("--up", help="What it depends on, as without options.")] = False,
     down: Annotated[bool, typer.Option("--down", help="What depends on it.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="Draw it, the last cell first.")] = False,

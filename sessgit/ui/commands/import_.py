@@ -56,11 +56,9 @@ def run(
     in common the second is left out. --from rlm, dialectic, apex or io-log DIR brings in the sessions of another
     system, says of each of its files what became of it, and changes none; sessgit undo takes the whole import back.
     """
-    from sessgit.agents.claude import home
-    from sessgit.errors import NotFoundError, UsageError
-    from sessgit.ops import importing, privacy, search
+    from sessgit.errors import UsageError
+    from sessgit.ops import importing
     from sessgit.ops.foreign import systems
-    from sessgit.store import store as stores
 
     if ident and (source or len(ident) < _SHORTEST):
         wrong = "--id and --from are two things." if source else f"“{ident}” is too short for an id."
@@ -73,13 +71,7 @@ def run(
     here = context.read()
     bring_in = importing.source_named(source) if source else importing.run
     if not here.has_store:
-        privacy.check_on(off=here.off)
-        if not paths and next(home.transcripts(here.config), None) is None:
-            raise NotFoundError(
-                f"there is nothing to bring in: the client keeps no conversation in {here.short(here.config)}",
-                "sessgit install records from now on, sessgit import PATH brings in transcripts from elsewhere.",
-            )
-        stores.create(here.store_path)
+        _make_store(here, named=bool(paths))
     store = here.store
     with _told_if_interrupted(here), render.progress(here, "Importing") as progress:
         world = (paths or [], here.config, here.privacy, progress)
@@ -87,18 +79,12 @@ def run(
             done = importing.run_one(store, here.index, ident, *world, here.now)
         else:
             done = bring_in(store, here.index, *world)
-    with render.progress(here, "Indexing", unit="conversations") as progress:
-        behind = search.follow(here.index, progress) if done.turns else ""
-    if behind:
-        render.tell(f"({behind})")
+    if done.turns:
+        _index(here)
     if done.unpacked:
         render.tell(f"The store could not be packed: {done.unpacked}")
     if as_json:
-        errors = [{"path": str(failure.path), "reason": failure.reason} for failure in done.errors]
-        counts = {"sessions": done.sessions, "turns": done.turns, "unchanged": done.unchanged}
-        left = {"excluded": done.excluded, "archived": done.archived, "deleted": len(done.deleted)}
-        passed_over = {"links": done.passed_over.links, "empty": done.passed_over.empty}
-        render.document("import/v1", {**counts, **left, **passed_over, "errors": errors})
+        render.document("import/v1", _json(done))
     else:
         told = _told(here, done, in_folders=bool(paths))
         render.lines(here, (folded for line in told for folded in text.wrap(line, here.width)))
@@ -106,10 +92,37 @@ def run(
         raise typer.Exit(1)
 
 
+def _make_store(here: context.Context, *, named: bool) -> None:
+    """Makes the store; raises NotFoundError where nothing would come into it: no files were named, and the client has
+    none."""
+    from sessgit.agents.claude import home
+    from sessgit.errors import NotFoundError
+    from sessgit.ops import privacy
+    from sessgit.store import store as stores
+
+    privacy.check_on(off=here.off)
+    if not named and next(home.transcripts(here.config), None) is None:
+        raise NotFoundError(
+            f"there is nothing to bring in: the client keeps no conversation in {here.short(here.config)}",
+            "sessgit install records from now on, sessgit import PATH brings in transcripts from elsewhere.",
+        )
+    stores.create(here.store_path)
+
+
+def _index(here: context.Context) -> None:
+    """Makes what came in searchable, and says why some of it is not yet."""
+    from sessgit.ops import search
+
+    with render.progress(here, "Indexing", unit="conversations") as progress:
+        behind = search.follow(here.index, progress)
+    if behind:
+        render.tell(f"({behind})")
+
+
 def _bring(here: context.Context, system: str, paths: list[Path], *, dry_run: bool, as_json: bool) -> None:
     """Brings in the sessions of another system, or says what that would do."""
     from sessgit.errors import UsageError
-    from sessgit.ops import importing, privacy, search
+    from sessgit.ops import importing, privacy
     from sessgit.ops.foreign import bringing
     from sessgit.store import store as stores
     from sessgit.ui.pages import foreign as page
@@ -127,10 +140,7 @@ def _bring(here: context.Context, system: str, paths: list[Path], *, dry_run: bo
         unpacked = importing.pack(here.store)
         if unpacked:
             render.tell(f"The store could not be packed: {unpacked}")
-        with render.progress(here, "Indexing", unit="conversations") as progress:
-            behind = search.follow(here.index, progress)
-        if behind:
-            render.tell(f"({behind})")
+        _index(here)
     for what, why in done.errors if as_json else done.refused:
         render.tell(f"{what}: {why}")
     if as_json:
@@ -154,6 +164,15 @@ def _told_if_interrupted(here: context.Context) -> Iterator[None]:
         names = {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in after if after[ref] != before.get(ref)}
         render.tell(f"Interrupted: {text.counted(len(names), 'conversation')} came in. Import again: it goes on.")
         raise
+
+
+def _json(done: Imported) -> dict[str, object]:
+    return {
+        "sessions": done.sessions, "turns": done.turns, "unchanged": done.unchanged, "excluded": done.excluded,
+        "archived": done.archived, "deleted": len(done.deleted), "links": done.passed_over.links,
+        "empty": done.passed_over.empty,
+        "errors": [{"path": str(failure.path), "reason": failure.reason} for failure in done.errors],
+    }  # fmt: skip
 
 
 def _failed(here: context.Context, failure: Failure) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -15,15 +14,9 @@ _FOLD = 200
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
     paths: options.Paths = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Those of every project, also headless ones and those without a turn.")
-    ] = False,
-    project: Annotated[
-        Path | None, typer.Option("--project", metavar="DIR", help="Those of the project at DIR.", show_default=False)
-    ] = None,
-    label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="LABEL", help="Those with this label; may be repeated.")
-    ] = None,
+    everything: options.Everywhere = False,
+    project: options.Project = None,
+    label: options.Labels = None,
     state: Annotated[
         Literal["live", "active", "ended", "interrupted"] | None,
         typer.Option("--state", help="Those in this state; live is open in a client.", show_default=False),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from sessgit.ui import context, options, render
 
@@ -15,9 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    folder: Annotated[
-        str, typer.Argument(metavar="DIR", help="A folder of the project; this one if left out.", show_default=False)
-    ] = "",
+    folder: options.Folder = "",
     as_json: options.Json = False,
 ) -> None:
     """Record a project again that was switched off.

@@ -31,12 +31,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             metavar="ADDRESS...", help="The conversations, which are sent whole.", autocompletion=complete.addresses
         ),
     ] = None,
-    label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="LABEL", help="Those with this label; may be repeated.")
-    ] = None,
-    project: Annotated[
-        Path | None, typer.Option("--project", metavar="DIR", help="Those of the project at DIR.", show_default=False)
-    ] = None,
+    label: options.Labels = None,
+    project: options.Project = None,
     everything: Annotated[bool, typer.Option("--all", help="All conversations of the store.")] = False,
     unredacted: Annotated[
         bool, typer.Option("--unredacted", help="Also those that were recorded without redaction.")

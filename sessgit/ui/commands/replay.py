@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.ui import celled, complete, context, named, options, render
+from sessgit.ui import celled, context, named, options, render
 
 if TYPE_CHECKING:
     from sessgit.ops.finding.resolve import Target
@@ -25,15 +25,7 @@ _SECONDS, _PROMPT_SECONDS = 60.0, 600.0
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
-    address: Annotated[
-        str,
-        typer.Argument(
-            metavar="ADDRESS",
-            help="SESSION[@TURN[.CELL]]; the current session if left out.",
-            show_default=False,
-            autocompletion=complete.addresses,
-        ),
-    ] = "",
+    address: options.AnyAddress = "",
     cells: Annotated[
         list[str] | None,
         typer.Option(

@@ -13,6 +13,7 @@ from sessgit.ui import beside, context, named, options, render, text
 
 if TYPE_CHECKING:
     from sessgit.ops.files.lost import Brought
+    from sessgit.ops.finding.resolve import Target
     from sessgit.ops.restore import Outcome, Restored, Verified
 
 
@@ -39,10 +40,8 @@ def run(
     --verify rebuilds the file, proves every hash that was taken when it was recorded, and compares it with the
     client's own if that is still there. --project moves the conversation to another folder.
     """
-    from sessgit.errors import UsageError
     from sessgit.ops import restore as restores
     from sessgit.ops.finding import places
-    from sessgit.store import layout
 
     _check(address, output, verify, project, all_lost)
     here = context.read()
@@ -50,17 +49,7 @@ def run(
         _all_lost(here, as_json=as_json)
         return
     found = named.target(here, address)
-    if layout.is_other(found.branch.name):
-        name = here.ident(found.branch.name)
-        raise UsageError(
-            f"{name} is from another machine: it stands in a file of its own.",
-            f"sessgit fork {name} writes it as a conversation of its own.",
-        )
-    if found.turn not in (None, found.state.turns):
-        raise UsageError(
-            "a conversation is restored as a whole.",
-            f"sessgit fork {found.session[:8]} --at {found.turn} writes its first turns as one of its own.",
-        )
+    _check_whole(here, found)
     if verify:
         checked = restores.verify(here.store, found.session)
         if as_json:
@@ -116,6 +105,24 @@ def _check(address: str, output: Path | None, verify: bool, project: Path | None
         raise UsageError("--project names where the client looks for it.", "It goes without --output and --verify.")
     if all_lost and (address or output or verify or project):
         raise UsageError("--all-lost takes all that is lost, to its own place.", "It goes with --json alone.")
+
+
+def _check_whole(here: context.Context, found: Target) -> None:
+    """Raises UsageError for what is no file of the client's here."""
+    from sessgit.errors import UsageError
+    from sessgit.store import layout
+
+    if layout.is_other(found.branch.name):
+        name = here.ident(found.branch.name)
+        raise UsageError(
+            f"{name} is from another machine: it stands in a file of its own.",
+            f"sessgit fork {name} writes it as a conversation of its own.",
+        )
+    if found.turn not in (None, found.state.turns):
+        raise UsageError(
+            "a conversation is restored as a whole.",
+            f"sessgit fork {found.session[:8]} --at {found.turn} writes its first turns as one of its own.",
+        )
 
 
 def _all_lost(here: context.Context, *, as_json: bool) -> None:

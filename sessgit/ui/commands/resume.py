@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sessgit.ui import beside, context, named, options, render
+
+if TYPE_CHECKING:
+    from sessgit.errors import NotFoundError
+    from sessgit.ops.finding.resolve import Target
 
 
 def run(
@@ -21,59 +26,89 @@ def run(
     lacks if the conversation went on elsewhere.
     """
     from sessgit.agents.claude import home
-    from sessgit.errors import NotFoundError, UsageError
     from sessgit.ops import fork as forks
-    from sessgit.ops import restore
-    from sessgit.ops.files import behind
     from sessgit.ops.finding import places
-    from sessgit.ops.recording import catchup
     from sessgit.store import layout
     from sessgit.ui import client
-    from sessgit.ui.commands.restore import mapping
 
     here = context.read()
     found = named.target(here, address)
-    state, name = found.state, found.branch.name[:8]
-    if layout.is_other(found.branch.name):
+    _check(here, found)
+    files = layout.Beside(here.store_path)
+    place = places.place_of(here.config, found.state, files)
+    is_there = place is not None and home.is_there(place)
+    was_here = places.was_here(here.config, found.state, files)
+    if places.is_gone(found.state.project):
+        raise _without_folder(here, found, is_there=is_there, was_here=was_here)
+    if place is not None and is_there:
+        _bring_level(here, found, place)
+    else:
+        _write(here, found, was_here=was_here)
+    prompt = _brief(here, found.branch.tip) if brief else ""
+    if show:
+        command = forks.resume_command(found.state, here.cwd)
+        render.write(command + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
+    else:
+        client.resume(found.state, here.cwd, prompt)
+
+
+def _check(here: context.Context, found: Target) -> None:
+    """Raises UsageError for what is no end of a conversation here, NotFoundError for one that has no turn."""
+    from sessgit.errors import NotFoundError, UsageError
+    from sessgit.store import layout
+
+    branch, turns = found.branch.name, found.state.turns
+    if layout.is_other(branch):
         raise UsageError(
-            f"{here.ident(found.branch.name)} is from another machine: its file is not here.",
-            f"sessgit fork {here.ident(found.branch.name)} --run goes on with it in a conversation of its own.",
+            f"{here.ident(branch)} is from another machine: its file is not here.",
+            f"sessgit fork {here.ident(branch)} --run goes on with it in a conversation of its own.",
         )
-    if layout.is_rewound(found.branch.name) or found.cell or found.turn not in (None, state.turns):
+    if layout.is_rewound(branch) or found.cell or found.turn not in (None, turns):
         at = "" if found.turn is None else f" --at {found.turn}{'.' if found.cell else ''}{found.cell}"
         raise UsageError(
             "a conversation is continued at its end.",
-            f"sessgit fork {here.ident(found.branch.name)}{at} --run continues a part of it.",
+            f"sessgit fork {here.ident(branch)}{at} --run continues a part of it.",
         )
-    if not state.turns:
-        raise NotFoundError(f"{name} has no turn yet: there is nothing to continue.")
-    files = layout.Beside(here.store_path)
-    place = places.place_of(here.config, state, files)
-    is_there = place is not None and home.is_there(place)
-    was_here = places.was_here(here.config, state, files)
-    if places.is_gone(state.project):
-        verb = "fork" if is_there else "restore"
-        hint = f"sessgit {verb} {here.ident(found.session)} --project DIR writes it for another one."
-        # Where it was held elsewhere, its folder there is no matter of this machine.
-        hint = hint if was_here else mapping(here.store.state(found.branch.tip).project)
-        raise NotFoundError(f"the project's folder is gone: {here.short(state.project)}", hint)
-    if place is not None and is_there:
-        is_level = behind.is_level(files, found.branch, place)
-        turns = 0 if is_level else behind.bring_level(here.store, found.session, here.config, place)
-        if turns:
-            catchup.record_file(lambda: here.store, here.index, place, here.config, here.privacy, project=state.project)
-            render.tell(beside.appended(turns))
-    else:
-        done = restore.restore(here.store, found.session, here.config, here=here.here)
-        was = "The client had deleted it" if was_here else "It was held elsewhere"
-        render.tell(f"{was}: {here.short(done.path)} is {'back' if was_here else 'written'}.")
-        for line in beside.told(done.files):
-            render.tell(line)
-    prompt = _brief(here, found.branch.tip) if brief else ""
-    if show:
-        render.write(forks.resume_command(state, here.cwd) + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
-    else:
-        client.resume(state, here.cwd, prompt)
+    if not turns:
+        raise NotFoundError(f"{branch[:8]} has no turn yet: there is nothing to continue.", "sessgit ls shows others.")
+
+
+def _without_folder(here: context.Context, found: Target, *, is_there: bool, was_here: bool) -> NotFoundError:
+    """The error that the project's folder is gone: the client finds a conversation only from there."""
+    from sessgit.errors import NotFoundError
+    from sessgit.ui.commands.restore import mapping
+
+    verb = "fork" if is_there else "restore"
+    hint = f"sessgit {verb} {here.ident(found.session)} --project DIR writes it for another one."
+    # Where it was held elsewhere, its folder there is no matter of this machine.
+    hint = hint if was_here else mapping(here.store.state(found.branch.tip).project)
+    return NotFoundError(f"the project's folder is gone: {here.short(found.state.project)}", hint)
+
+
+def _bring_level(here: context.Context, found: Target, place: Path) -> None:
+    """Gives the client's file the turns that it lacks."""
+    from sessgit.ops.files import behind
+    from sessgit.ops.recording import catchup
+    from sessgit.store import layout
+
+    if behind.is_level(layout.Beside(here.store_path), found.branch, place):
+        return
+    turns = behind.bring_level(here.store, found.session, here.config, place)
+    if turns:
+        project = found.state.project
+        catchup.record_file(lambda: here.store, here.index, place, here.config, here.privacy, project=project)
+        render.tell(beside.appended(turns))
+
+
+def _write(here: context.Context, found: Target, *, was_here: bool) -> None:
+    """Writes the client's file anew, with what lay beside it."""
+    from sessgit.ops import restore
+
+    done = restore.restore(here.store, found.session, here.config, here=here.here)
+    was = "The client had deleted it" if was_here else "It was held elsewhere"
+    render.tell(f"{was}: {here.short(done.path)} is {'back' if was_here else 'written'}.")
+    for line in beside.told(done.files):
+        render.tell(line)
 
 
 def _brief(here: context.Context, commit: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import complete, context, named, options, render
+from sessgit.ui import context, named, options, render
 
 if TYPE_CHECKING:
     from sessgit.ops.finding.resolve import Target
@@ -15,15 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    address: Annotated[
-        str,
-        typer.Argument(
-            metavar="ADDRESS",
-            help="SESSION[@TURN[.CELL]]; the current session if left out.",
-            show_default=False,
-            autocompletion=complete.addresses,
-        ),
-    ] = "",
+    address: options.AnyAddress = "",
     thinking: Annotated[bool, typer.Option("--thinking", help="Show the model's thinking whole.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print the transcript's lines as they are recorded.")] = False,

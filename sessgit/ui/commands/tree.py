@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import chain
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,12 +23,8 @@ def run(
             autocompletion=complete.addresses,
         ),
     ] = "",
-    everything: Annotated[
-        bool, typer.Option("--all", help="Those of every project, also headless ones and those without a turn.")
-    ] = False,
-    project: Annotated[
-        Path | None, typer.Option("--project", metavar="DIR", help="Those of the project at DIR.", show_default=False)
-    ] = None,
+    everything: options.Everywhere = False,
+    project: options.Project = None,
     limit: Annotated[
         int | None,
         typer.Option(

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from sessgit.ui import complete, context, options, render, text
+from sessgit.ui import context, options, render, text
 
 
 def run(
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ADDRESS...", help="The conversations.", autocompletion=complete.addresses),
-    ] = None,
+    addresses: options.Addresses = None,
     as_json: options.Json = False,
 ) -> None:
     """Bring conversations back from the archive."""

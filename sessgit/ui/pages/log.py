@@ -49,6 +49,7 @@ class Layout:
 
     @classmethod
     def of(cls, here: Context, rows: list[Row], width: int) -> Layout:
+        """The widths for these turns, where a line has so many columns."""
         number = max((len(str(row.turn)) for row in rows), default=1)
         clock = text.clock(here.now, (row.time for row in rows))
         clock_width = len(time.strftime(clock, time.localtime(here.now)))

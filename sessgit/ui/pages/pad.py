@@ -94,10 +94,12 @@ def compacted(here: Context, made: Done, less: Compacted) -> Iterator[str]:
 
 
 def secrets(number: int) -> str:
+    """What is said where words of an entry were replaced."""
     return f"{text.counted(number, 'secret')} replaced in what is stored."
 
 
 def as_json(state: Session, found: Pad, commit: str = "") -> dict[str, Any]:
+    """The value of `sessgit.pad/v1`."""
     step = steps.next_step(found, state.id, state.stage, state.confidence)
     return {
         "id": state.id,

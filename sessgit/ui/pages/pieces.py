@@ -75,6 +75,7 @@ def outcome(call: Call) -> str:
 
 
 def images(number: int) -> list[str]:
+    """A line that says how many images there were; none where there were none."""
     return [f"({text.counted(number, 'image')})"] if number else []
 
 
@@ -108,6 +109,7 @@ class Pieces:
             before = apart
 
     def words(self, said: Words) -> Iterator[str]:
+        """What was said, as whoever said it is shown."""
         if said.by == "model":
             yield from self._model(said)
         elif said.by == "person":
@@ -119,6 +121,7 @@ class Pieces:
             yield from self._beside("·", "dim", [self.paint("dim", line) for line in shown])
 
     def call(self, call: Call) -> Iterator[str]:
+        """A call of a tool: its title, and what came of it."""
         yield self._title(call)
         yield from (" " * self.margin + line for line in self._result(call))
 

@@ -47,7 +47,7 @@ def lines(here: Context, told: Purged, *, dry_run: bool) -> Iterator[str]:
         yield from _wrapped(
             here,
             f"Proved: none of {text.counted(told.objects, 'object')} and no file of the store holds it, as it is, in "
-            "JSON, in a URL or in base64",
+            "JSON, in a URL, in base64 or in hex",
         )
     for old, new in told.tags:
         del old  # it holds the value

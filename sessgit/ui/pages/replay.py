@@ -98,6 +98,7 @@ def as_json(
 
 
 def kept_json(kept: Kept | None) -> dict[str, Any] | None:
+    """Where the results were kept, as documents have it."""
     return None if kept is None else {"session": kept.id, "name": kept.name, "turn": kept.turn}
 
 

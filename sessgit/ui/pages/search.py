@@ -38,6 +38,7 @@ def full(here: Context, results: Results) -> Iterator[str]:
 
 
 def as_json(query: str, results: Results) -> dict[str, Any]:
+    """The value of `sessgit.search/v1`."""
     return {
         "query": query,
         "total": results.total,

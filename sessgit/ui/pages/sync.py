@@ -68,10 +68,12 @@ def synced(here: Context, came: Pulled, sent: Pushed | None) -> Iterator[str]:
 
 
 def pulled_json(done: Pulled, *, dry_run: bool = False) -> dict[str, Any]:
+    """The value of `sessgit.pull/v1`."""
     return {**_json(done, dry_run=dry_run), "operation": done.operation.id if done.operation else None}
 
 
 def pushed_json(done: Pushed, *, dry_run: bool = False) -> dict[str, Any]:
+    """The value of `sessgit.push/v1`."""
     return {**_json(done, dry_run=dry_run), "carried": list(done.carried)}
 
 

@@ -34,14 +34,17 @@ class Repl:
         except OSError:
             line = None
         if line is not None:
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):  # the code may write there too
                 found = json.loads(line)
                 if isinstance(found, dict):
                     return found
         late = time.monotonic() - began >= seconds
         self._running.stop()
         ended = self._running.wait()[1]
-        self.why = f"it took longer than {seconds:g} s" if late else ended or "its process ended itself"
+        if late:
+            self.why = f"it took longer than {seconds:g} s"
+        else:
+            self.why = "its process said what is no answer" if line is not None else ended or "its process ended itself"
         return None
 
 
@@ -49,14 +52,14 @@ class Repl:
 def started(cwd: str, held: Confinement) -> Iterator[Repl]:
     """The process, for the block."""
     (stdin, ask), (answers, told) = os.pipe(), os.pipe()
-    channels = Channels(stdin, (told,), quiet=True)
+    channels, theirs = Channels(stdin, (told,), quiet=True), [stdin, told]
     try:
         with confine.started(confine.python("worker"), cwd, held, channels, lasting=True) as running:
-            for one in (stdin, told):
-                os.close(one)
+            while theirs:
+                os.close(theirs.pop())
             with suppress(OSError):
                 confine.tell(ask, json.dumps({"answers": told}).encode(), held.limits.seconds)
             yield Repl(running, ask, Lines(answers), held)
     finally:
-        for one in (ask, answers):
+        for one in (*theirs, ask, answers):
             os.close(one)
