@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# One more than there are processors: most of what tests wait for is the disk.
+# One more than there are processors: some of what tests wait for is the disk. Most of that they do not wait for where
+# their folders can lie in memory.
 WORKERS := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
+MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 { print "TMPDIR=/dev/shm" }')
 
 .PHONY: help try test test-client test-crash fuzz check bench schemas format clean
 
@@ -32,7 +34,7 @@ try: $(READY)
 	@$(BIN)/python examples/try.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=15
+	$(MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --durations=15
 
 test-client: $(READY)
 	SESSGIT_TEST_CLIENT=1 $(BIN)/python -m pytest tests/client -n 3 --dist loadgroup

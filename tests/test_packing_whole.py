@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import run_git
 
+from sessgit.errors import StoreError
 from sessgit.store import maintenance
 from sessgit.store.backend import Repository
 from sessgit.store.layout import Beside
@@ -112,6 +115,37 @@ def test_packs_that_a_killed_packing_had_replaced_go_with_the_next(store: Store)
     assert maintenance.sweep(store.path, 2e9) == 1
     assert (old.exists(), other.exists()) == (False, True)
     assert (store.path / "HEAD").exists()
+
+
+def test_a_pack_that_has_not_got_its_last_name_is_a_pack_all_the_same(store: Store) -> None:
+    """`git repack` renames twice, and git reads what has the first of the two names: once loose objects are deleted
+    since it holds them, it may not go as something unfinished."""
+    _grow(store.repo, "one", 2)
+    before = _held(store.path)
+    folder = store.path / "objects" / "pack"
+    run_git(store.path, "repack", "-q")
+    for path in list(folder.glob("pack-*")):
+        path.rename(path.with_name(f".tmp-17-{path.name}"))
+    run_git(store.path, "prune-packed", "-q")
+    assert maintenance.sweep(store.path, 2e9) == 0
+    assert _held(store.path) == before
+    assert maintenance.pack(store.path, full=True)
+    assert _held(store.path) == before
+    assert not list(folder.glob(".tmp-*"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "index"])
+def test_a_pack_that_cannot_be_read_stays(store: Store, damage: str) -> None:
+    _grow(store.repo, "one", 2)
+    run_git(store.path, "repack", "-a", "-d", "-q")
+    packs = store.path / "objects" / "pack"
+    alone = next(packs.glob("*.pack" if damage == "cut" else "*.idx"))
+    alone.chmod(0o600)
+    alone.write_bytes(alone.read_bytes()[:-30])
+    run_git(store.path, "update-ref", "-d", "refs/heads/one")
+    with suppress(StoreError):
+        maintenance.pack(store.path, full=True)
+    assert {".pack", ".idx"} <= {path.suffix for path in packs.glob(f"{alone.stem}.*")}
 
 
 ids = st.text("0123456789abcdef", min_size=40, max_size=40).map(str.encode)

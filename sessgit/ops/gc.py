@@ -15,7 +15,7 @@ from sessgit.ops.repairing import gone
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
 from sessgit.store.index import Index
 from sessgit.store.maintenance import Extent
-from sessgit.store.packing import workshop
+from sessgit.store.packing import making, workshop
 from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.remote import outgoing
@@ -62,7 +62,7 @@ def collect(store: Store, index: Index, config: Path, now: float, *, keep: float
                 transcript.sweep(folder)
         workshop.sweep(store.beside)
         expired = _expire(store, now - keep)
-        maintenance.pack(store.path, lock, full=True, cold=_is_cold(store.path))
+        maintenance.pack(store.path, lock, full=True, search=making.COLD if _is_cold(store.path) else ())
         lost = gone.forget_others(store)
         if prune and lost:
             named = lost[0].ref if len(lost) == 1 else f"{words.counted(len(lost), 'ref')}, {lost[0].ref} first,"

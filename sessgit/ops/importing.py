@@ -27,7 +27,7 @@ from sessgit.ops.recording import family
 from sessgit.ops.recording.source import Rules
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
-from sessgit.store.packing import due
+from sessgit.store.packing import due, making
 from sessgit.store.store import Store
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -229,7 +229,7 @@ def pack(store: Store) -> str:
     try:
         with locks.maintenance(store.beside, _LOCK_WAIT) as held:
             if held:
-                maintenance.pack(store.path, held, full=True)
+                maintenance.pack(store.path, held, full=True, search=making.QUICK)
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""

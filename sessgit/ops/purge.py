@@ -333,7 +333,7 @@ def _begun(store: Store) -> _Begun:
         return _Begun(str(document["since"]), frozenset(map(str, document["values"])))
     except FileNotFoundError:
         return _Begun()
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         # That it was begun is known, and of which values the list says.
         return _Begun(canonical.rfc3339(0), frozenset(one.id for one in forbidden.values(store.beside)))
 

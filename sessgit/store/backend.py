@@ -35,6 +35,9 @@ _REFS_LAST = Lock()
 _UNREAD = (KeyError, ValueError, pygit2.GitError)
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
 
+# Of commits and trees: else it grows to 256 MB, and the larger it is, the less it pays.
+pygit2.settings.cache_max_size(16 << 20)
+
 Commit = proving.Commit
 Entry = proving.Entry
 

@@ -33,17 +33,17 @@ class Extent:
     size: int
 
 
-def pack(store: Path, lock: int = 0, *, full: bool = False, cold: bool = False) -> bool:
+def pack(store: Path, lock: int = 0, *, full: bool = False, search: Sequence[str] = ()) -> bool:
     """Packs loose objects if there are many or they take much room, or everything where `full`; returns whether it did.
 
-    With `cold` each object of a full packing is compared with more of the others: some 6 % smaller, for five times the
-    work. `lock` is the descriptor of the maintenance lock. Raises StoreError where git is missing or fails; the store
-    is whole all the same.
+    `search` says how a full packing looks for what is alike: as git does by itself, or `making.QUICK` or `making.COLD`.
+    `lock` is the descriptor of the maintenance lock. Raises StoreError where git is missing or fails; the store is
+    whole all the same.
     """
     if not full and not due.is_due(store):
         return False
     if full:
-        making.anew(store, lock, making.COLD if cold else ())
+        making.anew(store, lock, search)
     else:
         making.loose(store, lock)
         if due.packs(store) >= due.MOST_PACKS:

@@ -73,11 +73,11 @@ def resumable(turns: Sequence[Sequence[bytes]], agent_id: str, title: str = "") 
 
 
 def continued(
-    shared: Sequence[Sequence[bytes]], more: Sequence[Sequence[bytes]], agent_id: str, title: str = ""
+    shared: Sequence[Sequence[bytes]], more: Sequence[Sequence[bytes]], agent_id: str
 ) -> tuple[Written, bytes]:
     """The beginning that `resumable` makes of the shared turns, and the lines with which further ones go on from it:
     together a transcript as well, if every call in the shared ones has its result."""
-    beginning = resumable(shared, agent_id, title) if shared else Written(b"", "")
+    beginning = resumable(shared, agent_id) if shared else Written(b"", "")
     writer = _Writer(agent_id)
     for raw in shared:
         writer.turn(parsed(raw))

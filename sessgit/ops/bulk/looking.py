@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +26,14 @@ class PassedOver:
 
 def below(path: Path) -> list[Path]:
     """The folder and all below that can have transcripts of sessions; no link is followed."""
-    return [path, *sorted(p for p in path.rglob("*") if p.is_dir() and not p.is_symlink() and p.name != "subagents")]
+    return [path, *sorted(p for p in path.rglob("*") if p.name != "subagents" and _is_folder(p))]
 
 
 def of_client(config: Path) -> list[Path]:
     """The folder of all projects of a client and that of each; no link is followed."""
     top = config / "projects"
     try:
-        return [top, *sorted(p for p in top.iterdir() if p.is_dir() and not p.is_symlink())]
+        return [top, *sorted(p for p in top.iterdir() if _is_folder(p))]
     except OSError:
         return []
 
@@ -43,11 +44,20 @@ def passed_over(folders: Iterable[Path]) -> PassedOver:
     for folder in folders:
         for entry in _entries(folder):
             is_transcript = entry.name.endswith(".jsonl") and not entry.name.startswith("agent-")
-            if entry.is_symlink():
-                links += is_transcript or entry.is_dir()
-            elif is_transcript and entry.is_file():
-                empty += not entry.stat().st_size
+            with suppress(OSError):  # it may not be looked at, or is gone
+                if entry.is_symlink():
+                    links += is_transcript or entry.is_dir()
+                elif is_transcript and entry.is_file():
+                    empty += not entry.stat().st_size
     return PassedOver(links, empty)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is a folder and no link, of which nobody knows whether where it leads may be looked at."""
+    try:
+        return not path.is_symlink() and path.is_dir()
+    except OSError:
+        return False
 
 
 def distinct(files: Sequence[File], index: Index, errors: list[Failure]) -> list[File]:

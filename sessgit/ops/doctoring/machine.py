@@ -154,7 +154,8 @@ def _remotes(patient: Patient) -> Iterator[Ailment]:
         yield Ailment(Finding("wrong", "remotes", str(patient.store / "config"), str(error)))
         return
     for remote in every:
-        if remotes.is_path(remote.url) and not Path(remote.url.removeprefix("file://")).exists():
+        is_near = remote.url.startswith("file://") or remotes.is_path(remote.url)
+        if is_near and not Path(remote.url.removeprefix("file://")).exists():
             what = f"the remote {remote.name} is gone: there is nothing at {remote.shown}"
             yield Ailment(
                 Finding(

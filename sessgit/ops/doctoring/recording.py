@@ -24,8 +24,6 @@ _FULL = 1000
 _WEEK = 7 * 86_400
 _INSTALL = "sessgit install"
 _FIX = "sessgit doctor --fix"
-_PASSED_ON = ("HOME", "PATH", "CLAUDE_CONFIG_DIR", "TMPDIR", "LANG")
-"""What the stub gives a recorder of its environment."""
 
 
 def check(patient: Patient) -> Iterator[Ailment]:

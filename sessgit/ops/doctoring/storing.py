@@ -168,7 +168,7 @@ def _damage(path: Path) -> str:
     if not path.exists():
         return ""
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)) as db:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as db:
             said = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
     except sqlite3.OperationalError:
         return ""  # somebody is at work on it
@@ -194,10 +194,9 @@ def _leftovers(patient: Patient) -> Iterator[Ailment]:
     if left:
         what = f"{words.counted(len(left), 'file')} of interrupted work, {left[0].relative_to(store)} first"
         yield Ailment(Finding("wrong", "leftovers", str(store), what, "sessgit gc"), lambda: _swept(patient))
-    folders = [path for pattern in ("push-*", "repair-*") for path in patient.beside.state.glob(pattern)]
-    old = [path for path in folders if _age(path, now) > _DAY]
+    old = [path for path in patient.beside.state.glob("push-*") if _age(path, now) > _DAY]
     if old:
-        what = f"{words.counted(len(old), 'folder')} that a killed push or repair left"
+        what = f"{words.counted(len(old), 'folder')} that a killed push left"
         yield Ailment(Finding("wrong", "leftovers", str(patient.beside.state), what, _FIX), lambda: _removed(old))
 
 

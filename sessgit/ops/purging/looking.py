@@ -213,7 +213,7 @@ def check_settings(store: Path, finder: Finder) -> None:
 def _appended(path: Path) -> bytes:
     try:
         return base64.b64decode(json.loads(path.read_bytes())["data"])
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return b""
 
 

@@ -48,7 +48,7 @@ def body_of(store: Store, tip: str, row: Row) -> list[Line]:
     body = transcript.parsed(store.lines(tip, row.turn).body)
     if not body:
         raise DamageError(
-            f"turn {row.turn} of {row.branch} has no lines", f"sessgit repair {row.branch[:8]} mends what can be."
+            f"turn {row.turn} of {row.branch} has no lines", f"sessgit repair {row.branch} mends what can be."
         )
     return body
 

@@ -215,7 +215,7 @@ def _brought(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed
         done = deliver(store, session, good, own, filed=filed)
         archived = spaces.archived(store, ours, theirs, before.archived.get(session)) if ours.head else theirs.archived
     except (DamageError, StoreError) as error:
-        mend = f"sessgit repair {session[:8]} looks for it."
+        mend = f"sessgit repair {session} looks for it."
         plan.left.append(Left(session, f"it cannot be read here: {error}", mend))
         return
     if archived and not ours.archived and ours.head and _is_open(store, ours, agents):

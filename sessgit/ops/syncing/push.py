@@ -191,7 +191,7 @@ def _planned(  # noqa: PLR0913 - both sides, and what was agreed between them
         try:
             _sent(store, plan, ours, theirs, before, purged, rewinds=rewinds)
         except (DamageError, StoreError) as error:
-            mend = f"sessgit repair {session[:8]} looks for it."
+            mend = f"sessgit repair {session} looks for it."
             plan.left.append(Left(session, f"it cannot be read: {error}", mend))
     if wanted.deletions:
         for session, ours in sorted(here.items()):

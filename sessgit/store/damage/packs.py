@@ -18,7 +18,7 @@ from sessgit.errors import ROOM, StoreError
 from sessgit.store import git, layout
 from sessgit.store import store as stores
 from sessgit.store.damage import objects
-from sessgit.store.packing.pack import ids, is_index
+from sessgit.store.packing.pack import fits, ids, is_index
 
 Fault = Literal["closed", "index", "cut", "lost"]
 _SHA = 20
@@ -106,7 +106,7 @@ def _broken(store: Path) -> Iterator[Broken]:
             listed = index.read_bytes() if index.exists() else b""
             if not is_index(listed):
                 yield Broken(pack, "index")
-            elif listed[-2 * _SHA : -_SHA] != _end(pack):
+            elif not fits(pack, listed):
                 yield Broken(pack, "cut")
         except OSError:  # it was packed anew meanwhile
             continue
@@ -121,13 +121,6 @@ def _packs(store: Path, pattern: str) -> list[Path]:
         return sorted((store / "objects" / "pack").glob(f"pack-{pattern}"))
     except OSError:  # the folder may not be read
         return []
-
-
-def _end(pack: Path) -> bytes:
-    with pack.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _SHA))
-        return file.read()
 
 
 def _aside(store: Path, path: Path) -> None:

@@ -162,6 +162,14 @@ def is_index(data: bytes) -> bool:
     return hashlib.sha1(data[:-_SHA], usedforsecurity=False).digest() == data[-_SHA:]
 
 
+def fits(pack: Path, index: bytes) -> bool:
+    """Whether a pack ends as a whole index says of it: one that was cut does not. Raises OSError."""
+    with pack.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _SHA))
+        return file.read() == index[-2 * _SHA : -_SHA]
+
+
 def ids(index: bytes) -> list[str]:
     """The ids of all objects that an index names, in their order; none where it is damaged."""
     if not is_index(index):

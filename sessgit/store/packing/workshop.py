@@ -5,10 +5,11 @@ Each import has one of its own, and holds a lock in it. What a killed one left g
 
 from __future__ import annotations
 
+import errno
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
@@ -17,25 +18,39 @@ from sessgit.store.layout import Beside
 
 _PREFIX = "importing-"
 _LOCK = "lock"
+_TRIES = 100
 
 
 @contextmanager
 def opened(beside: Beside) -> Iterator[Path]:
     """A folder that is there, and this process' own, for as long as the context lasts."""
     sweep(beside)
-    folder = beside.state / f"{_PREFIX}{secrets.token_hex(6)}"
     try:
         beside.state.mkdir(mode=0o700, exist_ok=True)  # somebody may have taken it for a cache
-        folder.mkdir(mode=0o700)
+        folder, held = _made(beside)
     except OSError as error:
         raise StoreError(f"the store cannot be written: {error}", ROOM) from error
-    held = locks.folder(folder / _LOCK)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if held:
             locks.release(held)
+
+
+def _made(beside: Beside) -> tuple[Path, int]:
+    """A folder and the descriptor of the lock in it."""
+    for _ in range(_TRIES):
+        folder = beside.state / f"{_PREFIX}{secrets.token_hex(6)}"
+        folder.mkdir(mode=0o700)
+        held = 0
+        with suppress(StoreError):
+            held = locks.folder(folder / _LOCK)
+        if held and (folder / _LOCK).exists():
+            return folder, held
+        if held:
+            locks.release(held)  # a sweep found it before it was locked, and takes it away
+    raise OSError(errno.EAGAIN, "a folder is taken away as soon as it is made", str(folder))
 
 
 def sweep(beside: Beside) -> int:
