@@ -129,12 +129,12 @@ def test_an_open_client_is_marked(sessgit: Shell) -> None:
 @pytest.mark.parametrize(
     "content",
     ["", "[]", "[" * 100_000, '{"pid": 1e999, "sessionId": "x"}', f'{{"pid": {10**30}, "sessionId": "x"}}',
-     '{"pid": "none", "sessionId": "x"}', f'{{"pid": {os.getpid()}, "sessionId": 1}}'],
+     '{"pid": "none", "sessionId": "x"}', '{"pid": OURS, "sessionId": 1}'],
 )  # fmt: skip
 def test_what_is_no_clients_note_is_passed_over(sessgit: Shell, content: str) -> None:
     sessions = sessgit.config / "sessions"
     sessions.mkdir(parents=True)
-    (sessions / "1.json").write_text(content)
+    (sessions / "1.json").write_text(content.replace("OURS", str(os.getpid())))
     assert home.live_clients(sessgit.config) == []
 
 
