@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from coded import Coded
@@ -199,8 +200,11 @@ def test_nobody_who_listens_by_a_path_is_reached(
 
 @LINUX
 def test_other_processes_are_not_seen(box: Confinement) -> None:
-    done = shell(box, f"cat /proc/{os.getpid()}/environ; ls -d /proc/[0-9]* | wc -l; {sys.executable} -c "
-                 "'import multiprocessing; print(multiprocessing.Pool(2).map(abs, [-1]))'")  # fmt: skip
+    """It shares memory with processes of its own alone, where nothing that it may write lies beside that memory."""
+    with TemporaryDirectory(dir="/var/tmp") as folder:
+        box = replace(box, writable=(folder,), env={**box.env, "HOME": folder, "TMPDIR": folder})
+        done = shell(box, f"cat /proc/{os.getpid()}/environ; ls -d /proc/[0-9]* | wc -l; {sys.executable} -c "
+                     "'import multiprocessing; print(multiprocessing.Pool(2).map(abs, [-1]))'")  # fmt: skip
     if Path("/proc/sys/kernel/unprivileged_userns_clone").exists() or b"No such file" not in done.output:
         pytest.skip("a /proc of its own cannot be had here")
     assert done.output.endswith(b"[1]\n")

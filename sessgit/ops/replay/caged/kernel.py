@@ -100,8 +100,10 @@ def read_only(writable: Sequence[str]) -> bool:
         return False
     mount(b"proc", b"/proc", b"proc", _PLAIN, None)
     shared = os.fsencode(SHARED)
-    is_own = mount(b"tmpfs", shared, b"tmpfs", _PLAIN, b"size=256m") == 0
     places = [os.fsencode(folder) for folder in writable]
+    # One that is mounted hides what lies there.
+    is_free = not any(place.startswith(shared + b"/") for place in places)
+    is_own = is_free and mount(b"tmpfs", shared, b"tmpfs", _PLAIN, b"size=256m") == 0
     if any(mount(place, place, None, _BIND, None) for place in places):
         return False
     if not _set(b"/", _AT_RECURSIVE, _RDONLY, 0):
