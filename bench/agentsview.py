@@ -88,8 +88,7 @@ class _Both:
 
     def _parts(self) -> dict[str, list[Took]]:
         """What of the last import is git's packing, and what is the text index."""
-        repack = ["git", "-C", str(self.store), "repack", "-q", "-a", "-d", "-f", "-F"]
-        packing = self.own.run(repack, whole=True)
+        packing = self.own.run([*SESSGIT, "gc"], whole=True)
         Beside(self.store).text.unlink()
         indexing = self.own.run([*SESSGIT, "search", "nothing"], whole=True, good=1)
         return {"of that, packing all once": [packing], "of that, indexing the words": [indexing]}

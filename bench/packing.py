@@ -1,8 +1,8 @@
 """`sessgit gc` beside git's own packing: part of `make bench`, or alone.
 
-Each begins with the same loose objects, eight of them for each turn. `git repack -a -d -f -F` is what `gc` asks git
-for, so its ratio is what the rest of `gc` costs; `git repack -d` packs without looking for better deltas, as the
-recorder does in the background.
+Each begins with the same loose objects, eight of them for each turn. `git repack -a -d -f -F` is what `gc` does in its
+own way, which names the objects otherwise; `git repack -d` packs without looking for better deltas, as the recorder
+does in the background.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SESSION = "b0000000-0000-4000-8000-000000000001"
 
 
 def measure(scale: Scale) -> Iterator[Table]:
-    """`gc` beside the packing that it asks git for."""
+    """`gc` beside the packing of git that it takes the place of."""
     with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
         root = Path(folder).resolve()
         _make(root / "loose", root / "projects" / "bench" / f"{SESSION}.jsonl", scale.turns * 3 // 4)

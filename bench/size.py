@@ -4,9 +4,10 @@
 
 FOLDER holds transcripts, best real ones: made-up ones have nothing in common as files and their versions have. Each
 transcript is recorded as it is everywhere, with long strings as files of their own; once more with whole lines, all
-else alike; and once more as lines alone, a blob for each turn, without states, cells and commits of turns. Each is then
-packed with `git repack -adF` at the windows of git's choice (10) and others. Without FOLDER the conversations of
-`sessions.py` stand in.
+else alike; and once more as lines alone, a blob for each turn, without states, cells and commits of turns. What is
+stored is packed as `gc` does it, the others with `git repack -adfF`, all at the windows of git's choice (10) and
+others.
+Without FOLDER the conversations of `sessions.py` stand in.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from sessgit.ops.recording import family
 from sessgit.ops.recording.source import Rules
 from sessgit.store import store as stores
 from sessgit.store.index import Index
+from sessgit.store.packing import making
 from sessgit.store.store import Store, join_lines
 
 WINDOWS = (10, 50, 250)
@@ -65,7 +67,8 @@ def sizes(root: Path, source: Path, windows: list[int], *, real: bool) -> Iterat
     title = f"{len(files)} {'real' if real else 'made-up'} transcripts, {raw / 1e6:.0f} MB, packed"
     rows = {WHOLE: "whole", "lines alone, a blob a turn": "lines", f"as stored{' (goal .8 x)' if real else ''}": "cut"}
     for window in windows:
-        packed = {name: _packed(root / place, window) / 1e6 for name, place in rows.items()}
+        pack = dict.fromkeys(rows.values(), _packed_by_git) | {"cut": _packed}
+        packed = {name: pack[place](root / place, window) / 1e6 for name, place in rows.items()}
         known = [
             frame.figure(name, [size], unit="MB", base=packed[WHOLE], competitor=WHOLE) for name, size in packed.items()
         ]
@@ -125,8 +128,17 @@ def _lines(place: Path, store: Store) -> None:
 
 
 def _packed(place: Path, window: int) -> int:
-    command = ["git", "-C", str(place), "repack", "-q", "-a", "-d", "-f", "-F", f"--window={window}"]
-    subprocess.run(command, check=True, capture_output=True)
+    making.anew(place, search=[f"--window={window}"])
+    return _size(place)
+
+
+def _packed_by_git(place: Path, window: int) -> int:
+    plain = ["git", "-C", str(place), "-c", "pack.compression=9", "repack", "-q", "-a", "-d", "-f", "-F"]
+    subprocess.run([*plain, f"--window={window}"], check=True, capture_output=True)
+    return _size(place)
+
+
+def _size(place: Path) -> int:
     return sum(path.stat().st_size for path in (place / "objects" / "pack").glob("*.pack"))
 
 
