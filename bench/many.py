@@ -31,10 +31,10 @@ from timing import SESSGIT, Place, Scale, Took
 from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.lines import Line, parse
 from sessgit.model import canonical
-from sessgit.model import message as messages
-from sessgit.model import session as states
-from sessgit.model.message import Extent, Message
-from sessgit.model.session import Session
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation import session as states
+from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.session import Session
 from sessgit.ops import fork as forks
 from sessgit.ops import search
 from sessgit.store import layout, refs

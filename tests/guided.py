@@ -24,16 +24,18 @@ if FOUND:
     import atheris
 
 with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext():
-    from sessgit.agents.claude import content, lines, marks
+    from sessgit.agents.claude import content, lines
     from sessgit.agents.claude.cutter import Cutter, Node, Place
     from sessgit.agents.claude.reader import make
+    from sessgit.agents.claude.writing import marks
     from sessgit.errors import SessgitError
     from sessgit.formats.foreign import files
-    from sessgit.model import address, canonical, globs, message, query, session, words
+    from sessgit.model import address, canonical, globs, query, words
+    from sessgit.model.conversation import message, session
+    from sessgit.model.conversation.turn import Cell
     from sessgit.model.cutting import texts
     from sessgit.model.scratchpad import pad
     from sessgit.model.secrets.redact import redact_line
-    from sessgit.model.turn import Cell
     from sessgit.store.recorder import spool
     from sessgit.store.recorder.spool import Event, Unreadable
     from sessgit.ui import text

@@ -15,7 +15,8 @@ from coded import Coded
 from shell import Done, Shell
 from transcripts import SESSION, Talk
 
-from sessgit.agents.claude import home, written
+from sessgit.agents.claude import home
+from sessgit.agents.claude.writing import written
 from sessgit.model.programs.program import GivenTurn, Outcome, Step, Task
 from sessgit.ops.replay.caged import confine
 from sessgit.ops.replay.caged.confine import Confinement

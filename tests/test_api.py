@@ -18,7 +18,7 @@ from programs import Place, raises
 import sessgit
 from sessgit import Cell, Merge, Outcome, Reason, Saying, SessgitError, Step, Store, Task, ToolCall
 from sessgit.agents.claude import home
-from sessgit.agents.claude.written import Chain
+from sessgit.agents.claude.writing.written import Chain
 from sessgit.errors import ConflictError, NotFoundError, UsageError
 from sessgit.ops.programs import log
 

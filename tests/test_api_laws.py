@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from programs import Place
 
 from sessgit import Outcome, Session, Store, Task, ToolCall
-from sessgit.agents.claude import transcript
+from sessgit.agents.claude.writing import transcript
 from sessgit.model import graph
 from sessgit.ops import restore
 from sessgit.ops.recording.record import record

@@ -12,9 +12,9 @@ from plain import Git, Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.model import session as states
 from sessgit.model.config import RecordConfig
-from sessgit.model.message import Message
+from sessgit.model.conversation import session as states
+from sessgit.model.conversation.message import Message
 from sessgit.ops import archive
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording.record import record

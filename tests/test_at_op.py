@@ -22,8 +22,8 @@ from transcripts import BIRTH, SESSION, Talk
 from sessgit.errors import ConflictError, MovedError, NotFoundError
 from sessgit.model.address import Address
 from sessgit.model.config import RecordConfig
-from sessgit.model.message import Message
-from sessgit.model.session import Session
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
 from sessgit.ops import archive, delete, edit, fork, operations, tag
 from sessgit.ops.finding import forkpoint, past, resolve
 from sessgit.ops.finding.resolve import Whereabouts
@@ -37,7 +37,7 @@ from sessgit.store.journal import Operation
 from sessgit.store.layout import Beside
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.ui import complete
+from sessgit.ui.arguments import complete
 
 OTHER, THIRD, YOUNG = (f"{start}-0000-4000-8000-000000000003" for start in ("e90c55aa", "77be01d3", "0b2d7f10"))
 

@@ -12,7 +12,7 @@ from plain import run_git
 from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
-from sessgit.agents.claude import ending
+from sessgit.agents.claude.writing import ending
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.ops import restore
 from sessgit.store.recorder import cursor as cursors

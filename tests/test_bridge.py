@@ -20,12 +20,13 @@ from plain import Keep
 from shell import Done, Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude import home, written
+from sessgit.agents.claude import home
+from sessgit.agents.claude.writing import written
 from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Step, Task
 from sessgit.ops import show
 from sessgit.ops.bridge import LONGEST, Bridge
 from sessgit.ops.cells import graph
-from sessgit.ops.programs import celldocument
+from sessgit.ops.programs.telling import celldocument
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store

@@ -14,8 +14,8 @@ from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude import lines as lines_
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import make, no_redaction
-from sessgit.model.message import Extent
-from sessgit.model.turn import Cell, Tokens, Turn
+from sessgit.model.conversation.message import Extent
+from sessgit.model.conversation.turn import Cell, Tokens, Turn
 
 
 def parsed(data: bytes) -> list[Line]:

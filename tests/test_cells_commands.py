@@ -13,7 +13,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.store.store import Store
-from sessgit.ui import complete
+from sessgit.ui.arguments import complete
 
 
 @pytest.fixture

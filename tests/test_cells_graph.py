@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sessgit.agents.claude.cells import Use
 from sessgit.errors import NotFoundError
 from sessgit.model import graph as graphs
-from sessgit.model.turn import Cell
+from sessgit.model.conversation.turn import Cell
 from sessgit.ops.cells import chains, graph, index
 from sessgit.ops.cells.graph import KINDS, Graph
 

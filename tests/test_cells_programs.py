@@ -12,11 +12,11 @@ import pytest
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.agents.claude import written
+from sessgit.agents.claude.writing import written
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Cell, Tokens
 from sessgit.model.programs.program import GivenTurn, Outcome, Step, Task
 from sessgit.model.programs.unified import Budget, Unified
-from sessgit.model.session import Session
-from sessgit.model.turn import Cell, Tokens
 from sessgit.ops.cells.details import NOTHING
 from sessgit.ops.cells.graph import Node
 from sessgit.ops.reading import views

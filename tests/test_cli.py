@@ -17,7 +17,8 @@ from transcripts import OTHER, SESSION
 
 from sessgit import __version__
 from sessgit.errors import SessgitError
-from sessgit.ui import cli, complete, context
+from sessgit.ui import cli, context
+from sessgit.ui.arguments import complete
 
 EVERY_SESSION = ("log", "fork", "diff", "restore", "resume", "id")
 

@@ -15,9 +15,9 @@ from transcripts import MODEL, Talk
 from sessgit.agents.claude import content
 from sessgit.agents.claude.cells import describe
 from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.transcript import parsed
-from sessgit.model.content import Call, Piece, Words
-from sessgit.model.turn import Tokens
+from sessgit.agents.claude.writing.transcript import parsed
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.turn import Tokens
 
 
 def body(talk: Talk) -> list[Line]:

@@ -15,7 +15,7 @@ from sessgit.agents.claude import lines as lines_
 from sessgit.agents.claude.cutter import Cutter, Node, Place, line_of
 from sessgit.agents.claude.lines import Line, is_prompt
 from sessgit.agents.claude.reader import make, no_redaction
-from sessgit.model.message import Extent
+from sessgit.model.conversation.message import Extent
 
 
 class Nothing:

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from sessgit.errors import NotFoundError
 from sessgit.formats.foreign import dialectic
 from sessgit.model import canonical, ids
+from sessgit.model.conversation.session import STAGES
 from sessgit.model.programs.foreign import Foreign, agent_id
 from sessgit.model.scratchpad import pad, steps
 from sessgit.model.scratchpad.pad import Entry
-from sessgit.model.session import STAGES
 
 OWN = "sess_1705847293"
 AT = f".dialectic/{OWN}"

@@ -22,9 +22,9 @@ from sessgit import errors
 from sessgit.agents.claude import lines as transcript_lines
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, ids
-from sessgit.model import message as messages
-from sessgit.model import session as sessions
 from sessgit.model.config import RecordConfig
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation import session as sessions
 from sessgit.model.cutting import jsonscan
 from sessgit.model.programs.unified import Activation, Budget, Unified
 from sessgit.model.secrets.redact import PROTECTED_KEYS, redact_line

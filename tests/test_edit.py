@@ -22,7 +22,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import ConflictError, SessgitError, StoreError, UsageError
 from sessgit.model.address import check_name
-from sessgit.model.session import STAGES, Session
+from sessgit.model.conversation.session import STAGES, Session
 from sessgit.ops import edit as edits
 from sessgit.ops import restore
 from sessgit.ops.edit import Changes, edit

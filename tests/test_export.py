@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude import transcript
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.ops import export, show
 from sessgit.ops.export import Choice

@@ -10,8 +10,8 @@ from plain import Keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude.facts import Facts
-from sessgit.agents.claude.transcript import parsed
-from sessgit.model.session import Session
+from sessgit.agents.claude.writing.transcript import parsed
+from sessgit.model.conversation.session import Session
 from sessgit.ops.edit import Changes, edit
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors

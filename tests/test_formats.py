@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from sessgit.formats import code, document, html, markdown, phrases, prose, template, texts
-from sessgit.model.content import Call, Change, Piece, Words
-from sessgit.model.session import Session
-from sessgit.model.story import Heading, Relative, Story, Told
-from sessgit.model.turn import Cell, Tokens, Turn
+from sessgit.model.conversation.content import Call, Change, Piece, Words
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.story import Heading, Relative, Story, Told
+from sessgit.model.conversation.turn import Cell, Tokens, Turn
 
 STATE = Session(
     "a41f9c02-5b7e", "a41f9c02-5b7e", title="parser rewrite", project="/home/ada/calc", turns=3, git_branch="main",

@@ -23,14 +23,16 @@ from hypothesis import strategies as st
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude import flush, home, marks
+from sessgit.agents.claude import flush, home
 from sessgit.agents.claude.lines import Line, parse
+from sessgit.agents.claude.writing import marks
 from sessgit.errors import SessgitError
-from sessgit.model import address, canonical, globs, message, query, session, words
+from sessgit.model import address, canonical, globs, query, words
+from sessgit.model.conversation import message, session
+from sessgit.model.conversation.message import Extent
+from sessgit.model.conversation.turn import Cell
 from sessgit.model.cutting import texts
-from sessgit.model.message import Extent
 from sessgit.model.scratchpad import pad
-from sessgit.model.turn import Cell
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.recorder import drain
@@ -42,7 +44,8 @@ from sessgit.store.recorder import appending, cursor, latest
 from sessgit.store.recorder.stub import write_stub
 from sessgit.store.secrets import forbidden
 from sessgit.store.store import Store
-from sessgit.ui import text, when
+from sessgit.ui import text
+from sessgit.ui.arguments import when
 from sessgit.ui.commands import watch as watching
 
 BUG = 70

@@ -15,7 +15,7 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import NewerStoreError
 from sessgit.model.address import Address
-from sessgit.model.turn import Gist, Tokens
+from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.ops.finding.resolve import Whereabouts, target
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source

@@ -34,8 +34,8 @@ from transcripts import MODEL, OTHER, SESSION
 
 from sessgit.model.programs.foreign import agent_id
 from sessgit.ops.bridge import OPERATIONS
-from sessgit.ops.programs import state
-from sessgit.ops.programs.state import Wanted
+from sessgit.ops.programs.telling import state
+from sessgit.ops.programs.telling.state import Wanted
 from sessgit.store import locks, log
 from sessgit.store.index import Index
 from sessgit.store.layout import Beside

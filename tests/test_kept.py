@@ -11,7 +11,7 @@ from plain import Git, Keep, run_git
 from shell import Shell
 from transcripts import OTHER, Talk
 
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
 from sessgit.model.programs.foreign import agent_id
 from sessgit.ops.files import keeping
 from sessgit.ops.syncing import joining

@@ -13,7 +13,7 @@ from plain import Git, Keep, run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude import transcript
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import StoreError
 from sessgit.ops import operations
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction

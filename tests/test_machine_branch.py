@@ -13,7 +13,7 @@ from transcripts import OTHER, SESSION
 from sessgit.ops.files import lost
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-from sessgit.ui import complete
+from sessgit.ui.arguments import complete
 
 FORK = "f0000001-0000-4000-8000-ffffffffffff"
 HEADS = "for-each-ref", "--format=%(refname) %(objectname)"

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.agents.claude import cells, content, marks, written
+from sessgit.agents.claude import cells, content
 from sessgit.agents.claude.lines import Line, parse
-from sessgit.agents.claude.transcript import parsed
-from sessgit.agents.claude.written import Chain
-from sessgit.model.content import Call
-from sessgit.model.message import Extent
+from sessgit.agents.claude.writing import marks, written
+from sessgit.agents.claude.writing.transcript import parsed
+from sessgit.agents.claude.writing.written import Chain
+from sessgit.model.conversation.content import Call
+from sessgit.model.conversation.message import Extent
 from sessgit.model.programs.program import CELL_ID, TYPES, Metadata, Outcome, Reason, Task
 from sessgit.ops.cells import turns
 from sessgit.ops.programs.end import End

@@ -11,7 +11,7 @@ from merging import NEW, THEIRS, THIRD, assert_whole, authored, git, lines, part
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
 from sessgit.store.store import Store
 
 

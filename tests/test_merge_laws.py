@@ -22,10 +22,10 @@ from unifying import PARTS
 from sessgit.errors import ConflictError, SessgitError, UsageError
 from sessgit.model import canonical
 from sessgit.model.config import RecordConfig
+from sessgit.model.conversation.session import Session
 from sessgit.model.merging import compare, merge
 from sessgit.model.merging.merge import Base, Choice
 from sessgit.model.programs import unified
-from sessgit.model.session import Session
 from sessgit.ops import operations, restore
 from sessgit.ops.files import laying
 from sessgit.ops.finding.resolve import Target

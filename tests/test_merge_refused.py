@@ -16,8 +16,8 @@ from merging import THEIRS, THIRD, assert_whole, authored, git, parted, prompts,
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.agents.claude import ending
 from sessgit.agents.claude.home import project_folder
+from sessgit.agents.claude.writing import ending
 from sessgit.store import layout, locks
 from sessgit.store.layout import Beside
 from sessgit.store.store import Store

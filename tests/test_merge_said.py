@@ -7,7 +7,7 @@ from merging import THEIRS, THIRD, assert_whole, authored, git, lines, parted, p
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 

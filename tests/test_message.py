@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.model import message as messages
-from sessgit.model.message import Extent, Message
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Extent, Message
 
 
 def test_a_message() -> None:

@@ -327,7 +327,7 @@ def test_doubles_become_one_and_old_passes_go(talked: Shell) -> None:
 
 def put(store: Store, tip: str, name: str, data: bytes, *, head: str = SESSION) -> None:
     """Writes a list as somebody else would."""
-    from sessgit.model.message import Message
+    from sessgit.model.conversation.message import Message
 
     message = Message("edit: pad", (("Session", head), ("Event", "edit")))
     changes: Any = {f"pad/{name}.jsonl": (store.repo.write_blob(data), False)}
@@ -530,7 +530,7 @@ def test_a_branch_that_moves_meanwhile_is_read_anew(
         if not raced and old:
             raced.append(name)
             state = store.state(old)
-            from sessgit.model.message import Message
+            from sessgit.model.conversation.message import Message
 
             message = Message("edit: other", (("Session", SESSION), ("Event", "edit")))
             data = lists.read(store, old)["claims"] + pads.written(

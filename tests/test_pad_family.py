@@ -13,7 +13,7 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.model import canonical
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
 from sessgit.model.scratchpad import pad
 from sessgit.model.scratchpad.pad import Entry
 from sessgit.ops.pad import changing, lists

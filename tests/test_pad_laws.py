@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
 from sessgit.model import canonical
+from sessgit.model.conversation.session import STAGES
 from sessgit.model.scratchpad import pad, steps
 from sessgit.model.scratchpad.pad import LISTS, Entry
-from sessgit.model.session import STAGES
 
 OWN, OTHER = "5e551011", "e90c55aa"
 TIME = 1772370000.0

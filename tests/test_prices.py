@@ -6,7 +6,7 @@ import pytest
 
 from sessgit.model import prices
 from sessgit.model.config import Price
-from sessgit.model.turn import Tokens
+from sessgit.model.conversation.turn import Tokens
 
 
 def test_the_cost_of_a_conversation_as_the_client_computed_it() -> None:

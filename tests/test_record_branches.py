@@ -6,7 +6,7 @@ from pictures import branches, joined, log, prompts, rewound, state, text, tree
 from plain import Keep
 from transcripts import SESSION, Talk
 
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
 from sessgit.store import layout
 from sessgit.store.store import Store
 

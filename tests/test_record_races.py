@@ -12,7 +12,7 @@ from plain import Keep
 from transcripts import SESSION, Talk
 
 from sessgit.errors import StoreError
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
 from sessgit.ops import restore
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source

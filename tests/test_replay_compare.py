@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import SECRET
 
-from sessgit.model.content import Call, Change
+from sessgit.model.conversation.content import Call, Change
+from sessgit.model.conversation.turn import Cell
 from sessgit.model.programs.program import Outcome
-from sessgit.model.turn import Cell
 from sessgit.ops.replay import compare
 from sessgit.ops.replay.caged.sandbox import below, replacing
 

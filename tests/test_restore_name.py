@@ -8,7 +8,7 @@ import pytest
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.agents.claude import transcript
+from sessgit.agents.claude.writing import transcript
 from sessgit.ui import text
 
 

@@ -15,9 +15,10 @@ from shell import Shell
 from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
-from sessgit.agents.claude import home, transcript
+from sessgit.agents.claude import home
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ConflictError
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops import restore
 from sessgit.ops.files import sidefiles
 from sessgit.ops.finding import places

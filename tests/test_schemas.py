@@ -15,16 +15,16 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.model import canonical
-from sessgit.model import session as sessions
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Tokens
 from sessgit.model.programs import unified
 from sessgit.model.schema import documents, exchanged, parts, stored
-from sessgit.model.session import Session
-from sessgit.model.turn import Tokens
 from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index
-from sessgit.ops.programs import state
-from sessgit.ops.programs import unified as programs
-from sessgit.ops.programs.state import Wanted
+from sessgit.ops.programs.telling import state
+from sessgit.ops.programs.telling import unified as programs
+from sessgit.ops.programs.telling.state import Wanted
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unifying import PARTS
 
-from sessgit.model import session as sessions
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import STATES, Origin, Session
+from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.model.programs.unified import NOTHING, Activation, Budget, Unified
-from sessgit.model.session import STATES, Origin, Session
-from sessgit.model.turn import Tokens, Turn
 
 COUNT = st.integers(0, 2**53 - 1)
 TEXT = st.text(max_size=8)

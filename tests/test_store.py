@@ -13,8 +13,8 @@ from plain import Git, Keep
 from transcripts import SESSION, Talk
 
 from sessgit.errors import DamageError, MovedError, NewerStoreError, NotFoundError, StoreError
-from sessgit.model.message import Message
-from sessgit.model.session import Session
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
 from sessgit.store import backend, layout, locks
 from sessgit.store import store as stores
 from sessgit.store.store import Store

@@ -17,7 +17,7 @@ from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import ConflictError
-from sessgit.model.session import Origin, Session
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.ops import operations, restore, tag
 from sessgit.ops.files import behind
 from sessgit.ops.syncing import joining

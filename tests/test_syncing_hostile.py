@@ -15,8 +15,8 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import NewerStoreError, SessgitError
 from sessgit.model import canonical
-from sessgit.model import message as messages
-from sessgit.model.message import Message
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Message
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 

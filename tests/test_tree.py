@@ -17,8 +17,8 @@ from shell import NOW, Shell
 from test_cold import loaded
 from transcripts import Talk
 
-from sessgit.model.message import Message
-from sessgit.model.session import Origin, Session
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.ops import tree
 from sessgit.store import layout
 from sessgit.store import store as stores

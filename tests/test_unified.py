@@ -22,18 +22,18 @@ from transcripts import OTHER, SESSION, Talk
 from unifying import NOW, PARTS, change
 
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.model import session as sessions
 from sessgit.model.config import Price
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import Session
 from sessgit.model.programs import unified
 from sessgit.model.programs.unified import Activation, Budget, Unified
-from sessgit.model.session import Session
 from sessgit.ops import fork as forks
 from sessgit.ops import operations
 from sessgit.ops.finding import forkpoint
 from sessgit.ops.finding.resolve import Target
-from sessgit.ops.programs import state
-from sessgit.ops.programs import unified as programs
-from sessgit.ops.programs.state import Wanted
+from sessgit.ops.programs.telling import state
+from sessgit.ops.programs.telling import unified as programs
+from sessgit.ops.programs.telling.state import Wanted
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import derived

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.errors import UsageError
-from sessgit.ui.when import since
+from sessgit.ui.arguments.when import since
 
 NOW = datetime(2026, 3, 10, 13, 30, tzinfo=UTC).timestamp()
 

@@ -14,7 +14,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import reader
 from sessgit.agents.claude.reader import opened
-from sessgit.model import session as sessions
+from sessgit.model.conversation import session as sessions
 from sessgit.ops.recording import record as recording
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source

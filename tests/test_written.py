@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.agents.claude import cells, written
+from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import is_prompt
-from sessgit.agents.claude.transcript import parsed
-from sessgit.agents.claude.written import Chain
+from sessgit.agents.claude.writing import written
+from sessgit.agents.claude.writing.transcript import parsed
+from sessgit.agents.claude.writing.written import Chain
 from sessgit.model import canonical
 from sessgit.model.programs.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 

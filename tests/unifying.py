@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from sessgit.model.programs.unified import MODES, NOTHING, Activation, Budget, Unified
-from sessgit.ops.programs import state
-from sessgit.ops.programs.state import Changed, Wanted
+from sessgit.ops.programs.telling import state
+from sessgit.ops.programs.telling.state import Changed, Wanted
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 from sessgit.api.recorded import Recorded
 from sessgit.errors import UsageError
+from sessgit.model.conversation.session import STAGES
 from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad import steps
 from sessgit.model.scratchpad.pad import Entry
 from sessgit.model.scratchpad.pad import Pad as Lists
-from sessgit.model.session import STAGES
 from sessgit.ops import edit as edits
 from sessgit.ops.finding.resolve import title
 from sessgit.ops.pad import changing, lists

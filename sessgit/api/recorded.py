@@ -14,14 +14,14 @@ from sessgit.api.replaying import Executors, Replayed
 from sessgit.api.values import Cell, State, Turn
 from sessgit.errors import NotFoundError
 from sessgit.model import graph
+from sessgit.model.conversation.session import Session as SessionState
+from sessgit.model.conversation.turn import Cell as StoredCell
 from sessgit.model.programs.program import Reason
-from sessgit.model.session import Session as SessionState
-from sessgit.model.turn import Cell as StoredCell
 from sessgit.ops import fork as forks
 from sessgit.ops import show
 from sessgit.ops.cells import listing
-from sessgit.ops.programs import known, reasons, unified
 from sessgit.ops.programs.held import Lives
+from sessgit.ops.programs.telling import known, reasons, unified
 from sessgit.ops.reading import documents
 from sessgit.ops.reading.views import read_turn
 from sessgit.ops.replay.plan import Choice

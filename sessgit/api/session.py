@@ -21,10 +21,10 @@ from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Reason,
 from sessgit.ops import edit as edits
 from sessgit.ops import fork as forks
 from sessgit.ops.finding import forkpoint
-from sessgit.ops.programs import beside, reasons
-from sessgit.ops.programs import state as states
 from sessgit.ops.programs.held import Held
 from sessgit.ops.programs.log import WAIT
+from sessgit.ops.programs.telling import beside, reasons
+from sessgit.ops.programs.telling import state as states
 
 Stage = Literal["", "gathering", "shaping", "critiquing", "synthesized"]
 

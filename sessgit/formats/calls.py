@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sessgit.formats import code, phrases
 from sessgit.formats.texts import one_line
-from sessgit.model.content import Call
+from sessgit.model.conversation.content import Call
 
 _SHORT = 120
 _OF_EDITS = ("old_string", "new_string", "content", "edits", "new_source", "replace_all")

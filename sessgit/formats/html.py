@@ -18,8 +18,8 @@ from sessgit import __version__
 from sessgit.formats import calls, code, phrases, prose, template
 from sessgit.formats.texts import ALL, OUTPUT, WORDS, Bound, clean, cut, one_line
 from sessgit.model import words
-from sessgit.model.content import Call, Piece, Words
-from sessgit.model.story import Relative, Story, Told
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.story import Relative, Story, Told
 
 _ABOUT = 200
 _DEEPEST = 8

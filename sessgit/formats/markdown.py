@@ -16,8 +16,8 @@ from sessgit import __version__
 from sessgit.formats import calls, phrases, prose, template
 from sessgit.formats.texts import ALL, OUTPUT, WORDS, Bound, Cut, clean, cut, longest_run, one_line
 from sessgit.model import words
-from sessgit.model.content import Call, Piece, Words
-from sessgit.model.story import Story, Told
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.story import Story, Told
 
 _ABOUT = 120
 _DEEPEST_HEADING = 6

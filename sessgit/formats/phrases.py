@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sessgit.formats.texts import one_line
 from sessgit.model import canonical, words
-from sessgit.model.content import Call
-from sessgit.model.story import Heading, Relative, Story, Told
+from sessgit.model.conversation.content import Call
+from sessgit.model.conversation.story import Heading, Relative, Story, Told
 
 SHORT = 8
 _PROMPT = 100

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sessgit.model.config import Price
-from sessgit.model.turn import Tokens
+from sessgit.model.conversation.turn import Tokens
 
 _FAMILIES = (
     ("claude-opus-5-5", Price(4.0, 20.0, 0.2, 5.0)),

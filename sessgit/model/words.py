@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from sessgit.model import canonical
-from sessgit.model.turn import Tokens
+from sessgit.model.conversation.turn import Tokens
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -17,7 +17,7 @@ from sessgit.errors import SessgitError
 from sessgit.ops.cells import graph as graphs
 from sessgit.ops.cells import index as cell_index
 from sessgit.ops.cells.graph import Graph
-from sessgit.ops.programs import celldocument
+from sessgit.ops.programs.telling import celldocument
 from sessgit.ops.reading.documents import bounded
 from sessgit.ops.reading.views import total
 from sessgit.store import layout

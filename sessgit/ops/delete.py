@@ -13,8 +13,8 @@ from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
-from sessgit.model import message as messages
-from sessgit.model.message import Message
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Message
 from sessgit.model.words import counted
 from sessgit.ops import operations, tag
 from sessgit.ops.finding import places

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sessgit.model.conversation.turn import Gist, Tokens, add_by_model
 from sessgit.model.merging import compare
 from sessgit.model.merging.compare import Edit
-from sessgit.model.turn import Gist, Tokens, add_by_model
 from sessgit.ops.reading.views import Prices, gists, read_turn, turn_json
 from sessgit.store import layout
 from sessgit.store.index import Index

@@ -15,8 +15,8 @@ from typing import Literal
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError, UsageError
 from sessgit.model import canonical, words
 from sessgit.model.address import check_name
-from sessgit.model.message import Message
-from sessgit.model.session import STAGES, Session
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import STAGES, Session
 from sessgit.ops import operations
 from sessgit.ops.finding import resolve
 from sessgit.ops.finding.resolve import Target

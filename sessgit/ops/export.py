@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sessgit.agents.claude import cells, content, transcript
+from sessgit.agents.claude import cells, content
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import canonical, ids, prices, words
-from sessgit.model.content import Call, Piece, Words
-from sessgit.model.session import Session
-from sessgit.model.story import Heading, Relative, Story, Told
-from sessgit.model.turn import Tokens, add_by_model
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.story import Heading, Relative, Story, Told
+from sessgit.model.conversation.turn import Tokens, add_by_model
 from sessgit.ops import log as logs
 from sessgit.ops import show
 from sessgit.ops.files.laying import turn_lines

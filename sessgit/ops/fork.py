@@ -8,18 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import cells, folder, home, transcript
+from sessgit.agents.claude import cells, folder, home
 from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.lines import Line, blocks, tool_results
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model import canonical, words
-from sessgit.model import session as sessions
-from sessgit.model.message import Message
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Origin, Session
+from sessgit.model.conversation.turn import Cell, Turn
 from sessgit.model.programs import unified
 from sessgit.model.secrets import needles
-from sessgit.model.session import Origin, Session
-from sessgit.model.turn import Cell, Turn
 from sessgit.ops import operations
 from sessgit.ops.code import worktree
 from sessgit.ops.code.worktree import Worktree

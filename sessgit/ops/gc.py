@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.claude import transcript
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical, words
 from sessgit.ops import delete, operations

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sessgit.agents.claude import content, home
 from sessgit.errors import SessgitError
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops import privacy as private
 from sessgit.ops.finding import places, resolve
 from sessgit.ops.privacy import Privacy

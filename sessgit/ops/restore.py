@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import home, transcript
+from sessgit.agents.claude import home
 from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.reader import opened
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ConflictError, DamageError, MovedError, NotFoundError, StoreError
-from sessgit.model.message import Message
-from sessgit.model.session import Session
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
 from sessgit.ops import operations
 from sessgit.ops.files import behind, laying, sidefiles
 from sessgit.ops.files.laying import Laid

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
+from sessgit.model.conversation.turn import Cell
 from sessgit.model.query import Snippet, parse, snippet
-from sessgit.model.turn import Cell
 from sessgit.ops.finding import project
 from sessgit.ops.reading import following
 from sessgit.ops.reading.following import Progress, TurnTexts

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sessgit.agents.claude import content, home, transcript
+from sessgit.agents.claude import content, home
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import NotFoundError
 from sessgit.model import canonical, words
-from sessgit.model.content import Call, Piece, Words
-from sessgit.model.session import Session
-from sessgit.model.turn import Cell, Tokens, Turn, add_by_model
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Cell, Tokens, Turn, add_by_model
 from sessgit.ops import log as logs
 from sessgit.ops.files import laying
 from sessgit.ops.finding import resolve

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from sessgit.model import prices
-from sessgit.model.turn import Gist, Tokens
+from sessgit.model.conversation.turn import Gist, Tokens
 from sessgit.ops.finding import project
 from sessgit.ops.reading import used
 from sessgit.ops.reading.used import Held

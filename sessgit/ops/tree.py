@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sessgit.errors import SessgitError
 from sessgit.model import prices as price_list
-from sessgit.model.turn import Tokens, add_by_model
+from sessgit.model.conversation.turn import Tokens, add_by_model
 from sessgit.ops.finding.resolve import in_project
 from sessgit.ops.reading import views
 from sessgit.ops.reading.merged import merges

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import canonical
-from sessgit.model import message as messages
-from sessgit.model.message import Message
-from sessgit.model.session import Session
-from sessgit.model.turn import Tokens
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Tokens
 from sessgit.ops.finding import project, resolve
 from sessgit.ops.finding.places import Here
 from sessgit.ops.reading import pulse
@@ -266,7 +266,8 @@ class _Between:
 
     def _prompt(self, commit: str, turn: int) -> str:
         """The first line of the turn's prompt, which the commit of a cell does not have in its subject."""
-        from sessgit.agents.claude import cells, transcript
+        from sessgit.agents.claude import cells
+        from sessgit.agents.claude.writing import transcript
 
         body = transcript.parsed(self.store.lines(commit, turn).body)
         return canonical.one_line(cells.describe(body).prompt, messages.SUBJECT_WIDTH) if body else ""

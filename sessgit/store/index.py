@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
-from sessgit.model import message as messages
-from sessgit.model import session as sessions
-from sessgit.model.turn import Gist
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.turn import Gist
 from sessgit.store import layout, refs
 from sessgit.store.indexed import derived, tables
 from sessgit.store.indexed.rows import Branch, Outline, Row

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessgit.errors import ROOM, ConflictError, DamageError, NewerStoreError, NotFoundError, StoreError
-from sessgit.model import message as messages
-from sessgit.model import session as sessions
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Cell
 from sessgit.model.cutting import texts
-from sessgit.model.message import Message
-from sessgit.model.session import Session
-from sessgit.model.turn import Cell
 from sessgit.store import layout, refs
 from sessgit.store.files import owner, private
 

@@ -19,8 +19,9 @@ from typer.core import TyperCommand, TyperGroup
 from sessgit import __version__
 from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
 from sessgit.model import canonical
-from sessgit.ui import complete, options, render
-from sessgit.ui.light import Light
+from sessgit.ui import render
+from sessgit.ui.arguments import complete, options
+from sessgit.ui.arguments.light import Light
 
 GROUPS = {
     "Record": ("install", "uninstall", "on", "off", "import", "recover", "status"),

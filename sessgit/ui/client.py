@@ -7,7 +7,7 @@ import sys
 from typing import NoReturn
 
 from sessgit.errors import NotFoundError
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ui.context import Context
 
 PROGRAM = "claude"

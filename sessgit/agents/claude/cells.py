@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from sessgit.agents.claude import marks
 from sessgit.agents.claude.lines import Line, blocks, parse, prompt_uuid, said, tool_results
+from sessgit.agents.claude.writing import marks
 from sessgit.model import canonical, ids
-from sessgit.model.message import Extent
+from sessgit.model.conversation.message import Extent
+from sessgit.model.conversation.turn import Cell, Tokens, Turn, count
 from sessgit.model.programs.program import Task
-from sessgit.model.turn import Cell, Tokens, Turn, count
 
 _READING = ("file_path", "notebook_path", "path")
 _CHANGING_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")

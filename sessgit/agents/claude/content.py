@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sessgit.agents.claude import marks
 from sessgit.agents.claude.cells import called, describe, display_prompt, message_key, message_of, time_of
 from sessgit.agents.claude.lines import Line, blocks
+from sessgit.agents.claude.writing import marks
 from sessgit.model import ids
-from sessgit.model.content import Call, Change, Piece, Speaker, Words
-from sessgit.model.turn import Cell, Tokens, Turn, count
+from sessgit.model.conversation.content import Call, Change, Piece, Speaker, Words
+from sessgit.model.conversation.turn import Cell, Tokens, Turn, count
 
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d{1,3})\b")
 _COMMANDS = ("Bash", "BashOutput", "PowerShell")

@@ -9,7 +9,7 @@ from typing import Any
 from sessgit.agents.claude.cells import time_of
 from sessgit.agents.claude.lines import Line
 from sessgit.model import canonical
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 
 _TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
 """By line type the key of the title and its rank: what a person chose wins over what the client made up."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import Line
 from sessgit.model import canonical
+from sessgit.model.conversation.turn import Turn
 from sessgit.model.cutting import texts
-from sessgit.model.turn import Turn
 from sessgit.store import layout
 from sessgit.store.store import join_lines
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessgit.model import ids
+from sessgit.model.conversation.message import Extent
 from sessgit.model.cutting import texts
-from sessgit.model.message import Extent
 
 BODY_TYPES = ("user", "assistant", "attachment")
 """The types that end a turn's body; `system` lines carry the chain on but belong to no body by themselves."""

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from sessgit.agents.claude.lines import Line, parse, split
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.model.message import Extent
+from sessgit.model.conversation.message import Extent
 
 _CHUNK = 8 << 20
 

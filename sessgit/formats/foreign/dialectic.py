@@ -20,11 +20,11 @@ from sessgit.formats.foreign.dialecticpad import LISTS, Frame, Item, Known, Note
 from sessgit.formats.foreign.files import DamagedFileError, Folder
 from sessgit.formats.foreign.kept import keep
 from sessgit.model import canonical, ids, words
+from sessgit.model.conversation.session import STAGES
 from sessgit.model.programs.foreign import Foreign, Found, agent_id
 from sessgit.model.programs.program import GivenTurn
 from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad.pad import Entry, Pad
-from sessgit.model.session import STAGES
 
 FOLDER = ".dialectic"
 _NAMESPACE = uuid.UUID("9d7e1c52-1d0d-5a6e-8a57-5f1a1e9c4b21")

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from sessgit.formats.foreign import files
+from sessgit.model.conversation.session import STAGES
 from sessgit.model.programs.foreign import Foreign
 from sessgit.model.scratchpad import pad as pads
-from sessgit.model.session import STAGES
 
 KEY = "sessgit"
 _TEXTS = ("title", "name", "description", "project", "created", "updated", "ended", "stage", "parent", "agent")

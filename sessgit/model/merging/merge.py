@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from sessgit.model.conversation.session import Session
 from sessgit.model.programs import unified
-from sessgit.model.session import Session
 
 Mode = Literal["forward", "summary", "graft", "pick"]
 """How turns are brought back: as one turn that tells of them, all of them, or some; `forward` is all of them where

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical, words
+from sessgit.model.conversation.session import STAGES
 from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad.pad import Entry, Pad
-from sessgit.model.session import STAGES
 
 SURE = 0.8
 """A result that is so sure can be written down."""

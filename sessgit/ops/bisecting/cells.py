@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from sessgit.agents.claude.content import arguments
 from sessgit.errors import SessgitError, UsageError
-from sessgit.model.content import Call
+from sessgit.model.conversation.content import Call
 from sessgit.ops import show
 from sessgit.ops.bisecting.search import Answer
 from sessgit.store.indexed.rows import Branch, Row

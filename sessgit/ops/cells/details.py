@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from sessgit.agents.claude.content import arguments
 from sessgit.errors import SessgitError
-from sessgit.model.content import Call, Change, Piece, Words
-from sessgit.model.turn import Cell
+from sessgit.model.conversation.content import Call, Change, Piece, Words
+from sessgit.model.conversation.turn import Cell
 from sessgit.ops import show
 from sessgit.ops.cells.graph import Node
 from sessgit.ops.reading.views import Report

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from sessgit.agents.claude.cells import Use
 from sessgit.model import graph
-from sessgit.model.turn import Cell
+from sessgit.model.conversation.turn import Cell
 from sessgit.ops.cells import turns as stored
 from sessgit.ops.cells.turns import NOTHING, TurnCells
 from sessgit.ops.reading.views import Report

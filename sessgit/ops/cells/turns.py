@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from sessgit.agents.claude import cells as claude
 from sessgit.agents.claude.cells import Use
 from sessgit.errors import SessgitError
-from sessgit.model.turn import Cell
+from sessgit.model.conversation.turn import Cell
 from sessgit.ops.reading.views import Report, read_turn
 from sessgit.store import layout
 from sessgit.store.cells import remembered

@@ -11,13 +11,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import ending, home, transcript
+from sessgit.agents.claude import home
 from sessgit.agents.claude.beside.folders import Place, SideFile
 from sessgit.agents.claude.cutter import Cutter, Node, line_of
 from sessgit.agents.claude.lines import BODY_TYPES, Line, is_prompt
 from sessgit.agents.claude.reader import Reader, opened
+from sessgit.agents.claude.writing import ending, transcript
 from sessgit.errors import ConflictError, SessgitError, StoreError
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops.files import laying, sidefiles
 from sessgit.ops.files.laying import Laid, Piece
 from sessgit.ops.merging import writing

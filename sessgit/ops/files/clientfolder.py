@@ -18,7 +18,7 @@ from sessgit.agents.claude.beside.folders import PLAN, Place, SideFile
 from sessgit.agents.claude.beside.sidefiles import plan_name
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops import restore
 from sessgit.ops.files import laying, sidefiles
 from sessgit.ops.files.sidefiles import ALREADY, LEFT, WRITTEN, WrittenFile

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.claude import ending, home
+from sessgit.agents.claude import home
+from sessgit.agents.claude.writing import ending
 from sessgit.errors import ConflictError
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
 from sessgit.store.journal import Operation, Piece, Wrote
 from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from sessgit.agents.claude import transcript
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import DamageError, NotFoundError
-from sessgit.model.message import Extent, Message
-from sessgit.model.session import Origin, Session
+from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.ops.recording import family
 from sessgit.store import layout, refs
 from sessgit.store.store import Store

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import transcript
 from sessgit.agents.claude.beside import folders, sidefiles
 from sessgit.agents.claude.beside.folders import PLAN, RESULT, SUBAGENT, TASK, TODO, Place, SideFile
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import Redact, no_redaction, opened
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ConflictError, SessgitError
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.store import layout
 from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from sessgit.agents.claude import home
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import cursor as cursors
 

@@ -13,7 +13,7 @@ from sessgit.agents.claude import home
 from sessgit.errors import AmbiguousError, ConflictError, NotFoundError
 from sessgit.model import ids, words
 from sessgit.model.address import Address
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops.finding import project
 from sessgit.store import layout
 from sessgit.store.index import Index

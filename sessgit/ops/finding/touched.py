@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sessgit.errors import SessgitError
-from sessgit.model.turn import Gist
+from sessgit.model.conversation.turn import Gist
 from sessgit.ops.reading.views import read_turn
 from sessgit.store.index import Index
 

@@ -15,9 +15,9 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.reader import make
 from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
 from sessgit.model import ids
-from sessgit.model.message import Extent
+from sessgit.model.conversation.message import Extent
+from sessgit.model.conversation.session import Session
 from sessgit.model.programs.foreign import Foreign, Found, SourceFile
-from sessgit.model.session import Session
 from sessgit.model.words import counted
 from sessgit.ops import operations, restore
 from sessgit.ops import privacy as private

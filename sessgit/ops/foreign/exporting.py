@@ -14,7 +14,7 @@ from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index
 from sessgit.ops.files import sidefiles
 from sessgit.ops.foreign import systems, telling
-from sessgit.ops.programs import celldocument, unified
+from sessgit.ops.programs.telling import celldocument, unified
 from sessgit.ops.reading.views import Prices, Report
 from sessgit.store import layout
 from sessgit.store.index import Index

@@ -10,13 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sessgit.agents.claude import marks
 from sessgit.agents.claude.cells import message_of
 from sessgit.agents.claude.lines import Line, is_prompt, parse, said, tool_results
-from sessgit.agents.claude.written import call_id
+from sessgit.agents.claude.writing import marks
+from sessgit.agents.claude.writing.written import call_id
 from sessgit.model import canonical
-from sessgit.model.message import Extent
-from sessgit.model.turn import count
+from sessgit.model.conversation.message import Extent
+from sessgit.model.conversation.turn import count
 
 _WORDS = {"words": True}
 _STAND_IN, _LATER, _CALL = b'"running":true', b'"result_of"', call_id("")

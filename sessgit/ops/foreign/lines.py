@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sessgit.agents.claude import lines as transcript_lines
-from sessgit.agents.claude import written
 from sessgit.agents.claude.lines import Line, parse, split
-from sessgit.agents.claude.written import Chain, Name
+from sessgit.agents.claude.writing import written
+from sessgit.agents.claude.writing.written import Chain, Name
 from sessgit.model import canonical
-from sessgit.model.message import Extent
+from sessgit.model.conversation.message import Extent
 from sessgit.model.programs.foreign import Foreign, agent_id
 from sessgit.model.programs.program import GivenTurn, Step
 

@@ -15,11 +15,11 @@ from typing import Any
 from sessgit.errors import SessgitError, StoreError
 from sessgit.formats.foreign import files
 from sessgit.model import address, canonical, words
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import STAGES, Session
 from sessgit.model.programs import unified
 from sessgit.model.programs.foreign import Foreign
 from sessgit.model.scratchpad import pad as pads
-from sessgit.model.session import STAGES, Session
 from sessgit.ops import edit
 from sessgit.ops.files import keeping
 from sessgit.ops.files.keeping import SOURCE

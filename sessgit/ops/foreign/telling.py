@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sessgit.agents.claude import content, marks
+from sessgit.agents.claude import content
 from sessgit.agents.claude.cells import message_of, time_of
 from sessgit.agents.claude.lines import Line, blocks, said
+from sessgit.agents.claude.writing import marks
 from sessgit.model import canonical, ids
-from sessgit.model.content import Call, Piece, Words
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.model.programs import unified
 from sessgit.model.programs.foreign import Foreign, agent_id
 from sessgit.model.programs.program import GivenTurn, Part, Saying, Step, ToolCall
-from sessgit.model.turn import Tokens, Turn
 from sessgit.ops.files import keeping
 from sessgit.ops.foreign import lines as given_lines
 from sessgit.ops.foreign import stating

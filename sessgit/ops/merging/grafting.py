@@ -13,7 +13,7 @@ from typing import Any
 
 from sessgit.agents.claude.cells import message_key
 from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_name, is_prompt, tool_results
-from sessgit.agents.claude.transcript import parsed
+from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from sessgit.agents.claude import home
 from sessgit.errors import ConflictError, NotFoundError, StoreError
 from sessgit.model import canonical, ids, words
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
 from sessgit.model.programs import unified
-from sessgit.model.session import Session
 from sessgit.ops import fork as forks
 from sessgit.ops import operations
 from sessgit.ops.files import sidefiles

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from sessgit.errors import ConflictError, NotFoundError, UsageError
 from sessgit.model import canonical, ids, words
+from sessgit.model.conversation.session import Session
 from sessgit.model.merging import merge
 from sessgit.model.merging.merge import Choice, Decision, Mode
 from sessgit.model.programs import unified
-from sessgit.model.session import Session
 from sessgit.ops.edit import MOST_LABELS
 from sessgit.ops.merging import pads
 from sessgit.ops.merging import sides as parted

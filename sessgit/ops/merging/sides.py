@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessgit.agents.claude import transcript
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ConflictError, UsageError
+from sessgit.model.conversation.session import Session
 from sessgit.model.merging.merge import Base
-from sessgit.model.session import Session
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging import grafting
 from sessgit.store import layout

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, prices, words
-from sessgit.model.turn import Tokens, Turn, add_by_model
+from sessgit.model.conversation.turn import Tokens, Turn, add_by_model
 from sessgit.ops.finding.resolve import title
 from sessgit.ops.merging import pads
 from sessgit.ops.merging.sides import Sides

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import ending, facts, home, transcript
+from sessgit.agents.claude import facts, home
 from sessgit.agents.claude.beside.folders import Place, SideFile
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.agents.claude.writing import ending, transcript
 from sessgit.errors import ConflictError, SessgitError
-from sessgit.model import message as messages
-from sessgit.model.message import Extent
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Extent
 from sessgit.ops.files import laying, sidefiles
 from sessgit.ops.files.sidefiles import WrittenFile
 from sessgit.ops.finding import places

@@ -11,11 +11,11 @@ from typing import Literal
 
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError, UsageError
 from sessgit.model import canonical, words
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
 from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad import steps
 from sessgit.model.scratchpad.pad import Entry, Lists, Pad
-from sessgit.model.session import Session
 from sessgit.ops import edit as edits
 from sessgit.ops import operations
 from sessgit.ops.pad import lists

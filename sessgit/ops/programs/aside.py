@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sessgit.agents.claude import written
-from sessgit.agents.claude.written import Chain
+from sessgit.agents.claude.writing import written
+from sessgit.agents.claude.writing.written import Chain
 from sessgit.errors import ConflictError
 from sessgit.model.programs.program import GivenTurn
 from sessgit.ops import edit

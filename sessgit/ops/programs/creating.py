@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sessgit.agents.claude import home
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import canonical, ids
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops import edit as edits
 from sessgit.ops.edit import check_free
 from sessgit.ops.programs.world import World

@@ -11,17 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.agents.claude import ending, home, marks
+from sessgit.agents.claude import home
 from sessgit.agents.claude.cells import message_key
 from sessgit.agents.claude.lines import Line, is_prompt, parse, prompt_uuid, split, tool_results
-from sessgit.agents.claude.marks import Mark
 from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.written import GONE, Chain, call_id
+from sessgit.agents.claude.writing import ending, marks
+from sessgit.agents.claude.writing.marks import Mark
+from sessgit.agents.claude.writing.written import GONE, Chain, call_id
 from sessgit.errors import ROOM, SessgitError
 from sessgit.model import canonical
-from sessgit.model.message import Extent
+from sessgit.model.conversation.message import Extent
+from sessgit.model.conversation.session import Session
 from sessgit.model.programs.program import Outcome, Task
-from sessgit.model.session import Session
 
 _STEP = 64 << 10
 _SEAM = 4096

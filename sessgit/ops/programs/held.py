@@ -14,16 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sessgit.agents.claude import written
-from sessgit.agents.claude.written import Chain
+from sessgit.agents.claude.writing import written
+from sessgit.agents.claude.writing.written import Chain
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import graph
 from sessgit.model.programs import program
 from sessgit.model.programs.program import GivenTurn, Outcome, Part, Step, Task
-from sessgit.ops.programs import checking, known, opening
-from sessgit.ops.programs.known import Known
+from sessgit.ops.programs import checking, opening
 from sessgit.ops.programs.log import WAIT, Log
 from sessgit.ops.programs.opening import HeldTurn
+from sessgit.ops.programs.telling import known
+from sessgit.ops.programs.telling.known import Known
 from sessgit.ops.programs.world import World
 from sessgit.store.indexed.rows import Branch
 

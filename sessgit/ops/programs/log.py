@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.written import Chain
+from sessgit.agents.claude.writing.written import Chain
 from sessgit.errors import ConflictError
 from sessgit.ops.code import git
 from sessgit.ops.files import behind

@@ -10,8 +10,8 @@ from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.lines import Line, blocks, parse
 from sessgit.errors import ConflictError
 from sessgit.model import ids
+from sessgit.model.conversation.message import Extent
 from sessgit.model.cutting import texts
-from sessgit.model.message import Extent
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder
 from sessgit.model.secrets.redact import PROTECTED_KEYS

@@ -15,8 +15,8 @@ from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import Line, is_name, parse
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, ids
-from sessgit.model import message as messages
-from sessgit.model.message import Extent, Message
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder
 from sessgit.ops.files import laying

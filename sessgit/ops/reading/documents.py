@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 from sessgit.model import canonical, prices
-from sessgit.model.content import Call, Piece, Words
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.session import Session
 from sessgit.model.programs.program import Metadata, Task
-from sessgit.model.session import Session
 from sessgit.ops import show
 from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index

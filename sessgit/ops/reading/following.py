@@ -10,8 +10,8 @@ from typing import Any
 from sessgit.agents.claude.lines import Line, parse
 from sessgit.agents.claude.said import Said, said
 from sessgit.errors import SessgitError
+from sessgit.model.conversation.message import Extent
 from sessgit.model.cutting import texts
-from sessgit.model.message import Extent
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Row

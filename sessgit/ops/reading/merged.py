@@ -9,7 +9,7 @@ from sessgit.store import layout
 from sessgit.store.indexed.rows import Branch
 
 if TYPE_CHECKING:
-    from sessgit.model.message import Message
+    from sessgit.model.conversation.message import Message
     from sessgit.store.store import Store
 
 

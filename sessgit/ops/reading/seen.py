@@ -12,9 +12,9 @@ from typing import Any
 
 from sessgit.agents.claude import content
 from sessgit.model import canonical, prices
-from sessgit.model.content import Call, Piece
-from sessgit.model.session import Session
-from sessgit.model.turn import Tokens, Turn
+from sessgit.model.conversation.content import Call, Piece
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.ops.reading.views import Prices, total
 from sessgit.store.indexed.rows import Row
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from sessgit.errors import SessgitError
-from sessgit.model.turn import Gist
+from sessgit.model.conversation.turn import Gist
 from sessgit.ops.reading.views import Report
 from sessgit.store import layout
 from sessgit.store.index import Index
@@ -94,8 +94,9 @@ class _Reader:
     def _gist(self, row: Row, commit: str, known: Gist | None) -> Gist:
         """What the turn holds as of a commit, its subagents included; all but those where that is known."""
         # Not loaded where all is known.
-        from sessgit.agents.claude import cells, transcript
+        from sessgit.agents.claude import cells
         from sessgit.agents.claude.beside import subagents
+        from sessgit.agents.claude.writing import transcript
 
         store = self.index.open_store()
         body: list[Line] = []

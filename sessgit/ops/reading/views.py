@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sessgit.errors import DamageError
 from sessgit.model import canonical, prices
 from sessgit.model.config import Price
-from sessgit.model.session import Session
-from sessgit.model.turn import Gist, Tokens, Turn
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Gist, Tokens, Turn
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
 
@@ -43,7 +43,7 @@ def read_turn(store: Store, tip: str, row: Row) -> TurnView:
 
 def body_of(store: Store, tip: str, row: Row) -> list[Line]:
     """The lines of the turn from its prompt on, one at least; raises DamageError where there is none."""
-    from sessgit.agents.claude import transcript
+    from sessgit.agents.claude.writing import transcript
 
     body = transcript.parsed(store.lines(tip, row.turn).body)
     if not body:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sessgit.agents.claude import home
 from sessgit.model import ids
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops import privacy as private
 from sessgit.ops.finding import places
 from sessgit.ops.privacy import Privacy

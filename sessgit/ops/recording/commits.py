@@ -15,11 +15,11 @@ from sessgit.agents.claude.beside import subagents
 from sessgit.agents.claude.cutter import Node
 from sessgit.agents.claude.lines import Line
 from sessgit.model import canonical
-from sessgit.model import message as messages
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Cell, Gist, Turn
 from sessgit.model.cutting import texts
-from sessgit.model.message import Message
-from sessgit.model.session import Session
-from sessgit.model.turn import Cell, Gist, Turn
 from sessgit.ops.recording.source import Head
 from sessgit.store import layout
 from sessgit.store.store import Store, join_lines

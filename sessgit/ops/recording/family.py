@@ -19,10 +19,10 @@ from sessgit.agents.claude.lines import Line, is_prompt, prompt_uuid
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
 from sessgit.errors import MovedError
 from sessgit.model import ids
-from sessgit.model import message as messages
-from sessgit.model.message import Extent, Message
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.programs import unified
-from sessgit.model.session import Origin, Session
 from sessgit.ops.files import keeping
 from sessgit.ops.pad import lists
 from sessgit.store import layout

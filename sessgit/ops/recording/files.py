@@ -7,8 +7,8 @@ other places. The places of what is recorded out of it are told apart by its num
 from __future__ import annotations
 
 from sessgit.agents.claude.reader import Reader
-from sessgit.model.message import Extent, Message
-from sessgit.model.session import Session
+from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.session import Session
 from sessgit.ops.files import laying
 from sessgit.store.store import Store
 

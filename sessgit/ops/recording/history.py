@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from sessgit.agents.claude.cutter import Node, Place, line_of
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import make, no_redaction
-from sessgit.model.message import Extent, Message
+from sessgit.model.conversation.message import Extent, Message
 from sessgit.store import layout
 from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sessgit.agents.claude.cutter import Node
-from sessgit.model.turn import Cell, Gist
+from sessgit.model.conversation.turn import Cell, Gist
 from sessgit.ops.recording import commits
 from sessgit.ops.recording.commits import Content
 from sessgit.store import layout

@@ -18,9 +18,9 @@ from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line, is_prompt
 from sessgit.agents.claude.reader import Opened, Reader, make, no_redaction, opened
 from sessgit.errors import MovedError, StoreError
-from sessgit.model import message as messages
-from sessgit.model import session as sessions
-from sessgit.model.session import Session
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import Session
 from sessgit.ops.recording import commits, family, files
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.elsewhere import read_to, set_apart

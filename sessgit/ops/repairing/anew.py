@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
+from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding
-from sessgit.model.session import Session
 from sessgit.ops import operations
 from sessgit.ops.programs.world import World
 from sessgit.ops.recording import family

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import transcript
 from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.mending.chain import Mend
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, words
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.programs import unified
-from sessgit.model.session import Origin, Session
 from sessgit.ops import operations
 from sessgit.ops.files import keeping, sidefiles
 from sessgit.ops.files.sidefiles import WrittenFile

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sessgit.agents.claude import transcript
 from sessgit.agents.claude.mending import chain, order
 from sessgit.agents.claude.mending.chain import Mend
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import SessgitError
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops.files import laying
 from sessgit.store import layout, refs
 from sessgit.store.store import Store

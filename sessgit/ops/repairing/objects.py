@@ -15,7 +15,7 @@ from pathlib import Path
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError
 from sessgit.model import ids
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops.bulk import families
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.finding.places import place_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sessgit.agents.claude import content
-from sessgit.model.content import Call
+from sessgit.model.conversation.content import Call
 from sessgit.model.secrets.redact import redact_text
 
 Outcome = Literal["equal", "differs", "failed", "skipped"]

@@ -9,8 +9,8 @@ from typing import Any
 
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import words
+from sessgit.model.conversation.session import Session
 from sessgit.model.programs.program import CELL_ID, GivenTurn, Outcome, Step, Task
-from sessgit.model.session import Session
 from sessgit.ops import fork as forks
 from sessgit.ops import operations
 from sessgit.ops.edit import check_free

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sessgit.agents.claude import content
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model import canonical, graph
-from sessgit.model.content import Call
+from sessgit.model.conversation.content import Call
 from sessgit.ops.cells import graph as graphs
 from sessgit.ops.cells.graph import Graph, Node
 from sessgit.ops.reading.views import Report, body_of

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, words
-from sessgit.model.turn import count
+from sessgit.model.conversation.turn import count
 from sessgit.ops.replay.caged import confine
 from sessgit.ops.replay.caged.confine import Lines, Running
 

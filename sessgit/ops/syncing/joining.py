@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sessgit.errors import DamageError
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
 from sessgit.model.merging import merge
-from sessgit.model.message import Message
 from sessgit.model.programs import unified
-from sessgit.model.session import Session
 from sessgit.ops.files import keeping
 from sessgit.ops.merging.sides import base_of
 from sessgit.ops.pad import lists

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sessgit.agents.claude.cutter import Cutter, Node, line_of
 from sessgit.agents.claude.reader import make, no_redaction
 from sessgit.errors import SessgitError
+from sessgit.model.conversation.message import Extent
 from sessgit.model.finding import Finding
-from sessgit.model.message import Extent
 from sessgit.ops.files.laying import Laid
 from sessgit.ops.recording import family
 from sessgit.ops.recording.history import Recorded

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.transcript import parsed
+from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.model import canonical
-from sessgit.model import message as messages
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import EVENTS, Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding
-from sessgit.model.message import EVENTS, Message
-from sessgit.model.session import Session
-from sessgit.model.turn import Turn
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
 from sessgit.store.backend import AUTHOR, Commit

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from sessgit.agents.claude.lines import Line
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
 from sessgit.model import canonical
-from sessgit.model import message as messages
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import EVENTS, Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Turn
 from sessgit.model.cutting import texts as text_rules
 from sessgit.model.finding import Finding, Severity
-from sessgit.model.message import EVENTS, Message
-from sessgit.model.session import Session
-from sessgit.model.turn import Turn
 from sessgit.ops.recording.commits import counts
 from sessgit.ops.verifying import beside, forms, states, together, trees, turns
 from sessgit.ops.verifying.forms import TAILS, TURNS, Seen

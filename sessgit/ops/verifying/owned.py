@@ -11,11 +11,11 @@ from pathlib import Path
 from sessgit.agents.claude.beside import subagents
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import Reader, opened
-from sessgit.agents.claude.transcript import parsed
+from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.errors import SessgitError
 from sessgit.model import words
+from sessgit.model.conversation.message import Message
 from sessgit.model.finding import Finding
-from sessgit.model.message import Message
 from sessgit.ops.files.laying import own_commits
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout

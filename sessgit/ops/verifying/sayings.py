@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line
 from sessgit.errors import SessgitError
+from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding
-from sessgit.model.session import Session
 from sessgit.ops.files.laying import Laid, own_commits
 from sessgit.ops.recording.history import goes_on
 from sessgit.ops.verifying.turns import Where

@@ -9,12 +9,12 @@ from typing import Any
 
 from sessgit.errors import DamageError, SessgitError
 from sessgit.model import canonical, ids
-from sessgit.model import session as sessions
 from sessgit.model.address import check_name
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.session import STAGES, STATES, Session
+from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.model.finding import Finding
 from sessgit.model.programs import unified
-from sessgit.model.session import STAGES, STATES, Session
-from sessgit.model.turn import Tokens, Turn
 from sessgit.ops import edit
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from sessgit.errors import SessgitError
+from sessgit.model.conversation.session import Session
 from sessgit.model.finding import Finding
 from sessgit.model.merging import merge
 from sessgit.model.merging.merge import Base, Choice
 from sessgit.model.programs import unified
-from sessgit.model.session import Session
 from sessgit.ops.merging import pads
 from sessgit.ops.merging.sides import Sides, base_of, began_at
 from sessgit.ops.syncing import joining

@@ -10,13 +10,13 @@ from itertools import pairwise
 from sessgit.agents.claude import cells, folder
 from sessgit.agents.claude.beside import sidefiles
 from sessgit.agents.claude.lines import Line, is_name
-from sessgit.agents.claude.transcript import parsed
+from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.errors import StoreError
 from sessgit.model import canonical
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.turn import Turn
 from sessgit.model.cutting import texts
 from sessgit.model.finding import Finding, Severity
-from sessgit.model.message import Message
-from sessgit.model.turn import Turn
 from sessgit.store import layout
 from sessgit.store.store import Store
 

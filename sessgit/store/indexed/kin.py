@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from sessgit.model import message as messages
-from sessgit.model.turn import count
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.turn import count
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.tables import BROUGHT

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from sessgit.model import message as messages
-from sessgit.model.message import Message
-from sessgit.model.session import Session
-from sessgit.model.turn import Tokens
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Tokens
 
 
 class Outline(NamedTuple):

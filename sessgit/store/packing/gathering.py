@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sessgit.errors import MovedError, StoreError
-from sessgit.model import session as sessions
-from sessgit.model.message import Message
-from sessgit.model.session import Session
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
 from sessgit.store import backend, layout
 from sessgit.store.backend import AUTHOR, Commit, Entry
 from sessgit.store.index import Index

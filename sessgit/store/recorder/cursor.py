@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sessgit.model.message import Extent
+from sessgit.model.conversation.message import Extent
 from sessgit.store.layout import Beside
 from sessgit.store.store import write_private
 

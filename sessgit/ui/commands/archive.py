@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.ui import context, options, render, text
+from sessgit.ui import context, render, text
+from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
     from sessgit.ops.archive import Moved, Old
@@ -52,7 +53,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.errors import UsageError
     from sessgit.ops import archive as archives
     from sessgit.ops import edit, ls
-    from sessgit.ui import named, when
+    from sessgit.ui import named
+    from sessgit.ui.arguments import when
 
     narrowed = bool(label or state or everything or project)
     if addresses and (older_than or narrowed):

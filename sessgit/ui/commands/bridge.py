@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import complete, context, named, render
+from sessgit.ui import context, named, render
+from sessgit.ui.arguments import complete
 
 if TYPE_CHECKING:
     from sessgit.ops.bridge import Answer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
-from sessgit.ui import celled, context, options, render
+from sessgit.ui import celled, context, render
+from sessgit.ui.arguments import options
 
 
 def run(

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import celled, context, options, render
+from sessgit.ui import celled, context, render
+from sessgit.ui.arguments import options
 
 _SHOWN = 40
 """So many cells of a chain are shown to a person who does not say how many."""

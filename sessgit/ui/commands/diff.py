@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import complete, context, named, options, render
+from sessgit.ui import context, named, render
+from sessgit.ui.arguments import complete, options
 
 if TYPE_CHECKING:
     from sessgit.ops.code.between import Code

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import context, options, render
+from sessgit.ui import context, render
+from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
     from sessgit.store.index import Index

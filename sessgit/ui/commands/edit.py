@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.ui import context, named, options, render, text
+from sessgit.ui import context, named, render, text
+from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
-    from sessgit.model.session import Session
+    from sessgit.model.conversation.session import Session
     from sessgit.ops.edit import Changes
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from sessgit.model import canonical
-from sessgit.ui import complete, context, named, render, text
+from sessgit.ui import context, named, render, text
+from sessgit.ui.arguments import complete
 
 if TYPE_CHECKING:
     from sessgit.ops.export import Choice

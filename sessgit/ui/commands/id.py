@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sessgit.ui import context, options, render
+from sessgit.ui import context, render
+from sessgit.ui.arguments import options
 
 
 def run(address: options.Address = "", as_json: options.Json = False) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import options, past, render
+from sessgit.ui import past, render
+from sessgit.ui.arguments import options
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -39,7 +40,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     from sessgit.errors import UsageError
     from sessgit.ops import log as logs
-    from sessgit.ui import choices
+    from sessgit.ui.arguments import choices
     from sessgit.ui.pages import log as page
 
     here, asof = past.read(at_op)

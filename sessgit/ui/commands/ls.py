@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from sessgit.ui import complete, context, options, render
+from sessgit.ui import context, render
+from sessgit.ui.arguments import complete, options
 
 _FOLD = 200
 """So many conversations a person is shown where no number is given."""
@@ -62,7 +63,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     from sessgit.agents.claude import home
     from sessgit.ops import ls
-    from sessgit.ui import choices, named
+    from sessgit.ui import named
+    from sessgit.ui.arguments import choices
     from sessgit.ui.pages import ls as page
 
     here = context.read()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sessgit.ui import context, options, render
+from sessgit.ui import context, render
+from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
     from sessgit.ops.privacy import Switched

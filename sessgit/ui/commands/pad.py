@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sessgit.model.scratchpad import pad as pads
-from sessgit.ui import complete, context, named, options, render
+from sessgit.ui import context, named, render
+from sessgit.ui.arguments import complete, options
 
 if TYPE_CHECKING:
     from sessgit.ops.pad.changing import Change, Place
@@ -97,7 +98,7 @@ def _asked(words: list[str]) -> tuple[str, list[str]]:
 
 def _change(action: str, rest: list[str], place: Place, between: tuple[str, ...]) -> Change:
     """The change that the words ask for; raises UsageError where they do not fit together."""
-    from sessgit.model.session import STAGES
+    from sessgit.model.conversation.session import STAGES
     from sessgit.ops import edit
     from sessgit.ops.pad import changing
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import complete, context, named, options, render
+from sessgit.ui import context, named, render
+from sessgit.ui.arguments import complete, options
 from sessgit.ui.commands.merge import created, tell_secrets
 
 if TYPE_CHECKING:

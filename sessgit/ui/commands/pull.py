@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from sessgit.errors import NotFoundError
-from sessgit.ui import context, options, remotes, render
+from sessgit.ui import context, remotes, render
+from sessgit.ui.arguments import options
 
 
 def run(

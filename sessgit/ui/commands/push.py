@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from sessgit.errors import NotFoundError
-from sessgit.ui import complete, context, options, remotes, render
+from sessgit.ui import context, remotes, render
+from sessgit.ui.arguments import complete, options
 
 SETTING = 'sessgit config sync.include \'["~/code/*", "label:shared"]\''
 """How to say once for all what may leave this machine."""

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import context, options, render
+from sessgit.ui import context, render
+from sessgit.ui.arguments import options
 
 
 def run(

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import context, named, options, render, text
+from sessgit.ui import context, named, render, text
+from sessgit.ui.arguments import options
 
 
 def run(

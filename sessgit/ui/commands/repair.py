@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import complete, context, named, options, render, text
+from sessgit.ui import context, named, render, text
+from sessgit.ui.arguments import complete, options
 
 
 def run(

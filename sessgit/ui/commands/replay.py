@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.ui import celled, context, named, options, render
+from sessgit.ui import celled, context, named, render
+from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
     from sessgit.ops.finding.resolve import Target

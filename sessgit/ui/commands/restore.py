@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import beside, context, named, options, render, text
+from sessgit.ui import beside, context, named, render, text
+from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
     from sessgit.ops.files.lost import Brought

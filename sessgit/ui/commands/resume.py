@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import beside, context, named, options, render
+from sessgit.ui import beside, context, named, render
+from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
     from sessgit.errors import NotFoundError

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from sessgit.ui import choices, complete, context, options, render
+from sessgit.ui import context, render
+from sessgit.ui.arguments import choices, complete, options
 
 _MOST = 20
 _LENGTH = 160

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import context, named, options, render
+from sessgit.ui import context, named, render
+from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
     from sessgit.ops.finding.resolve import Target

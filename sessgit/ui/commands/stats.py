@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from sessgit.ui import complete, context, options, render
+from sessgit.ui import context, render
+from sessgit.ui.arguments import complete, options
 
 
 def run(
@@ -40,7 +41,7 @@ def run(
     """
     from sessgit.ops import stats
     from sessgit.ops.finding import project as projects
-    from sessgit.ui import choices
+    from sessgit.ui.arguments import choices
     from sessgit.ui.pages import stats as page
 
     here = context.read()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessgit.ui import context, options, render
+from sessgit.ui import context, render
+from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
     from sessgit.ops.status import Status

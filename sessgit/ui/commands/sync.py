@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessgit.ui import context, options, remotes, render
+from sessgit.ui import context, remotes, render
+from sessgit.ui.arguments import options
 from sessgit.ui.commands.push import SETTING
 
 if TYPE_CHECKING:

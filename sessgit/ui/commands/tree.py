@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import complete, options, past, render
+from sessgit.ui import past, render
+from sessgit.ui.arguments import complete, options
 
 _FOLD = 40
 """So many families a person is shown where no number is given."""

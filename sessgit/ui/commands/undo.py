@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import complete, context, options, render, text
+from sessgit.ui import context, render, text
+from sessgit.ui.arguments import complete, options
 
 if TYPE_CHECKING:
     from sessgit.ops.operations import Undone

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sessgit.ui import context, options, render, text
+from sessgit.ui import context, render, text
+from sessgit.ui.arguments import options
 
 
 def run(as_json: options.Json = False) -> None:

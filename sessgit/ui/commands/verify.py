@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import complete, context, named, options, render
+from sessgit.ui import context, named, render
+from sessgit.ui.arguments import complete, options
 
 
 def run(

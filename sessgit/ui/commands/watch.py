@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import complete, context, render
+from sessgit.ui import context, render
+from sessgit.ui.arguments import complete
 
 
 def run(

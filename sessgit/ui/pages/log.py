@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
 from sessgit.ops.finding.resolve import title
 from sessgit.ops.log import Left, Log
 from sessgit.ops.reading import views

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from sessgit.model.conversation.session import Session
 from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad import steps
 from sessgit.model.scratchpad.pad import Compacted, Entry, Pad
-from sessgit.model.session import Session
 from sessgit.ops.finding.resolve import title
 from sessgit.ops.pad.changing import Done
 from sessgit.ui import text

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sessgit.agents.claude.content import arguments
-from sessgit.model.content import Call, Change, Piece, Words
+from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.ops.reading import documents
 from sessgit.ops.show import ShownTurn, between
 from sessgit.ui import render, text

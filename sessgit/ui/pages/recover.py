@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessgit.model import canonical
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops import fork
 from sessgit.ops.finding import places
 from sessgit.ops.finding.resolve import title

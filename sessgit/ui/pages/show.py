@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sessgit.agents.claude import home
 from sessgit.model import canonical, prices
+from sessgit.model.conversation.turn import Tokens
 from sessgit.model.programs import unified
-from sessgit.model.turn import Tokens
 from sessgit.ops.finding.resolve import title
 from sessgit.ops.reading import views
 from sessgit.ops.show import Card, ShownCell, ShownTurn, Start

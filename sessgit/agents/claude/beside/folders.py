@@ -16,7 +16,7 @@ from typing import Any
 from sessgit.agents.claude import home
 from sessgit.agents.claude.beside.sidefiles import AGENT, PLAIN
 from sessgit.agents.claude.lines import parse
-from sessgit.agents.claude.transcript import as_session
+from sessgit.agents.claude.writing.transcript import as_session
 from sessgit.errors import SessgitError
 
 SUBAGENT, RESULT, TASK, TODO, PLAN = KINDS = ("subagent", "large tool result", "task", "todo list", "plan")

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import Line, parse
-from sessgit.agents.claude.transcript import parsed
-from sessgit.model.turn import Gist
+from sessgit.agents.claude.writing.transcript import parsed
+from sessgit.model.conversation.turn import Gist
 
 _INLINE = ("1.", "2.0.")
 

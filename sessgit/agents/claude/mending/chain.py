@@ -15,7 +15,7 @@ from typing import Any, Literal
 from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse
 from sessgit.agents.claude.mending import items
 from sessgit.agents.claude.mending.items import NOWHERE, Item
-from sessgit.agents.claude.transcript import compact, session_ids
+from sessgit.agents.claude.writing.transcript import compact, session_ids
 from sessgit.model import canonical, ids
 
 Kind = Literal[

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessgit.agents.claude.lines import Line, blocks
-from sessgit.agents.claude.transcript import compact
+from sessgit.agents.claude.writing.transcript import compact
 from sessgit.model import canonical
-from sessgit.model.message import Extent
+from sessgit.model.conversation.message import Extent
 
 NOWHERE = Extent(0, 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.transcript import parsed
+from sessgit.agents.claude.writing.transcript import parsed
 
 
 def in_order(raw: Sequence[bytes]) -> tuple[list[bytes], int]:

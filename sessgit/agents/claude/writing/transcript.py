@@ -24,8 +24,8 @@ from sessgit.agents.claude.cells import display_prompt
 from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse, said, tool_results
 from sessgit.errors import ROOM, ConflictError, SessgitError
 from sessgit.model import canonical
+from sessgit.model.conversation.message import Extent
 from sessgit.model.cutting import jsonscan
-from sessgit.model.message import Extent
 
 _LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob", "api-request-shape", "cost-state")
 """Housekeeping of the client that it writes anew, or that tells of prompts which are not in the fork."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sessgit.model import canonical
+from sessgit.model.conversation.turn import Tokens, Turn, add_by_model, count
 from sessgit.model.programs import unified
 from sessgit.model.programs.unified import Unified
-from sessgit.model.turn import Tokens, Turn, add_by_model, count
 
 STATES = ("active", "ended", "interrupted", "archived")
 _MOST = 1 << 53

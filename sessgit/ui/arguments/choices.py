@@ -9,7 +9,7 @@ from sessgit.ui.context import Context
 
 def since(here: Context, text: str) -> float | None:
     """The moment in seconds since 1970, or None where no option was given."""
-    from sessgit.ui import when
+    from sessgit.ui.arguments import when
 
     return when.since(text, here.now) if text else None
 

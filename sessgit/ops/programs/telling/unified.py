@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from sessgit.model import canonical
-from sessgit.model.session import Session
+from sessgit.model.conversation.session import Session
 from sessgit.ops import show
 from sessgit.ops.reading.documents import bounded
 from sessgit.ops.reading.seen import Seen, activation, budget

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sessgit.ui import complete
+from sessgit.ui.arguments import complete
 
 PATHS = "sessgit.paths"
 """Where the paths behind `--` are kept for a command that takes an address too."""

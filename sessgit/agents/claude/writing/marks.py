@@ -13,9 +13,9 @@ from typing import Any
 
 from sessgit.agents.claude.lines import Line, blocks, tool_results
 from sessgit.errors import UsageError
+from sessgit.model.conversation.turn import count
 from sessgit.model.programs import program
 from sessgit.model.programs.program import Metadata, Outcome, Reason, Task
-from sessgit.model.turn import count
 
 KEY = "sessgit"
 _FARTHEST = 10_000

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sessgit.agents.claude import content, transcript
+from sessgit.agents.claude import content
+from sessgit.agents.claude.writing import transcript
 from sessgit.errors import NotFoundError
 from sessgit.model import graph as graphs
-from sessgit.model.content import Call, Words
+from sessgit.model.conversation.content import Call, Words
 from sessgit.ops import show
 from sessgit.ops.cells.graph import Graph, Node
 from sessgit.ops.reading import documents

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sessgit.model.content import Piece
-from sessgit.model.session import Session
-from sessgit.model.turn import Tokens, Turn
+from sessgit.model.conversation.content import Piece
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Tokens, Turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessgit.agents.claude import marks
+from sessgit.agents.claude.writing import marks
 from sessgit.model import canonical
 from sessgit.model.programs.program import GivenTurn, Reason
 from sessgit.ops.programs import checking

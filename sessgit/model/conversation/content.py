@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sessgit.model.conversation.turn import Cell
 from sessgit.model.programs.program import Outcome, Task
-from sessgit.model.turn import Cell
 
 Speaker = Literal["person", "model", "client"]
 

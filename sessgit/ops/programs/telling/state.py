@@ -12,10 +12,10 @@ from typing import Any
 
 from sessgit.errors import MovedError, StoreError, UsageError
 from sessgit.model import canonical, words
-from sessgit.model.message import Message
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
 from sessgit.model.programs import program, unified
 from sessgit.model.programs.unified import Unified
-from sessgit.model.session import Session
 from sessgit.ops import edit as edits
 from sessgit.ops import operations
 from sessgit.store import locks
