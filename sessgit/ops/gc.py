@@ -13,6 +13,7 @@ from sessgit.ops import delete, operations
 from sessgit.ops.merging import interrupted
 from sessgit.ops.repairing import gone
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
+from sessgit.store.git import Progress
 from sessgit.store.index import Index
 from sessgit.store.maintenance import Extent
 from sessgit.store.packing import making, workshop
@@ -38,7 +39,16 @@ class Collected:
     final: tuple[str, ...] = ()
 
 
-def collect(store: Store, index: Index, config: Path, now: float, *, keep: float, prune: bool = False) -> Collected:
+def collect(  # noqa: PLR0913 - the world, and what is asked for
+    store: Store,
+    index: Index,
+    config: Path,
+    now: float,
+    *,
+    keep: float,
+    prune: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> Collected:
     """Packs the store, harder where most of it is archived, and lets go of what operations took away more than `keep`
     seconds ago.
 
@@ -62,7 +72,8 @@ def collect(store: Store, index: Index, config: Path, now: float, *, keep: float
                 transcript.sweep(folder)
         workshop.sweep(store.beside)
         expired = _expire(store, now - keep)
-        maintenance.pack(store.path, lock, full=True, search=making.COLD if _is_cold(store.path) else ())
+        search = making.COLD if _is_cold(store.path) else ()
+        maintenance.pack(store.path, lock, full=True, search=search, progress=progress)
         lost = gone.forget_others(store)
         if prune and lost:
             named = lost[0].ref if len(lost) == 1 else f"{words.counted(len(lost), 'ref')}, {lost[0].ref} first,"

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -14,8 +14,13 @@ from sessgit.errors import ROOM, StoreError
 from sessgit.store import refs
 from sessgit.store.files import private
 
+Progress = Callable[[int, int], None]
+"""Called with the objects done and all that there are."""
+
 DAMAGED = "sessgit verify tells what is missing or damaged. Nothing was changed."
 """The hint where git finds something that it cannot read."""
+_FAR = re.compile(rb"Compressing objects: +[0-9]+% \(([0-9]+)/([0-9]+)\)")
+_PHASE = re.compile(rb"[A-Z][a-z]+ [a-z ]+: +[0-9]+|Delta compression using|Total [0-9]+|$")
 _LACKING = re.compile(r"missing|corrupt|bad (object|tree|sha1)|unable to read|could not parse|does not match")
 
 
@@ -54,11 +59,44 @@ def run(
             pass_fds=[lock for lock in locks if lock], umask=private.UMASK,
         )  # fmt: skip
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode("utf-8", "replace").strip() or f"it ended with {error.returncode}"
-        raise StoreError(f"git could not pack the store: {said}", _hint(said)) from error
+        raise _failed(error.stderr, error.returncode) from error
     except OSError as error:
         raise not_run(error) from error
     return (done.stdout or b"").decode("utf-8", "replace")
+
+
+def pack_objects(
+    store: Path, arguments: Sequence[str], locks: Sequence[int], given: IO[bytes] | None, progress: Progress
+) -> list[str]:
+    """The names of the packs that `git pack-objects` makes, which says meanwhile how far it is. Raises StoreError as
+    `run` does."""
+    try:
+        with subprocess.Popen(
+            [program(), "--git-dir", str(store), *arguments], env=env(), cwd="/", stdin=given or subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[lock for lock in locks if lock],
+            umask=private.UMASK,
+        ) as child:  # fmt: skip
+            assert child.stdout is not None
+            assert child.stderr is not None
+            said, rest = list[bytes](), b""
+            while chunk := child.stderr.read1(65536):  # type: ignore[attr-defined]
+                *pieces, rest = re.split(rb"[\r\n]", rest + chunk)
+                for piece in pieces:
+                    if found := _FAR.match(piece):
+                        progress(int(found[1]), int(found[2]))
+                    elif not _PHASE.match(piece):
+                        said.append(piece)
+            names = child.stdout.read().decode("ascii", "replace").split()
+    except OSError as error:
+        raise not_run(error) from error
+    if child.returncode:
+        raise _failed(b"\n".join([*said, rest]), child.returncode)
+    return names
+
+
+def _failed(stderr: bytes, code: int) -> StoreError:
+    said = stderr.decode("utf-8", "replace").strip() or f"it ended with {code}"
+    return StoreError(f"git could not pack the store: {said}", _hint(said))
 
 
 def _hint(said: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from sessgit.store import git, refs
 from sessgit.store.damage import packed
 from sessgit.store.files import lasting, rooms
+from sessgit.store.git import Progress
 from sessgit.store.layout import Beside
 from sessgit.store.locks import moving
 from sessgit.store.packing import due, making
@@ -33,17 +34,24 @@ class Extent:
     size: int
 
 
-def pack(store: Path, lock: int = 0, *, full: bool = False, search: Sequence[str] = ()) -> bool:
+def pack(
+    store: Path,
+    lock: int = 0,
+    *,
+    full: bool = False,
+    search: Sequence[str] = (),
+    progress: Progress = lambda done, total: None,
+) -> bool:
     """Packs loose objects if there are many or they take much room, or everything where `full`; returns whether it did.
 
     `search` says how a full packing looks for what is alike: as git does by itself, or `making.QUICK` or `making.COLD`.
-    `lock` is the descriptor of the maintenance lock. Raises StoreError where git is missing or fails; the store is
-    whole all the same.
+    `lock` is the descriptor of the maintenance lock; a full packing tells how far it is. Raises StoreError where git is
+    missing or fails; the store is whole all the same.
     """
     if not full and not due.is_due(store):
         return False
     if full:
-        making.anew(store, lock, search)
+        making.anew(store, lock, search, progress)
     else:
         making.loose(store, lock)
         if due.packs(store) >= due.MOST_PACKS:

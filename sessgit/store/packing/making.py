@@ -18,6 +18,7 @@ from typing import IO, Final
 from sessgit.errors import ROOM, StoreError
 from sessgit.store import git
 from sessgit.store.files import lasting
+from sessgit.store.git import Progress
 from sessgit.store.layout import Beside
 from sessgit.store.packing import likeness
 from sessgit.store.packing.pack import fits, ids, is_index
@@ -28,7 +29,7 @@ COLD: Final = ("--window=250", "--window-memory=128m")
 """Some 6 % smaller, for five times the work; and the memory that what is compared may take in each thread, since large
 transcripts would take gigabytes."""
 _HARD = ("-c", "pack.compression=9")
-_PACK = ("pack-objects", "--quiet", "--delta-base-offset", "--honor-pack-keep", "--non-empty")
+_PACK = ("pack-objects", "--progress", "--delta-base-offset", "--honor-pack-keep", "--non-empty")
 _ANEW = ("--no-reuse-delta", "--no-reuse-object")
 _EVERY = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
 _FILES = (".idx", ".rev", ".bitmap", ".pack")
@@ -36,9 +37,10 @@ _FILES = (".idx", ".rev", ".bitmap", ".pack")
 _NAME = re.compile(r"(?:\.tmp-[0-9]+-)?pack-[0-9a-f]{40}", re.ASCII)
 """`git repack` gives a pack its last name in a second step, and git reads it as any other before that."""
 _UNFINISHED = ("tmp_", ".tmp-")
+_SILENT: Progress = lambda done, total: None  # noqa: E731 - nobody looks
 
 
-def anew(store: Path, lock: int = 0, search: Sequence[str] = ()) -> None:
+def anew(store: Path, lock: int = 0, search: Sequence[str] = (), progress: Progress = _SILENT) -> None:
     """One pack of all that is there, whether a ref leads to it or not; `search` says how git looks for what is alike.
 
     `git repack -a -d -f -F` does that too, but compares what has nothing in common (`likeness.py`).
@@ -51,7 +53,7 @@ def anew(store: Path, lock: int = 0, search: Sequence[str] = ()) -> None:
         wanted.flush()
         git.run(store, _EVERY, [lock], told=wanted)  # what is named already keeps its name
         wanted.seek(0)
-        _replace(store, others, [*_HARD, *_PACK, *_ANEW, *search], [lock], wanted)
+        _replace(store, others, [*_HARD, *_PACK, *_ANEW, *search], [lock], wanted, progress)
 
 
 def loose(store: Path, lock: int = 0) -> None:
@@ -136,11 +138,16 @@ def _marked(store: Path) -> Iterator[None]:
 
 
 def _replace(
-    store: Path, others: Collection[Path], command: Sequence[str], locks: Sequence[int], given: IO[bytes] | None = None
+    store: Path,
+    others: Collection[Path],
+    command: Sequence[str],
+    locks: Sequence[int],
+    given: IO[bytes] | None = None,
+    progress: Progress = _SILENT,
 ) -> None:
     """Makes a pack, and then takes the others away, and the loose objects that are in one."""
     folder = store / "objects" / "pack"
-    made = git.run(store, [*command, str(folder / "pack")], locks, given=given).split()
+    made = git.pack_objects(store, [*command, str(folder / "pack")], locks, given, progress)
     lasting.sync(folder)
     left = sorted({path.stem for path in others} - {f"pack-{name}" for name in made})
     Beside(store).packing.write_text("".join(f"{name}\n" for name in left), "ascii")

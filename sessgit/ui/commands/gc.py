@@ -39,7 +39,8 @@ def run(
     if prune and not yes:
         _ask(here, as_json=as_json)
     keep = seconds(here.settings.undo.keep)
-    done = gc.collect(here.store, here.index, here.config, here.now, keep=keep, prune=prune)
+    with render.progress(here, "Packing", unit="objects") as progress:
+        done = gc.collect(here.store, here.index, here.config, here.now, keep=keep, prune=prune, progress=progress)
     if as_json:
         render.document("gc/v1", _json(done, prune=prune))
     else:
