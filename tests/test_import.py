@@ -12,7 +12,6 @@ from transcripts import OTHER, SESSION
 
 from sessgit.ops import importing
 from sessgit.store.files import lasting
-from sessgit.store.store import Store
 
 
 def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
@@ -103,7 +102,7 @@ def test_what_came_in_is_told_when_a_person_ends_it(sessgit: Shell, monkeypatch:
     sessgit.keep(sessgit.talk().turns("one"))
     pack = importing.pack
 
-    def interrupted(store: Store) -> str:
+    def interrupted(*_: object) -> str:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(importing, "pack", interrupted)

@@ -56,6 +56,18 @@ class Imported:
     passed_over: PassedOver = field(default_factory=PassedOver)
 
 
+def _unseen(done: int, total: int) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who is told how far an import is: `reading` in bytes of transcripts, and then `packing` in objects."""
+
+    reading: Progress = _unseen
+    packing: Progress = _unseen
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """The transcripts to record, and what cannot be."""
@@ -66,9 +78,7 @@ class _Seen:
     """Those that were looked through."""
 
 
-def run(
-    store: Store, index: Index, paths: Sequence[Path], config: Path, privacy: Privacy, progress: Progress
-) -> Imported:
+def run(store: Store, index: Index, paths: Sequence[Path], config: Path, privacy: Privacy, watch: Watch) -> Imported:
     """Imports the transcripts at `paths` (files, or folders with all below), or all of the client's.
 
     Parents come before their forks. A file that cannot be read is named in the result and the others go on. Raises
@@ -77,7 +87,7 @@ def run(
     private.check_on(off=privacy.off)
     seen = _Seen()
     seen.files.extend(_examined(_found(paths, config, seen.folders), seen.errors))
-    return _record(store, index, seen, config, privacy, progress)
+    return _record(store, index, seen, config, privacy, watch)
 
 
 def run_one(  # noqa: PLR0913, PLR0917 - what `run` takes, and which one
@@ -87,7 +97,7 @@ def run_one(  # noqa: PLR0913, PLR0917 - what `run` takes, and which one
     paths: Sequence[Path],
     config: Path,
     privacy: Privacy,
-    progress: Progress,
+    watch: Watch,
     now: float,
 ) -> Imported:
     """Imports the one transcript whose session's id begins so, even if that session was deleted here.
@@ -109,11 +119,11 @@ def run_one(  # noqa: PLR0913, PLR0917 - what `run` takes, and which one
         )
     if _recorded(index, seen.files, privacy):
         delete.recorded_again(store, found[0], now)
-    return _record(store, index, _Seen(seen.files), config, privacy, progress)
+    return _record(store, index, _Seen(seen.files), config, privacy, watch)
 
 
 def from_claude(
-    store: Store, index: Index, paths: Sequence[Path], config: Path, privacy: Privacy, progress: Progress
+    store: Store, index: Index, paths: Sequence[Path], config: Path, privacy: Privacy, watch: Watch
 ) -> Imported:
     """Imports folders of the client as they lie somewhere, with plan, todos and tasks as of the last turn of each.
 
@@ -132,10 +142,10 @@ def from_claude(
         for file in _examined(home.transcripts(folder), seen.errors):
             if _is_sound(folder, file, seen.errors):
                 seen.files.append(replace(file, folder=folder))
-    return _record(store, index, seen, config, privacy, progress)
+    return _record(store, index, seen, config, privacy, watch)
 
 
-Importer = Callable[[Store, Index, Sequence[Path], Path, Privacy, Progress], Imported]
+Importer = Callable[[Store, Index, Sequence[Path], Path, Privacy, Watch], Imported]
 
 SOURCES: dict[str, Importer] = {"claude": from_claude}
 """By the name of a system what imports its files."""
@@ -160,16 +170,16 @@ def _is_sound(folder: Path, file: File, errors: list[Failure]) -> bool:
     return found is None
 
 
-def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Privacy, progress: Progress) -> Imported:
+def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Privacy, watch: Watch) -> Imported:
     wanted = _recorded(index, found.files, privacy)
     index.sync()
     files = looking.distinct(wanted, index, found.errors)
     before = refs.read_all(store.path, layout.HEADS)
     rules = Rules(privacy.rules.granularity, privacy.rules.redact)
-    work = Work(store, index, config, rules, progress, found.errors)
+    work = Work(store, index, config, rules, watch.reading, found.errors)
     work.run(files)
     changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & work.seen
-    unpacked = _packed(store, index) if changed or due.is_due(store.path) else ""
+    unpacked = _packed(store, index, watch.packing) if changed or due.is_due(store.path) else ""
     archived = list(work.aside.values()).count("archived")
     deleted = tuple(sorted(session for session, why in work.aside.items() if why == "deleted"))
     brought = changed & {
@@ -194,7 +204,7 @@ def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
     return {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in moved}
 
 
-def _packed(store: Store, index: Index) -> str:
+def _packed(store: Store, index: Index, progress: Progress) -> str:
     """Packs the store as `pack` does, and meanwhile brings the text index level: git leaves much of a second core.
 
     Where the index cannot be followed, whoever searches next tries again and hears why.
@@ -212,7 +222,7 @@ def _packed(store: Store, index: Index) -> str:
     beside = threading.Thread(target=follow, daemon=True)
     beside.start()
     try:
-        return pack(store)
+        return pack(store, progress)
     except BaseException:
         is_over.set()
         raise
@@ -224,12 +234,12 @@ class _OverError(Exception):
     """Nobody waits for what is still to be done."""
 
 
-def pack(store: Store) -> str:
+def pack(store: Store, progress: Progress = _unseen) -> str:
     """Packs the store, once much has come into it; why that could not be done, or ``""``."""
     try:
         with locks.maintenance(store.beside, _LOCK_WAIT) as held:
             if held:
-                maintenance.pack(store.path, held, full=True, search=making.QUICK)
+                maintenance.pack(store.path, held, full=True, search=making.QUICK, progress=progress)
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""

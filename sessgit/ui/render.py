@@ -159,6 +159,9 @@ def progress(here: Context, what: str, *, unit: str = "") -> Iterator[Callable[[
             bar.add_task(what, total=total)
         if bar is not None:
             bar.update(bar.task_ids[0], completed=done, total=total)
+            if done >= total:  # another one may follow
+                bar.stop()
+                bar = None
 
     try:
         yield report

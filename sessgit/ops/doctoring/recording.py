@@ -156,7 +156,7 @@ def _deleted_soon(patient: Patient) -> Iterator[Ailment]:
 def _imported(patient: Patient, paths: list[Path]) -> str:
     assert patient.index is not None
     store = patient.index.open_store()
-    done = importing.run(store, patient.index, paths, patient.config, patient.privacy, lambda done, total: None)
+    done = importing.run(store, patient.index, paths, patient.config, patient.privacy, importing.Watch())
     if done.errors:
         raise StoreError(f"{done.errors[0].path}: {done.errors[0].reason}")
     return f"{words.counted(done.sessions, 'conversation')} brought in, {words.counted(done.turns, 'turn')}"

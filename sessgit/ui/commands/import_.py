@@ -74,8 +74,12 @@ def run(
     if not here.has_store:
         _make_store(here, named=bool(paths))
     store = here.store
-    with _told_if_interrupted(here), render.progress(here, "Importing") as progress:
-        world = (paths or [], here.config, here.privacy, progress)
+    with (
+        _told_if_interrupted(here),
+        render.progress(here, "Importing") as reading,
+        render.progress(here, "Packing", unit="objects") as packing,
+    ):
+        world = (paths or [], here.config, here.privacy, importing.Watch(reading, packing))
         if ident:
             done = importing.run_one(store, here.index, ident, *world, here.now)
         else:
