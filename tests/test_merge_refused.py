@@ -235,7 +235,7 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
 
 STEPS = [
     "store.recorder.appending.save",
-    "agents.claude.ending.append",
+    "agents.claude.writing.ending.append",
     "ops.merging.writing.record",
     "ops.merging.merge.writing.began",
     "ops.operations.perform",

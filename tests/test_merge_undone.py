@@ -268,8 +268,15 @@ def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, mo
 # Interrupted
 
 
-STEPS = ["agents.claude.ending.cut", "store.recorder.cursor.forget", "ops.operations.perform", "store.journal.append",
-         "store.backend.Repository.move", "store.transaction.move_all", "ops.files.endings.done"]  # fmt: skip
+STEPS = [
+    "agents.claude.writing.ending.cut",
+    "store.recorder.cursor.forget",
+    "ops.operations.perform",
+    "store.journal.append",
+    "store.backend.Repository.move",
+    "store.transaction.move_all",
+    "ops.files.endings.done",
+]
 
 
 @pytest.mark.parametrize("recorded", [False, True])
@@ -297,7 +304,7 @@ def test_killed_at_any_step_a_second_undo_completes_it(
 
 
 @pytest.mark.parametrize(
-    "step", ["agents.claude.ending.append", "store.recorder.cursor.forget", "store.journal.append"]
+    "step", ["agents.claude.writing.ending.append", "store.recorder.cursor.forget", "store.journal.append"]
 )
 def test_killed_while_it_is_brought_back_it_is_merged_again(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
