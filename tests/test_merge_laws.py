@@ -300,6 +300,21 @@ def test_what_a_rewind_left_behind_is_one_side_too(data: st.DataObject) -> None:
         assert laying.branches(found.store, SESSION) == tips
 
 
+@settings(max_examples=3)
+@given(MODES)
+def test_a_compaction_of_what_was_left_behind_is_none_of_the_heads(mode: Any) -> None:
+    """A second client, which did not see the rewind, ends the file with one: the turns hang on the head."""
+    ours = Talk().turns("begin", "left")
+    other = ours.writer()
+    ours.rewind(1).turns("instead")
+    other.answer("One.", "Two.").compact()
+    with place(ours) as found:
+        keys = found.keys(SESSION)
+        side = next(name for name in laying.branches(found.store, SESSION) if name != SESSION)
+        assert found.merge(mode, theirs=side).commit
+        assert found.keys(SESSION)[: len(keys)] == keys
+
+
 @FEWER
 @given(parted())
 def test_a_conversation_merged_with_itself_stays(sides: tuple[Talk, Talk]) -> None:

@@ -43,26 +43,40 @@ class Turn:
     lines: list[bytes]
 
 
-def seam(turns: Iterable[Sequence[Line]], last: Sequence[Line], pending: Sequence[Line]) -> Seam:
-    """The seam of a file whose turns, in any order, have these lines; `last` is the body of the head's last turn and
-    `pending` what stands behind it.
+def seam(
+    turns: Iterable[Sequence[Line]], left: Iterable[Sequence[Line]], last: Sequence[Line], pending: Sequence[Line]
+) -> Seam:
+    """The seam of a file where the head's turns have these lines, and those that rewinds left behind the other ones;
+    `last` is the body of the head's last turn and `pending` what stands at the end of the file.
 
     Raises SessgitError where no line has a uuid: then no client can go on there.
     """
-    latest, taken = 0, set[str]()
-    for lines in (*turns, pending):
-        for line in lines:
-            latest = max(latest, _moment(line))
-            taken.add(line.uuid)
+    latest, taken = _met(turns)
+    later, others = _met(left)
+    aside = others - taken
+    last_moment, waiting = _met([pending])
+    latest, taken = max(latest, later, last_moment), taken | others | waiting
     leaf = next((line.uuid for line in reversed(last) if _is_chained(line)), "")
-    own = {line.uuid for line in last}
+    own = {line.uuid for line in last} - {""}
     for line in pending:
-        if _is_chained(line) and (line.parent in own or line.is_boundary):
+        # A compaction of what was left behind is none of the head's.
+        begins = line.is_boundary and line.text("logicalParentUuid") not in aside
+        if _is_chained(line) and (line.parent in own or begins):
             leaf = line.uuid
             own.add(leaf)
     if not leaf:
         raise SessgitError("its last turn has no line that anything could go on from", "No client would resume it.")
     return Seam(leaf, latest, frozenset(taken - {""}))
+
+
+def _met(turns: Iterable[Sequence[Line]]) -> tuple[int, set[str]]:
+    """The latest time of the lines, and their uuids."""
+    latest, met = 0, set[str]()
+    for lines in turns:
+        for line in lines:
+            latest = max(latest, _moment(line))
+            met.add(line.uuid)
+    return latest, met
 
 
 def told(at: Seam, key: Callable[[str], str], said: tuple[str, str], common: Mapping[str, Any]) -> Turn:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -120,10 +120,9 @@ def _is_the_one(store: Store, session: str, path: Path) -> bool:
 
 def seam(store: Store, branch: Branch, at: End) -> Seam:
     """Where the new lines hang on, out of all that is recorded of the session, rewound turns too."""
-    tips = laying.branches(store, branch.name)
-    every = ([*stored.before, *stored.body] for tip in tips.values() for stored in _turns(store, tip))
+    tips = set(laying.branches(store, branch.name).values()) - {branch.tip}
     last = store.lines(branch.tip, branch.state.turns)
-    found = grafting.seam(map(transcript.parsed, every), transcript.parsed(last.body), at.pending)
+    found = grafting.seam(_lines(store, [branch.tip]), _lines(store, tips), transcript.parsed(last.body), at.pending)
     # In the beginning that a fork of ours wrote the last line may be so much later than where it is recorded.
     return replace(found, latest=found.latest + _LATER)
 
@@ -291,6 +290,10 @@ def _ended(store: Store, branch: Branch) -> list[Extent]:
         if message.get("Event") not in ("edit", "merge"):
             return message.extents if message.get("Event") == "end" else []
     return []
+
+
+def _lines(store: Store, tips: Iterable[str]) -> Iterator[list[Line]]:
+    return (transcript.parsed([*stored.before, *stored.body]) for tip in tips for stored in _turns(store, tip))
 
 
 def _turns(store: Store, tip: str) -> Iterator[TurnLines]:
