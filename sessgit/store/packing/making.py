@@ -24,7 +24,7 @@ from sessgit.store.packing import likeness
 from sessgit.store.packing.pack import fits, ids, is_index
 
 QUICK: Final = ("--window=5",)
-"""With how many objects each one is compared, in place of 10: a third less work, for 1 % more room."""
+"""With how many objects each one is compared, in place of 10: a third less work, for .1 to 2 % more room."""
 COLD: Final = ("--window=250", "--window-memory=128m")
 """Some 6 % smaller, for five times the work; and the memory that what is compared may take in each thread, since large
 transcripts would take gigabytes."""
