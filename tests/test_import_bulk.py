@@ -23,16 +23,21 @@ from strategies import SECRET, transcripts
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import StoreError
+from sessgit.model.progress import unseen
 from sessgit.ops.bulk import families
+from sessgit.ops.bulk import spoken as spoken_words
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.bulk.gathering import Task, gather
+from sessgit.ops.bulk.spoken import Spoken, Writer
 from sessgit.ops.bulk.work import Work
+from sessgit.ops.reading.following import TurnTexts
 from sessgit.ops.recording import family
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules
-from sessgit.store import refs
+from sessgit.store import maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Row
 from sessgit.store.packing import pack, workshop
 from sessgit.store.store import Store
 
@@ -77,9 +82,21 @@ class _Place:
         processes: int = 0,
     ) -> _Place:
         work = Work(self.store, self.index, self.config, rules, lambda done, total: None, self.errors, chunk, processes)
-        work.run(files)
+        with work.recorded(files) as spoken:
+            self.aside = [self._is_at_hand(spoken, row) for row in self.turns()]
         self.work = work
         return self
+
+    def turns(self) -> list[Row]:
+        """All turns of all branches."""
+        self.index.sync()
+        return [row for branch in self.index.branches() for row in self.index.turns(branch.name)]
+
+    def _is_at_hand(self, spoken: Spoken, row: Row) -> bool:
+        """Whether the words of a turn were put aside; then they are those that the store has of it."""
+        turn, stored = spoken.at(row.commit), TurnTexts(self.store, row.commit, row.turn)
+        assert turn is None or (turn.blob, turn.words()) == (stored.blob, stored.words())
+        return turn is not None
 
     def held(self) -> tuple[object, ...]:
         """The refs, the rows of the index, and the cursors."""
@@ -131,6 +148,75 @@ def test_the_same_as_one_by_one(data: st.DataObject) -> None:
         run_git(fast.store.path, "fsck", "--strict")
         slow.index.close()
         fast.index.close()
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_the_words_are_at_hand(tmp_path: Path, processes: int) -> None:
+    claude = tmp_path / "claude"
+    numbered = "\n".join(f"{number:>6}→    if {SECRET!r} in line: # é漢" for number in range(1, 400))
+    for number, name in enumerate((SESSION, OTHER, THIRD), start=1):
+        talk = Talk(name).prompt("say \x1b[31mred\x1b[0m").tool("Read", {"file_path": "/a.py"}, numbered)
+        path = talk.answer("é").steer("and on").stop_lines().turns("two", "three").rewind(1).turns("new").save(claude)
+        path.write_bytes(_own(path.read_bytes(), number))
+    place = _Place(tmp_path / "store", claude).at_once(_files(claude), processes=processes)
+    assert len(place.turns()) == 15
+    assert place.aside == [True] * 15
+
+
+def test_without_words_at_hand_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "words"
+    writer, spoken = Writer(path), Spoken()
+    writer.put("a" * 40, "b" * 40, [])
+    writer.close()
+    assert not writer.places
+    spoken.take(path, {"a" * 40: (0, 10)})
+    assert spoken.at("a" * 40) is None
+    path.parent.mkdir()
+    path.write_bytes(b"no pickle!")
+    assert spoken.at("a" * 40) is None
+    assert spoken.at("c" * 40) is None
+
+
+def test_no_more_is_put_aside_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spoken_words, "_MOST", 100)
+    spoken, paths = Spoken(), [tmp_path / "one", tmp_path / "two"]
+    for number, path in enumerate(paths):
+        writer = Writer(path)
+        writer.put(f"{number:040}", "b" * 40, [])
+        writer.close()
+        spoken.take(path, writer.places)
+    assert [path.exists() for path in paths] == [True, False]
+    assert [spoken.at(f"{number:040}") is not None for number in range(2)] == [True, False]
+
+
+def test_what_was_there_stays_packed_as_it_is(tmp_path: Path) -> None:
+    claude = tmp_path / "claude"
+    place, packs = _Place(tmp_path / "store", claude), tmp_path / "store" / "objects" / "pack"
+    held, names = list[set[str]](), (SESSION, OTHER, THIRD)
+    for number, name in enumerate(names):
+        path = Talk(name).turns(*(f"{name} {turn}" for turn in range((40, 4, 30)[number]))).save(claude)
+        path.write_bytes(_own(path.read_bytes(), number))
+        place.at_once(_files(claude), chunk=1 << 20)
+        place.store.repo.write_blob(f"loose {number}".encode())
+        maintenance.pack_arrived(place.store.path, place.work.packs, 0, unseen)
+        run_git(place.store.path, "fsck", "--strict")
+        assert "count: 0" in run_git(place.store.path, "count-objects", "-v")
+        held.append({path.name for path in packs.glob("*.pack")})
+    assert len(held[0]) == 1  # all that there was
+    assert held[0] < held[1]  # the second beside the first, which is three times as large
+    assert len(held[1]) == 2
+    assert not held[1] & held[2]  # the third is not so much smaller than both
+    assert len(held[2]) == 1
+
+
+def test_deltas_are_found_for_what_came_in(tmp_path: Path) -> None:
+    claude = tmp_path / "claude"
+    Talk(SESSION).turns(*(f"turn {turn}" for turn in range(40))).save(claude)
+    place = _Place(tmp_path / "store", claude).at_once(_files(claude))
+    maintenance.pack_arrived(place.store.path, place.work.packs, 0, unseen)
+    (index,) = (tmp_path / "store" / "objects" / "pack").glob("*.idx")
+    objects = [line.split() for line in run_git(place.store.path, "verify-pack", "-v", str(index)).splitlines()]
+    assert sum(len(told) == 7 for told in objects) > 80  # a delta's line names its depth and its base
 
 
 def test_families(both: Callable[..., object], claude: Path) -> None:

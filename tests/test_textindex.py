@@ -24,6 +24,7 @@ from sessgit.store.index import Index
 from sessgit.store.indexed import derived
 from sessgit.store.store import Store
 from sessgit.store.words.index import TextIndex
+from sessgit.ui.pages.search import as_json
 
 Places = Callable[..., list[str]]
 
@@ -212,7 +213,7 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
     keep: Keep, index: Index, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(Talk().turns("alpha"))
-    assert search.sessions_with(index, "alpha") == [SESSION]
+    assert search.sessions_with(index, "alpha") == ([SESSION], "")
     keep(Talk().turns("alpha", "beta"))
 
     def refuse(*_: object) -> None:
@@ -222,6 +223,8 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
     results = search.search(index, "alpha", Where(), 10, 160, lambda done, all_: None)
     assert results.total == 1
     assert results.behind == "the text index cannot be written here: what was recorded last is not searched"
+    assert as_json("alpha", results)["exact"] is False
+    assert search.sessions_with(index, "beta") == ([], results.behind)
 
 
 # Several at once
@@ -295,3 +298,39 @@ def test_a_short_time_is_kept_to(keep: Keep, index: Index, store: Store, tmp_pat
     assert following.follow(index, text)
     assert following.is_level(index, text)
     text.close()
+
+
+def config(store: Store) -> dict[str, int]:
+    db = sqlite3.connect(store.beside.text)
+    found = dict(db.execute("SELECT k, v FROM words_config WHERE k LIKE '%merge'").fetchall())
+    db.close()
+    return found
+
+
+def parts(store: Store) -> int:
+    """How many parts of FTS5's index there are (“structure record” of fts5_index.c: 4 bytes, levels, segments)."""
+    db = sqlite3.connect(store.beside.text)
+    (record,) = db.execute("SELECT block FROM words_data WHERE id = 10").fetchone()
+    db.close()
+    return int(record[5])
+
+
+def test_where_much_comes_at_once_parts_are_joined_at_the_end(
+    keep: Keep, places: Places, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_BATCH", 1)
+    monkeypatch.setattr(following, "_MANY", 2)
+    keep(Talk(OTHER).turns("alpha"))
+    talk = Talk().turns(*(f"alpha {number}" for number in range(7)))
+    keep(talk)
+    assert len(places("alpha")) == 8
+    assert config(store) == {"automerge": 0, "crisismerge": 64}
+    assert parts(store) == 8
+    keep(talk.turns("one more"))
+    assert len(places("more")) == 1
+    assert config(store) == {"automerge": 4, "crisismerge": 16}
+    monkeypatch.setattr(following, "_PARTS", 2)
+    keep(talk.turns("alpha and", "beta"))
+    assert len(places("beta")) == 1
+    assert parts(store) == 1
+    assert len(places("alpha")) == 9

@@ -72,7 +72,7 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
                 transcript.sweep(folder)
         workshop.sweep(store.beside)
         expired = _expire(store, now - keep)
-        search = making.COLD if _is_cold(store.path) else ()
+        search = making.COLD if _is_cold(store.path) else making.FULL
         maintenance.pack(store.path, lock, full=True, search=search, progress=progress)
         lost = gone.forget_others(store)
         if prune and lost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,19 +15,21 @@ from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
 from sessgit.model import ids
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops import delete, search
 from sessgit.ops import privacy as private
 from sessgit.ops.bulk import looking
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.bulk.looking import PassedOver
-from sessgit.ops.bulk.work import Progress, Work
+from sessgit.ops.bulk.spoken import Spoken
+from sessgit.ops.bulk.work import Work
 from sessgit.ops.foreign import systems
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording import family
 from sessgit.ops.recording.source import Rules
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
-from sessgit.store.packing import due, making
+from sessgit.store.packing import due
 from sessgit.store.store import Store
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -56,16 +58,12 @@ class Imported:
     passed_over: PassedOver = field(default_factory=PassedOver)
 
 
-def _unseen(done: int, total: int) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Who is told how far an import is: `reading` in bytes of transcripts, and then `packing` in objects."""
 
-    reading: Progress = _unseen
-    packing: Progress = _unseen
+    reading: Progress = unseen
+    packing: Progress = unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +175,9 @@ def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Pri
     before = refs.read_all(store.path, layout.HEADS)
     rules = Rules(privacy.rules.granularity, privacy.rules.redact)
     work = Work(store, index, config, rules, watch.reading, found.errors)
-    work.run(files)
-    changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & work.seen
-    unpacked = _packed(store, index, watch.packing) if changed or due.is_due(store.path) else ""
+    with work.recorded(files) as spoken:
+        changed = _changed(before, refs.read_all(store.path, layout.HEADS)) & work.seen
+        unpacked = _packed(store, index, watch.packing, work.packs, spoken) if changed or due.is_due(store.path) else ""
     archived = list(work.aside.values()).count("archived")
     deleted = tuple(sorted(session for session, why in work.aside.items() if why == "deleted"))
     brought = changed & {
@@ -204,7 +202,7 @@ def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
     return {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in moved}
 
 
-def _packed(store: Store, index: Index, progress: Progress) -> str:
+def _packed(store: Store, index: Index, progress: Progress, packs: Collection[str], spoken: Spoken) -> str:
     """Packs the store as `pack` does, and meanwhile brings the text index level: git leaves much of a second core.
 
     Where the index cannot be followed, whoever searches next tries again and hears why.
@@ -217,12 +215,12 @@ def _packed(store: Store, index: Index, progress: Progress) -> str:
 
     def follow() -> None:
         with suppress(Exception):
-            search.follow(index, check)
+            search.follow(index, check, spoken.at)
 
     beside = threading.Thread(target=follow, daemon=True)
     beside.start()
     try:
-        return pack(store, progress)
+        return pack(store, packs, progress)
     except BaseException:
         is_over.set()
         raise
@@ -234,12 +232,12 @@ class _OverError(Exception):
     """Nobody waits for what is still to be done."""
 
 
-def pack(store: Store, progress: Progress = _unseen) -> str:
-    """Packs the store, once much has come into it; why that could not be done, or ``""``."""
+def pack(store: Store, packs: Collection[str] = (), progress: Progress = unseen) -> str:
+    """Packs what is loose, and what came in as packs of these names; why that could not be done, or ``""``."""
     try:
         with locks.maintenance(store.beside, _LOCK_WAIT) as held:
             if held:
-                maintenance.pack(store.path, held, full=True, search=making.QUICK, progress=progress)
+                maintenance.pack_arrived(store.path, packs, held, progress)
     except StoreError as error:
         return f"{error}. {error.hint}".strip()
     return ""

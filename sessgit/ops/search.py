@@ -11,10 +11,11 @@ from typing import TypeVar
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
 from sessgit.model.conversation.turn import Cell
+from sessgit.model.progress import Progress, unseen
 from sessgit.model.query import Snippet, parse, snippet
 from sessgit.ops.finding import project
 from sessgit.ops.reading import following
-from sessgit.ops.reading.following import Progress, TurnTexts
+from sessgit.ops.reading.following import TurnTexts
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import derived
@@ -84,17 +85,19 @@ def search(index: Index, text: str, where: Where, limit: int, length: int, progr
     return Results([result for result in results if result], found.total, found.exact, behind)
 
 
-def sessions_with(index: Index, text: str, progress: Progress = lambda done, all_: None) -> list[str]:
-    """The sessions that have a turn, left behind or not, in which the text is found; of the newest turn first."""
+def sessions_with(index: Index, text: str, progress: Progress = unseen) -> tuple[list[str], str]:
+    """The sessions that have a turn, left behind or not, in which the text is found; of the newest turn first. And
+    why turns that were recorded lately are left out, if they are, or ``""``."""
     wanted = Wanted(parse(text))
-    found, _ = _asked(index, lambda words: find.branches(words, wanted), progress)
-    return list(dict.fromkeys(map(layout.session_of, found)))
+    found, behind = _asked(index, lambda words: find.branches(words, wanted), progress)
+    return list(dict.fromkeys(map(layout.session_of, found))), behind
 
 
-def follow(index: Index, progress: Progress = lambda done, all_: None) -> str:
-    """Brings the text index level with the store; why that could not be done, or ``""``."""
+def follow(index: Index, progress: Progress = unseen, at_hand: following.At = following.nothing) -> str:
+    """Brings the text index level with the store, with what is at hand of its turns; why that could not be done, or
+    ``""``."""
     try:
-        return _asked(index, lambda _: None, progress)[1]
+        return _asked(index, lambda _: None, progress, at_hand)[1]
     except StoreError as error:
         return str(error)
 
@@ -115,12 +118,14 @@ def follow_for(index: Index, seconds: float) -> None:
         words.close()
 
 
-def _asked(index: Index, question: Callable[[TextIndex], T], progress: Progress) -> tuple[T, str]:
+def _asked(
+    index: Index, question: Callable[[TextIndex], T], progress: Progress, at_hand: following.At = following.nothing
+) -> tuple[T, str]:
     """The answer of the text index, level with the refs, and why it may not be; a damaged one is made anew."""
     for attempt in (0, 1):
         words = _opened(index)
         try:
-            behind = _followed(index, words, progress)
+            behind = _followed(index, words, progress, at_hand)
             return question(words), behind
         except sqlite3.Error as error:
             if attempt or not derived.is_damage(error):
@@ -138,13 +143,13 @@ def _opened(index: Index) -> TextIndex:
         raise StoreError(f"the text index cannot be made: {error}", "It needs an SQLite with FTS5.") from error
 
 
-def _followed(index: Index, words: TextIndex, progress: Progress) -> str:
+def _followed(index: Index, words: TextIndex, progress: Progress, at_hand: following.At) -> str:
     if following.is_level(index, words):
         return ""
     if words.read_only:
         return "the text index cannot be written here: what was recorded last is not searched"
     try:
-        following.follow(index, words, progress)
+        following.follow(index, words, progress, at_hand=at_hand)
     except sqlite3.OperationalError as error:
         if derived.is_damage(error):
             raise

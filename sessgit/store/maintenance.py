@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,12 +39,12 @@ def pack(
     lock: int = 0,
     *,
     full: bool = False,
-    search: Sequence[str] = (),
+    search: Sequence[str] = making.FULL,
     progress: Progress = lambda done, total: None,
 ) -> bool:
     """Packs loose objects if there are many or they take much room, or everything where `full`; returns whether it did.
 
-    `search` says how a full packing looks for what is alike: as git does by itself, or `making.QUICK` or `making.COLD`.
+    `search` says how a full packing looks for what is alike: `making.FULL` or `COLD`.
     `lock` is the descriptor of the maintenance lock; a full packing tells how far it is. Raises StoreError where git is
     missing or fails; the store is whole all the same.
     """
@@ -59,6 +59,13 @@ def pack(
     due.note(store)
     pack_refs(store, lock)
     return True
+
+
+def pack_arrived(store: Path, packs: Collection[str], lock: int, progress: Progress) -> None:
+    """Packs what has just come in as packs of these names, and what is loose. Raises StoreError as `pack` does."""
+    making.arrived(store, packs, lock, progress)
+    due.note(store)
+    pack_refs(store, lock)
 
 
 def pack_refs(store: Path, lock: int = 0) -> None:

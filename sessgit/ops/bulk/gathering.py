@@ -9,9 +9,12 @@ from pathlib import Path
 from sessgit.errors import SessgitError, StoreError
 from sessgit.ops.bulk import families
 from sessgit.ops.bulk.families import Failure, File
+from sessgit.ops.bulk.spoken import Places, Writer
 from sessgit.ops.recording.record import Aside, record
 from sessgit.ops.recording.source import Rules
 from sessgit.store.packing.gathering import GatheringIndex, GatheringStore, Rows
+
+_WORDS = "words"
 
 Told = Callable[[int], None]
 """Called with the bytes of a file that is done."""
@@ -45,7 +48,8 @@ class Gathered:
     """What was recorded, ready to be brought in: the pack and what the recorder keeps lie in `folder`.
 
     `pack` is its name or empty, `refs` are those to make, `rows` what the index gets. `asked` are the prompts of
-    which the recorder asked whether other sessions begin with them: it was told of those in here alone.
+    which the recorder asked whether other sessions begin with them: it was told of those in here alone. `spoken` says
+    where in `words` the words of each turn lie.
     """
 
     folder: Path
@@ -55,6 +59,12 @@ class Gathered:
     asked: frozenset[str]
     outcomes: tuple[Outcome, ...]
     errors: tuple[Failure, ...]
+    spoken: Places
+
+    @property
+    def words(self) -> Path:
+        """The file of what was said."""
+        return self.folder / _WORDS
 
 
 def gather(task: Task, told: Told) -> Gathered:
@@ -65,12 +75,13 @@ def gather(task: Task, told: Told) -> Gathered:
         raise StoreError(f"cannot write to the store: {error}") from error
     store = GatheringStore(task.store, task.folder)
     index = GatheringIndex(store)
+    spoken = Writer(task.folder / _WORDS)
     errors, outcomes = list[Failure](), list[Outcome]()
     try:
         for members in task.families:
             for file in families.parents_first(members, errors):
                 try:
-                    done = record(store, index, file.source(task.config, ()), task.rules)
+                    done = record(store, index, file.source(task.config, ()), task.rules, spoken.put)
                 except StoreError:
                     raise  # it is not the file's fault, and the next one would fare no better
                 except SessgitError as error:
@@ -80,9 +91,11 @@ def gather(task: Task, told: Told) -> Gathered:
                 told(file.size)
         asked = index.first_prompts() | {file.root for members in task.families for file in members}
         pack = store.repo.finish()
+        spoken.close()
         return Gathered(
             task.folder, pack, store.repo.branches, index.rows(), frozenset(asked - {""}), tuple(outcomes),
-            tuple(errors),
+            tuple(errors), spoken.places,
         )  # fmt: skip
     finally:
+        spoken.close()
         index.close()

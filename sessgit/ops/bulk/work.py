@@ -5,26 +5,25 @@ What comes out is what recording them one after the other gives, whoever does it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError, StoreError, UnreadableError
+from sessgit.model.progress import Progress
 from sessgit.ops.bulk import families, looking, workers
 from sessgit.ops.bulk.bringing import bring
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.bulk.gathering import Gathered, Task
+from sessgit.ops.bulk.spoken import Spoken
 from sessgit.ops.recording.record import Aside, record
 from sessgit.ops.recording.source import Rules
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
 from sessgit.store.packing import workshop
 from sessgit.store.store import Store
-
-Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all."""
 
 CHUNK = 6 << 20
 """So many bytes of transcripts are gathered in one pack: an interruption loses some of them at most."""
@@ -44,8 +43,9 @@ class Work:
     """An import under way, and what it did so far.
 
     `seen` are the sessions that were read, `grown` those that got turns, `turns` how many turns in all; `aside` are
-    those of which nothing is recorded, and why. `chunk` bytes of transcripts are gathered in one pack, by so many
-    `processes`, where 0 is this one itself, and None leaves that to their size.
+    those of which nothing is recorded, and why; `packs` names those that came in as they were gathered. `chunk` bytes
+    of transcripts are gathered in one pack, by so many `processes`, where 0 is this one itself, and None leaves that to
+    their size. `progress` is told of bytes.
     """
 
     store: Store
@@ -60,12 +60,20 @@ class Work:
     grown: set[str] = field(default_factory=set)
     turns: int = 0
     aside: dict[str, Aside] = field(default_factory=dict)
+    packs: list[str] = field(default_factory=list)
     _done: int = 0
     _total: int = 0
     _moved: int = 0
 
     def run(self, files: Sequence[File]) -> None:
         """Records all files; raises StoreError where the store cannot be written, with what came in until then."""
+        with self.recorded(files):
+            pass
+
+    @contextmanager
+    def recorded(self, files: Sequence[File]) -> Iterator[Spoken]:
+        """Records all files as `run` does; as long as the context lasts, the words of what came in are at hand, and
+        others are kept from pruning."""
         self._total = sum(file.size for file in files)
         folders = {self.config, *(file.folder for file in files if file.folder)}
         self._live = {client.agent_id for folder in folders for client in home.live_clients(folder)}
@@ -78,17 +86,19 @@ class Work:
                 for number, step in enumerate(steps)
                 if step[0]
             ]
-            held = locks.writing(self.store.beside)
+            held, spoken = locks.writing(self.store.beside), Spoken()
             try:
                 gathered = workers.gathered(tasks, self._processes(tasks), self._told)
                 for is_new, members in steps:
                     if is_new:
-                        self._bring(next(gathered), members)
+                        self._bring(next(gathered), members, spoken)
                     else:
                         self._record(members)
+                gathered.close()
+                self.progress(self._total, self._total)
+                yield spoken
             finally:
                 locks.release(held)
-        self.progress(self._total, self._total)
 
     def _processes(self, tasks: Sequence[Task]) -> int:
         size = sum(file.size for task in tasks for members in task.families for file in members)
@@ -123,11 +133,13 @@ class Work:
         self._done += size
         self.progress(self._done, self._total)
 
-    def _bring(self, found: Gathered, members: Families) -> None:
+    def _bring(self, found: Gathered, members: Families, spoken: Spoken) -> None:
+        spoken.take(found.words, found.spoken)
         if not bring(self.store, self.index, found):
             self._done -= sum(file.size for one in members for file in one)
             self._record(members)
             return
+        self.packs.append(f"pack-{found.pack}")
         self.errors += found.errors
         for outcome in found.outcomes:
             self._note(outcome.file.session, outcome.turns, changed=outcome.changed)

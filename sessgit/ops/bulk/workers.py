@@ -14,7 +14,7 @@ import subprocess
 import sys
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -40,8 +40,9 @@ def at_hand() -> int:
     return min(8, os.cpu_count() or 1)
 
 
-def gathered(tasks: Sequence[Task], count: int, told: Told) -> Iterator[Gathered]:
-    """What becomes of the tasks, in their order, by so many workers; with none of them it is this process itself.
+def gathered(tasks: Sequence[Task], count: int, told: Told) -> Generator[Gathered]:
+    """What becomes of the tasks, in their order, by so many workers, which end with it; with none of them it is this
+    process itself.
 
     Raises what a worker raised, StoreError where one was killed.
     """

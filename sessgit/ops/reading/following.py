@@ -3,28 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from sessgit.agents.claude.lines import Line, parse
 from sessgit.agents.claude.said import Said, said
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.message import Extent
 from sessgit.model.cutting import texts
+from sessgit.model.progress import Progress, unseen
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Row
 from sessgit.store.store import Store
-from sessgit.store.words.index import Body, TextIndex, Texts, Turn
+from sessgit.store.words.index import Body, TextIndex, Texts, Turn, Words, words_of
 
 _BATCH = 24_000_000
 """Characters after which what was indexed is kept: a process that is killed loses no more."""
+_MANY = 100
+"""So many branches are worth it that parts of the text index wait until they are joined."""
+_PARTS = 12
+"""Batches, each of which leaves a part, after which they are joined at the end: each search looks into all of them."""
 _MARK = b'{"$text":"'
 _COLUMN = {"prompt": "asked", "answer": "answered", "thinking": "answered", "tool": "did", "notice": "did"}
 
-Progress = Callable[[int, int], None]
-"""Called with the branches done and all that there are to do."""
+
+class Spoken(Protocol):
+    """A turn whose words are asked for."""
+
+    @property
+    def blob(self) -> str:
+        """The id of the body's blob."""
+
+    def words(self) -> Words:
+        """What is indexed of it."""
+
+
+At = Callable[[str], Spoken | None]
+"""The turn that a commit ends with, where it is at hand."""
+
+
+def nothing(_commit: str) -> None:
+    """For who has nothing at hand."""
 
 
 def is_level(index: Index, text: TextIndex) -> bool:
@@ -33,12 +54,18 @@ def is_level(index: Index, text: TextIndex) -> bool:
 
 
 def follow(
-    index: Index, text: TextIndex, progress: Progress = lambda done, all_: None, seconds: float = float("inf")
+    index: Index,
+    text: TextIndex,
+    progress: Progress = unseen,
+    seconds: float = float("inf"),
+    at_hand: At = nothing,
 ) -> bool:
     """Brings the text index level with the index, which is level with the refs; False where the time was too short.
+    It tells how many branches are done.
 
-    What can be read is kept from batch to batch, and whoever comes next goes on from there. A turn that cannot be
-    read is passed over. Raises `sqlite3.Error` where the text index cannot be written.
+    What can be read is kept from batch to batch, and whoever comes next goes on from there. A turn that is not at hand
+    is read from the store; one that cannot be read is passed over. Raises `sqlite3.Error` where the text index cannot
+    be written.
     """
     if text.is_worn():
         text.clear()
@@ -47,19 +74,23 @@ def follow(
     changed = [branch for branch in wanted if known.get(branch) != wanted[branch]]
     pending = _in_order(index, changed)
     gone, count = known.keys() - wanted.keys(), len(pending)
-    follower = _Follower(index, text)
+    follower, parts = _Follower(index, text, at_hand), 0
+    if count:
+        text.expect(much=count >= _MANY)
     while (pending or gone) and monotonic() - began < seconds:
         progress(count - len(pending), count)
         with text.writing():
             for branch in gone:
                 text.drop(branch)
-            gone = set()
+            gone, parts = set(), parts + 1
             follower.size = 0
             while pending and follower.size < _BATCH and monotonic() - began < seconds:
                 if follower.take(pending[-1]):
                     pending.pop()
     if pending:
         return False
+    if parts >= _PARTS:
+        text.join()
     if text.level() != signature and all(text.tip(branch) == wanted[branch] for branch in changed):
         with text.writing():
             text.note_level(signature)
@@ -79,8 +110,8 @@ def _tips(index: Index) -> dict[str, str]:
 
 
 class _Follower:
-    def __init__(self, index: Index, text: TextIndex) -> None:
-        self.index, self.text = index, text
+    def __init__(self, index: Index, text: TextIndex, at_hand: At) -> None:
+        self.index, self.text, self.at_hand = index, text, at_hand
         self.size = 0
         """Characters that were indexed in this batch."""
 
@@ -108,16 +139,16 @@ class _Follower:
 
     def _body(self, row: Row) -> Body | None:
         try:
-            turn = TurnTexts(self.index.open_store(), row.commit, row.turn)
+            turn = self.at_hand(row.commit) or TurnTexts(self.index.open_store(), row.commit, row.turn)
             known = self.text.body_of(row.prompt, turn.blob)
-            lines = [] if known else turn.lines()
+            words = None if known else turn.words()
         except SessgitError:
             return None
-        if known:
+        if words is None:
             return known
-        self.size += sum(len(line.asked) + len(line.answered) + len(line.did) for line in lines)
+        self.size += words.size
         home = row.message.get("Session") or layout.session_of(row.branch)
-        return self.text.add(Turn(row.prompt, row.time, home), turn.blob, lines)
+        return self.text.add(Turn(row.prompt, row.time, home), turn.blob, words)
 
 
 class TurnTexts:
@@ -134,8 +165,11 @@ class TurnTexts:
 
     def lines(self) -> list[Texts]:
         """What is to be found in each line of the body."""
-        tools: dict[str, str] = {}
-        return [_texts(self.line(number), tools) for number in range(1, len(self._raw) + 1)]
+        return texts_of(self.line(number) for number in range(1, len(self._raw) + 1))
+
+    def words(self) -> Words:
+        """What is indexed of the turn."""
+        return words_of(self.lines())
 
     def line(self, number: int) -> list[Said]:
         """The texts of a line of the body, counted from 1; none where there is no such line."""
@@ -162,7 +196,13 @@ class TurnTexts:
         return self._filled[name]
 
 
-def _texts(parts: list[Said], tools: dict[str, str]) -> Texts:
+def texts_of(lines: Iterable[Iterable[Said]]) -> list[Texts]:
+    """What is to be found in each line of a body, by what is said there."""
+    tools: dict[str, str] = {}
+    return [_texts(parts, tools) for parts in lines]
+
+
+def _texts(parts: Iterable[Said], tools: dict[str, str]) -> Texts:
     columns: dict[str, list[str]] = {"asked": [], "answered": [], "did": []}
     tool = ""
     for part in parts:

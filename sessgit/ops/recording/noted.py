@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sessgit.agents.claude.cutter import Node
+from sessgit.agents.claude.lines import Line
 from sessgit.model.conversation.turn import Cell, Gist
 from sessgit.ops.recording import commits
 from sessgit.ops.recording.commits import Content
@@ -22,11 +23,16 @@ _WAITING = 1 << 20
 _LONGEST = 32 << 20
 """A longer body is read again by whoever asks for its cells: copies of it may be more than there is room."""
 
+Heard = Callable[[str, str, list[Line]], None]
+"""Called with the commit that a turn ends with, the id of its body's blob, and the lines of the body."""
+
 
 @dataclass
 class Noted:
-    """The gists of turns by their commits; and of each the folder's tree, the cells, the body and the prompt's key."""
+    """The gists of turns by their commits; and of each the folder's tree, the cells, the body and the prompt's key.
+    Whoever asked for it is told of each turn."""
 
+    heard: Heard | None = None
     gists: dict[str, Gist] = field(default_factory=dict)
     cells: dict[str, tuple[str, Sequence[Cell], list[bytes], str]] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
@@ -40,6 +46,8 @@ class Noted:
         entry = store.repo.entry(store.tree(commit), layout.turn(node.number)) if is_last else None
         if entry is None or len(content.stored[layout.BODY]) > _LONGEST:
             return
+        if self.heard is not None:
+            self.heard(commit, store.repo.tree(entry[0])[layout.BODY][0], content.body)
         body = content.stored[layout.BODY].split(b"\n")[:-1]
         self.cells[commit] = entry[0], content.told.cells, body, node.key
         self.size += len(content.stored[layout.BODY])

@@ -25,7 +25,7 @@ from sessgit.ops.recording import commits, family, files
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.elsewhere import read_to, set_apart
 from sessgit.ops.recording.history import Recorded, goes_on
-from sessgit.ops.recording.noted import Noted
+from sessgit.ops.recording.noted import Heard, Noted
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store.index import Index
@@ -54,14 +54,15 @@ class Result:
     aside: Aside = ""
 
 
-def record(store: Store, index: Index, source: Source, rules: Rules) -> Result:
+def record(store: Store, index: Index, source: Source, rules: Rules, heard: Heard | None = None) -> Result:
     """Records all that the transcript holds, but of a session that is archived or was deleted nothing. The caller holds
-    the session's lock, or risks double work."""
+    the session's lock, or risks double work; `heard` is told of each turn."""
     for _ in range(_TRIES):
         try:
             store.repo.hold()  # a value that is purged just now must be known to all that is written
             with opened(source.path) as file:
                 found = _Pass(store, index, source, rules, file)
+                found.noted.heard = heard
                 aside = found.aside()
                 return Result(source.session, aside=aside) if aside else found.run()
         except MovedError:

@@ -9,51 +9,71 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final
 
 from sessgit.errors import ROOM, StoreError
+from sessgit.model.progress import Progress, unseen
 from sessgit.store import git
 from sessgit.store.files import lasting
-from sessgit.store.git import Progress
 from sessgit.store.layout import Beside
 from sessgit.store.packing import likeness
 from sessgit.store.packing.pack import fits, ids, is_index
 
-QUICK: Final = ("--window=5",)
-"""With how many objects each one is compared, in place of 10: a third less work, for .1 to 2 % more room."""
-COLD: Final = ("--window=250", "--window-memory=128m")
+FULL: Final = ("--no-reuse-delta", "--no-reuse-object")
+"""Nothing is taken over: what packings in the background made is made better."""
+COLD: Final = (*FULL, "--window=250", "--window-memory=128m")
 """Some 6 % smaller, for five times the work; and the memory that what is compared may take in each thread, since large
 transcripts would take gigabytes."""
+_QUICK = ("--no-reuse-delta", "--window=5")
+"""For what has just come in, which `pack.py` compressed well but without deltas. Each object is compared with 5 others
+in place of 10: a third less work, for .1 to 2 % more room. That deltas are not taken over is how git is told to look
+for any: of two objects in one pack that have none it thinks that it has looked before."""
 _HARD = ("-c", "pack.compression=9")
 _PACK = ("pack-objects", "--progress", "--delta-base-offset", "--honor-pack-keep", "--non-empty")
-_ANEW = ("--no-reuse-delta", "--no-reuse-object")
 _EVERY = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
 _FILES = (".idx", ".rev", ".bitmap", ".pack")
 """A pack's files in the order in which they go: one without an index nobody reads, and an index can be made anew."""
 _NAME = re.compile(r"(?:\.tmp-[0-9]+-)?pack-[0-9a-f]{40}", re.ASCII)
 """`git repack` gives a pack its last name in a second step, and git reads it as any other before that."""
 _UNFINISHED = ("tmp_", ".tmp-")
-_SILENT: Progress = lambda done, total: None  # noqa: E731 - nobody looks
+_HEX = 40
+_OID = re.compile(r"[0-9a-f]{40}", re.ASCII)
 
 
-def anew(store: Path, lock: int = 0, search: Sequence[str] = (), progress: Progress = _SILENT) -> None:
+def anew(store: Path, lock: int = 0, search: Sequence[str] = FULL, progress: Progress = unseen) -> None:
     """One pack of all that is there, whether a ref leads to it or not; `search` says how git looks for what is alike.
 
     `git repack -a -d -f -F` does that too, but compares what has nothing in common (`likeness.py`).
     """
-    with _marked(store), TemporaryFile(dir=store) as listed, TemporaryFile(dir=store) as wanted:
+    with _marked(store), TemporaryFile(dir=store) as wanted:
         others = _whole(store)
-        git.run(store, likeness.LISTING, [lock], told=listed)
-        listed.seek(0)
-        wanted.writelines(likeness.named(listed))
-        wanted.flush()
+        _list(store, lock, wanted)
         git.run(store, _EVERY, [lock], told=wanted)  # what is named already keeps its name
         wanted.seek(0)
-        _replace(store, others, [*_HARD, *_PACK, *_ANEW, *search], [lock], wanted, progress)
+        _replace(store, others, [*_HARD, *_PACK, *search], [lock], wanted, progress)
+
+
+def arrived(store: Path, names: Collection[str], lock: int = 0, progress: Progress = unseen) -> None:
+    """One pack of the packs of these names, which have just come in, and of what is loose; of all that is there, where
+    that is less than twice as much."""
+    with _marked(store), TemporaryFile(dir=store) as wanted:
+        every = _whole(store)
+        new = [index for index in every if index.stem in names]
+        if _size(every) < 3 * _size(new):
+            new, among = every, None
+        else:
+            among = set(_loose(store)).union(*(ids(index.read_bytes()) for index in new))
+        _list(store, lock, wanted, among)
+        if among is None:
+            git.run(store, _EVERY, [lock], told=wanted)
+        else:
+            wanted.writelines(b"%s\n" % oid.encode("ascii") for oid in among)
+        wanted.seek(0)
+        _replace(store, new, [*_HARD, *_PACK, *_QUICK], [lock], wanted, progress)
 
 
 def loose(store: Path, lock: int = 0) -> None:
@@ -68,7 +88,7 @@ def join(store: Path, lock: int = 0) -> None:
     with _marked(store), TemporaryFile(dir=store) as wanted:
         some, total = list[Path](), 0
         for index in sorted(_whole(store), key=lambda path: (path.stat().st_size, path)):
-            size = index.stat().st_size  # it has as many bytes for each object
+            size = _size([index])
             if len(some) > 1 and size >= 2 * total:
                 break
             some.append(index)
@@ -120,6 +140,29 @@ def changed(path: Path) -> float | None:
         return None
 
 
+def _list(store: Path, lock: int, wanted: IO[bytes], among: Container[str] | None = None) -> None:
+    """Writes all objects to which refs lead, or those of them that are `among` some, with the names by which git finds
+    what they are like."""
+    with TemporaryFile(dir=store) as listed:
+        git.run(store, likeness.LISTING, [lock], told=listed)
+        listed.seek(0)
+        named = likeness.named(listed)
+        wanted.writelines(line for line in named if among is None or line[:_HEX].decode("ascii") in among)
+        wanted.flush()
+
+
+def _loose(store: Path) -> Iterator[str]:
+    """The ids of all loose objects."""
+    for folder, _, names in os.walk(store / "objects"):
+        start = Path(folder).name
+        yield from (start + name for name in names if _OID.fullmatch(start + name))
+
+
+def _size(indexes: Iterable[Path]) -> int:
+    """How many objects packs have, in bytes of their indexes, which have as many for each."""
+    return sum(index.stat().st_size for index in indexes)
+
+
 @contextmanager
 def _marked(store: Path) -> Iterator[None]:
     """A file that stays if this process is killed while it packs: it names what must still go, one pack on a line.
@@ -143,7 +186,7 @@ def _replace(
     command: Sequence[str],
     locks: Sequence[int],
     given: IO[bytes] | None = None,
-    progress: Progress = _SILENT,
+    progress: Progress = unseen,
 ) -> None:
     """Makes a pack, and then takes the others away, and the loose objects that are in one."""
     folder = store / "objects" / "pack"

@@ -14,6 +14,8 @@ import zlib
 from pathlib import Path
 from typing import Final
 
+import deflate
+
 from sessgit.errors import ROOM, StoreError
 
 BLOB: Final = "blob"
@@ -21,10 +23,9 @@ TREE: Final = "tree"
 COMMIT: Final = "commit"
 
 _KINDS = {COMMIT: 1, TREE: 2, BLOB: 3}
-_LEVEL = 1
-"""Of zlib: what lies here lies for a moment only, until all is packed."""
-_SHORT = 4 << 10
-"""So many bytes are not worth it: most of them are ids, and to set out takes longer than to write them as they are."""
+_LEVEL = 6
+"""The packing that comes after takes over what is compressed here, as far as it finds no delta for it. libdeflate does
+this three times as fast as zlib, and 1 % smaller than zlib at 9."""
 _STEP = 1 << 20
 _LARGE = 4 << 20
 _FAR = 1 << 31
@@ -67,7 +68,7 @@ class Pack:
         if len(data) > _LARGE:
             self._add_large(oid, kind, header, data)
             return oid
-        packed = header + (zlib.compress(data, _LEVEL) if len(data) > _SHORT else _stored(data))
+        packed = header + (deflate.zlib_compress(data, _LEVEL))
         self._places[oid] = (kind, self.length, len(packed), zlib.crc32(packed))
         self._put(packed)
         return oid
@@ -194,12 +195,6 @@ def _header(kind: int, size: int) -> bytes:
         first, size = size & 0x7F, size >> 7
     out.append(first)
     return bytes(out)
-
-
-def _stored(data: bytes) -> bytes:
-    """The bytes in the form of zlib (RFC 1950), in one block that is not compressed."""
-    size = len(data)
-    return b"\x78\x01\x01" + struct.pack("<HH", size, size ^ 0xFFFF) + data + struct.pack(">L", zlib.adler32(data))
 
 
 def _write_all(handle: int, data: bytes) -> None:

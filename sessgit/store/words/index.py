@@ -44,6 +44,8 @@ _TABLES = {
     "words": """CREATE VIRTUAL TABLE words USING fts5(
         asked, answered, did, tool, content = '', tokenize = 'unicode61 remove_diacritics 2')""",
 }
+WORDS = _TABLES["words"]
+"""What makes the table of words, in which each line that has any is a row."""
 _INDEXES = ("CREATE INDEX placed_turn ON placed(turn)", "CREATE INDEX placed_at ON placed(at)")
 _SCHEMA = derived.Schema(_VERSION, tuple(_TABLES), (*_TABLES.values(), *_INDEXES))
 
@@ -56,6 +58,9 @@ _CHECKPOINT = 8_000
 """Pages of 4 KB after which what was written is moved into the file itself."""
 _GATHERED = 24 << 20
 """Bytes of words that are gathered before they are written."""
+_SELDOM = {"automerge": 0, "crisismerge": 64}
+_USUAL = {"automerge": 4, "crisismerge": 16}
+"""Of how many parts on a level FTS5 begins to make one, and of how many at the latest; by default the second."""
 _NO_WORD = re.compile(r"[^a-z0-9]")
 
 
@@ -67,6 +72,25 @@ class Texts:
     answered: str = ""
     did: str = ""
     tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is indexed of a turn: after each of its lines a hash of all texts so far (`line_hashes`), and of each line
+    that has any its number, from 0, and the four columns as SQLite takes them."""
+
+    hashes: bytes
+    rows: tuple[tuple[int, str, str, str, str], ...]
+
+    @property
+    def lines(self) -> int:
+        """How many lines the turn has."""
+        return len(self.hashes) // _HASH
+
+    @property
+    def size(self) -> int:
+        """The characters that are indexed."""
+        return sum(len(asked) + len(answered) + len(did) for _, asked, answered, did, _ in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +134,19 @@ class TextIndex:
         with suppress(sqlite3.Error):  # somebody else is writing, or it is damaged, which whoever asks finds out
             if self.db.execute("SELECT 1 FROM words_config WHERE k = 'hashsize'").fetchone() is None:
                 self.db.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (_GATHERED,))
+
+    def expect(self, *, much: bool) -> None:
+        """Where much is to come, what was written is seldom joined to larger parts meanwhile: that takes a sixth of
+        the time. It lasts until this is asked again. Raises `sqlite3.Error` where nothing can be written."""
+        wanted = _SELDOM if much else _USUAL
+        held = dict(self.db.execute("SELECT k, v FROM words_config").fetchall())
+        for name, value in wanted.items():
+            if held.get(name, _USUAL[name]) != value:
+                self.db.execute("INSERT INTO words(words, rank) VALUES (?, ?)", (name, value))
+
+    def join(self) -> None:
+        """Makes one part of all that was written. Raises `sqlite3.Error` where that cannot be done."""
+        self.db.execute("INSERT INTO words(words) VALUES ('optimize')")
 
     def close(self) -> None:
         self.db.close()
@@ -194,13 +231,13 @@ class TextIndex:
         row = self.db.execute(query, (_HASH, prompt, blob)).fetchone()
         return Body(*row) if row else None
 
-    def add(self, turn: Turn, blob: str, lines: Sequence[Texts]) -> Body:
-        """Indexes the lines of a turn, all of which are given, as far as they are not indexed already."""
+    def add(self, turn: Turn, blob: str, words: Words) -> Body:
+        """Indexes the words of a turn, all of which are given, as far as they are not indexed already."""
         self.db.execute(
             "INSERT OR IGNORE INTO turns(prompt, time, home) VALUES (?,?,?)", (turn.prompt, turn.time, turn.home)
         )
         ((ident,),) = self.db.execute("SELECT id FROM turns WHERE prompt = ?", (turn.prompt,))
-        hashes = line_hashes(lines)
+        hashes = words.hashes
         variant = -1
         bodies = self.db.execute("SELECT variant, hashes FROM bodies WHERE turn = ?", (ident,)).fetchall()
         for variant, known in bodies:
@@ -209,24 +246,23 @@ class TextIndex:
                 if len(hashes) > len(known):
                     change = "UPDATE bodies SET blob = ?, hashes = ? WHERE turn = ? AND variant = ?"
                     self.db.execute(change, (blob, hashes, ident, variant))
-                    self._add(ident, variant, lines, len(known) // _HASH)
-                return Body(ident, variant, len(lines))
+                    self._add(ident, variant, words, len(known) // _HASH)
+                return Body(ident, variant, words.lines)
         variant += 1
         self.db.execute("INSERT INTO bodies VALUES (?,?,?,?)", (ident, variant, blob, hashes))
-        self._add(ident, variant, lines, 0)
-        return Body(ident, variant, len(lines))
+        self._add(ident, variant, words, 0)
+        return Body(ident, variant, words.lines)
 
-    def _add(self, turn: int, variant: int, lines: Sequence[Texts], known: int) -> None:
+    def _add(self, turn: int, variant: int, words: Words, known: int) -> None:
         rows = []
         block = numbered = -1
-        for line, texts in enumerate(lines[known:], start=known):
-            if not (texts.asked or texts.answered or texts.did):
+        for line, *columns in words.rows:
+            if line < known:
                 continue
             if line >> BITS != numbered:
                 numbered = line >> BITS
                 block = self._block(turn, variant, numbered)
-            columns = map(_indexed, (texts.asked, texts.answered, texts.did))
-            rows.append((block << BITS | line & PLACE, *columns, _tool(texts.tool)))
+            rows.append((block << BITS | line & PLACE, *columns))
         self.db.executemany("INSERT INTO words(rowid, asked, answered, did, tool) VALUES (?,?,?,?,?)", rows)
 
     def _block(self, turn: int, variant: int, number: int) -> int:
@@ -293,6 +329,16 @@ def looked_into(file: Path) -> sqlite3.Connection | None:
         return db
     db.close()
     return None
+
+
+def words_of(lines: Sequence[Texts]) -> Words:
+    """What is indexed of the lines of a turn."""
+    rows = tuple(
+        (line, _indexed(texts.asked), _indexed(texts.answered), _indexed(texts.did), _tool(texts.tool))
+        for line, texts in enumerate(lines)
+        if texts.asked or texts.answered or texts.did
+    )
+    return Words(line_hashes(lines), rows)
 
 
 def line_hashes(lines: Sequence[Texts]) -> bytes:
