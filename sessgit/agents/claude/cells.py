@@ -16,7 +16,7 @@ from sessgit.agents.claude.lines import Line, blocks, parse, prompt_uuid, said, 
 from sessgit.agents.claude.writing import marks
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.message import Extent
-from sessgit.model.conversation.turn import Cell, Tokens, Turn, count
+from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, count
 from sessgit.model.programs.program import Task
 
 _READING = ("file_path", "notebook_path", "path")
@@ -116,7 +116,7 @@ class _Message:
     model: str
     lines: list[int] = field(default_factory=list)
     depends: tuple[str, ...] = ()
-    usage: Tokens = field(default_factory=Tokens)
+    usage: Tokens = NO_TOKENS
     is_given = False
 
 
@@ -245,10 +245,10 @@ class _Reader:
         calls: dict[str, int] = {}
         for message in self.messages.values():
             if message.model and message.model != _SYNTHETIC:
-                tokens[message.model] = tokens.get(message.model, Tokens()) + message.usage
+                tokens[message.model] = tokens.get(message.model, NO_TOKENS) + message.usage
                 calls[message.model] = calls.get(message.model, 0) + 1
         for model, used in self.spent:
-            tokens[model] = tokens.get(model, Tokens()) + used
+            tokens[model] = tokens.get(model, NO_TOKENS) + used
             calls[model] = calls.get(model, 0) + 1
         return Turn(
             prompt_uuid=self.key,

@@ -39,7 +39,8 @@ def opened(path: Path) -> Iterator[Opened]:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             os.close(handle)
-            raise SessgitError(f"cannot read {path}: it is not a regular file")
+            hint = "Name a file, or move away what is there."
+            raise SessgitError(f"cannot read {path}: it is not a regular file", hint)
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no file {path}") from error
     except OSError as error:
@@ -71,9 +72,9 @@ class Reader:
         self._source = source
         self._redact = redact
 
-    def lines(self) -> Iterator[Line]:
-        """Each complete line up to the size that the file had when it was opened."""
-        step = _CHUNK
+    def lines(self, chunk: int = _CHUNK) -> Iterator[Line]:
+        """Each complete line up to the size that the file had when it was opened, read so many bytes at once."""
+        step = chunk
         while True:
             data = self.at(self.offset, min(step, self._source.size - self.offset))
             start = self.offset
@@ -87,7 +88,7 @@ class Reader:
             if is_end:
                 self.torn = torn
                 return
-            step = _CHUNK if self.offset > start else step * 2
+            step = chunk if self.offset > start else step * 2
 
     def tail(self) -> list[Line]:
         """The torn last line, if there is one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -30,7 +30,12 @@ class Tokens:
         return self.input + self.output + self.cache_read + self.cache_write
 
     def as_json(self) -> dict[str, int]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {
+            "input": self.input,
+            "output": self.output,
+            "cache_read": self.cache_read,
+            "cache_write": self.cache_write,
+        }
 
     @classmethod
     def from_json(cls, value: object) -> Tokens:
@@ -41,6 +46,9 @@ class Tokens:
         return cls(count(get("input")), count(get("output")), count(get("cache_read")), count(get("cache_write")))
 
 
+NO_TOKENS = Tokens()
+
+
 def count(value: object) -> int:
     """The value where it is a plausible count, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else 0
@@ -48,7 +56,7 @@ def count(value: object) -> int:
 
 def add_by_model(a: dict[str, Tokens], b: dict[str, Tokens]) -> dict[str, Tokens]:
     """Both counts added, model by model."""
-    return {model: a.get(model, Tokens()) + b.get(model, Tokens()) for model in {**a, **b}}
+    return {model: a.get(model, NO_TOKENS) + b.get(model, NO_TOKENS) for model in {**a, **b}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +134,7 @@ class Turn:
     @property
     def total(self) -> Tokens:
         """The tokens of all models together."""
-        return sum(self.tokens.values(), Tokens())
+        return sum(self.tokens.values(), NO_TOKENS)
 
     @property
     def gist(self) -> Gist:

@@ -19,7 +19,7 @@ from sessgit.store.indexed.rows import Row
 from sessgit.store.store import Store
 from sessgit.store.words.index import Body, TextIndex, Texts, Turn, Words, words_of
 
-_BATCH = 24_000_000
+_BATCH = 48_000_000
 """Characters after which what was indexed is kept: a process that is killed loses no more."""
 _MANY = 100
 """So many branches are worth it that parts of the text index wait until they are joined."""

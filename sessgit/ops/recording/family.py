@@ -31,6 +31,9 @@ from sessgit.store.indexed import kin
 from sessgit.store.indexed.rows import Row
 from sessgit.store.store import Store, join_lines
 
+_FIRST = 1 << 16
+"""So many bytes are read at once to find the first prompt: most often it stands among the first lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outline:
@@ -58,7 +61,8 @@ class Nothing:
 def first_prompt(path: Path) -> str:
     """The uuid of the first prompt in a transcript, or ``""``."""
     with opened(path) as source:
-        return next((prompt_uuid(line) for line in Reader(source, 0, no_redaction).lines() if is_prompt(line)), "")
+        lines = Reader(source, 0, no_redaction).lines(_FIRST)
+        return next((prompt_uuid(line) for line in lines if is_prompt(line)), "")
 
 
 def outline(path: Path) -> Outline:

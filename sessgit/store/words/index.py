@@ -56,7 +56,7 @@ PLACE = (1 << BITS) - 1
 _HASH = 8
 _CHECKPOINT = 8_000
 """Pages of 4 KB after which what was written is moved into the file itself."""
-_GATHERED = 24 << 20
+_GATHERED = 48 << 20
 """Bytes of words that are gathered before they are written."""
 _SELDOM = {"automerge": 0, "crisismerge": 64}
 _USUAL = {"automerge": 4, "crisismerge": 16}
@@ -132,7 +132,7 @@ class TextIndex:
         """Lets FTS5 gather more words in memory before it writes them: of each MB, as it is by itself, the parts that
         it wrote are joined again and again. Whoever only adds a turn gathers no more than that."""
         with suppress(sqlite3.Error):  # somebody else is writing, or it is damaged, which whoever asks finds out
-            if self.db.execute("SELECT 1 FROM words_config WHERE k = 'hashsize'").fetchone() is None:
+            if self.db.execute("SELECT v FROM words_config WHERE k = 'hashsize'").fetchone() != (_GATHERED,):
                 self.db.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (_GATHERED,))
 
     def expect(self, *, much: bool) -> None:
