@@ -17,6 +17,7 @@ from pathlib import Path
 import competitors
 import frame
 import many
+import rewording
 import timing
 from conversation import Conversation
 from frame import BenchError, Figure, Table
@@ -46,6 +47,10 @@ def measure(scale: Scale) -> Iterator[Table]:
             real = _Both(root / "real", real=True)
             _copy(scale.transcripts, real.projects)
             yield from real.take_in(f"importing {real.size} of real transcripts", scale.few)
+            many_real = _Both(root / "reworded", real=True)
+            rewording.write(real.files, many_real.projects, scale.megabytes)
+            title = f"importing {many_real.size} of real transcripts, each several times in other words"
+            yield from many_real.take_in(title, scale.few)
 
 
 class _Both:
