@@ -17,8 +17,14 @@ def files(before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = t
     """The folder's files by path: a function of the turn's lines and of the version of the rules by which its session
     is cut."""
     lines = [*before, *body]
-    labels = cells.label(lines)
-    stored, long = texts.cut([line.raw for line in lines], lambda index, _: labels[index], cut)
+    labels = list[tuple[str, str]]()
+
+    def label(index: int, _: str) -> tuple[str, str]:
+        if not labels:  # few turns have strings that are cut out
+            labels.extend(cells.label(lines))
+        return labels[index]
+
+    stored, long = texts.cut([line.raw for line in lines], label, cut)
     out = {layout.BODY: join_lines(stored[len(before) :])}
     if before:
         out[layout.BEFORE] = join_lines(stored[: len(before)])

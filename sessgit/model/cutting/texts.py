@@ -38,15 +38,13 @@ Label = Callable[[int, str], tuple[str, str]]
 def cut(lines: Sequence[bytes], label: Label, version: int = RULES_VERSION) -> tuple[list[bytes], dict[str, bytes]]:
     """The lines with their long strings cut out, and the texts by name; by the rules 1 numbers stay in a text.
 
-    Guarantees `fill(*cut(lines, label)) == lines`; where that cannot be had, the lines as they are and no texts.
+    Guarantees `fill(*cut(lines, label)) == lines`: a string is cut out only where what is stored of it gives the very
+    same token, and no line that has a marker already is cut, nor any other line with it.
     """
     if not any(len(line) >= LIMIT for line in lines) or any(_MARK in line for line in lines):
         return list(lines), {}
     texts: dict[str, bytes] = {}
-    out = [_cut_line(line, index, label, texts, version) for index, line in enumerate(lines)]
-    if not texts or fill(out, texts) != list(lines):
-        return list(lines), {}
-    return out, texts
+    return [_cut_line(line, index, label, texts, version) for index, line in enumerate(lines)], texts
 
 
 def fill(lines: Sequence[bytes], texts: Mapping[str, bytes]) -> list[bytes]:
@@ -99,17 +97,22 @@ def names(lines: Sequence[bytes]) -> list[str]:
 
 
 def _cut_line(line: bytes, index: int, label: Label, texts: dict[str, bytes], version: int) -> bytes:
-    if not LIMIT <= len(line) <= LONGEST_LINE or not _is_json(line):
+    if not LIMIT <= len(line) <= LONGEST_LINE:
+        return line
+    tokens = list(jsonscan.string_values(line, min_length=LIMIT))
+    if not tokens or not _is_json(line):
         return line
     parts: list[bytes] = []
     done = 0
-    for start, end, key, _ in jsonscan.string_values(line, min_length=LIMIT):
+    for start, end, key, _ in tokens:
         cuttable = _cuttable(line[start:end])
         if cuttable is None:
             continue
-        cuttable, numbers = _stored(cuttable) if version > 1 else (cuttable, "")
-        name = _name(cuttable, numbers, *label(index, key), key)
-        if texts.setdefault(name, cuttable) != cuttable:
+        stored, numbers = _stored(cuttable) if version > 1 else (cuttable, "")
+        name = _name(stored, numbers, *label(index, key), key)
+        if numbers and whole(name, stored.decode()) != cuttable.decode():
+            continue
+        if texts.setdefault(name, stored) != stored:
             continue
         parts += line[done:start], b'{"$text":"', name.encode(), b'"}'
         done = end

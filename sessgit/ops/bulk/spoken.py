@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +47,7 @@ class Writer:
         with suppress(OSError):
             self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
-    def put(self, commit: str, blob: str, body: list[Line]) -> None:
+    def put(self, commit: str, blob: str, body: Sequence[Line]) -> None:
         """Puts aside the words of a turn, by the commit that ends with it."""
         if self._file is None:
             return

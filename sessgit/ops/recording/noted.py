@@ -23,7 +23,7 @@ _WAITING = 1 << 20
 _LONGEST = 32 << 20
 """A longer body is read again by whoever asks for its cells: copies of it may be more than there is room."""
 
-Heard = Callable[[str, str, list[Line]], None]
+Heard = Callable[[str, str, Sequence[Line]], None]
 """Called with the commit that a turn ends with, the id of its body's blob, and the lines of the body."""
 
 
