@@ -352,7 +352,8 @@ def test_frequent_words(keep: Keep, index: Index, monkeypatch: pytest.MonkeyPatc
 def test_sessions_with(sessgit: Shell) -> None:
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    assert set(search.sessions_with(index, "grammar")) == {PARSER, UPLOAD}
-    assert search.sessions_with(index, "flaky") == [UPLOAD]
-    assert search.sessions_with(index, "nothingofthekind") == []
+    both, behind = search.sessions_with(index, "grammar")
+    assert (set(both), behind) == ({PARSER, UPLOAD}, "")
+    assert search.sessions_with(index, "flaky") == ([UPLOAD], "")
+    assert search.sessions_with(index, "nothingofthekind") == ([], "")
     index.close()

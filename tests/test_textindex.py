@@ -19,6 +19,7 @@ from sessgit.errors import StoreError
 from sessgit.ops import search
 from sessgit.ops.reading import following
 from sessgit.ops.search import Where
+from sessgit.recorder import words as in_background
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import derived
@@ -284,9 +285,9 @@ def test_who_finds_it_locked_leaves_it_or_says_so(keep: Keep, index: Index, stor
     keep(Talk().turns("alpha"))
     other = TextIndex(store.path)
     with other.writing():
-        search.follow_for(index, 5.0)
+        in_background.follow(index, 5.0)
     assert not following.is_level(index, other)
-    search.follow_for(index, 5.0)
+    in_background.follow(index, 5.0)
     assert following.is_level(index, other)
     other.close()
 

@@ -102,22 +102,6 @@ def follow(index: Index, progress: Progress = unseen, at_hand: following.At = fo
         return str(error)
 
 
-def follow_for(index: Index, seconds: float) -> None:
-    """Does so for about so long, in the background: where another process is at it, that one is left to it. Raises
-    SessgitError or `sqlite3.Error` where the text index cannot be written."""
-    words = TextIndex(index.path, wait=0)
-    try:
-        if not following.is_level(index, words):
-            following.follow(index, words, seconds=seconds)
-    except sqlite3.Error as error:
-        if derived.is_damage(error):
-            words.remove()
-        elif getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
-            raise
-    finally:
-        words.close()
-
-
 def _asked(
     index: Index, question: Callable[[TextIndex], T], progress: Progress, at_hand: following.At = following.nothing
 ) -> tuple[T, str]:

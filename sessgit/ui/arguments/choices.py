@@ -19,8 +19,8 @@ def touching(here: Context, paths: Sequence[str]) -> set[str]:
     from sessgit.ops.finding import touched
     from sessgit.ui import render
 
-    with render.progress(here, "Reading what turns are about", unit="turns") as report:
-        return touched.commits(here.index, lambda: here.store, paths, here.cwd, report)
+    with render.progress(here, "Reading what turns are about", unit="turns") as progress:
+        return touched.commits(here.index, lambda: here.store, paths, here.cwd, progress)
 
 
 def among(here: Context, *, search: str, paths: Sequence[str]) -> tuple[Collection[str], ...]:
@@ -30,8 +30,11 @@ def among(here: Context, *, search: str, paths: Sequence[str]) -> tuple[Collecti
         from sessgit.ops.search import sessions_with
         from sessgit.ui import render
 
-        with render.progress(here, "Reading what was said", unit="turns") as report:
-            chosen.append(set(sessions_with(here.index, search, report)))
+        with render.progress(here, "Reading what was said", unit="turns") as progress:
+            sessions, behind = sessions_with(here.index, search, progress)
+        if behind:
+            render.tell(f"({behind})")
+        chosen.append(set(sessions))
     if paths:
         chosen.append(here.index.sessions_holding(touching(here, paths)))
     return tuple(chosen)

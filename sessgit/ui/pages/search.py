@@ -42,7 +42,7 @@ def as_json(query: str, results: Results) -> dict[str, Any]:
     return {
         "query": query,
         "total": results.total,
-        "exact": results.exact,
+        "exact": results.exact and not results.behind,
         "hits": [_hit(result) for result in results.found],
     }
 
