@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from shell import Shell
 
 from sessgit.agents.claude import home
 from sessgit.ops import ls
+from sessgit.ops.reading import following
 
 PARSER, LEXER, UPLOAD, ELSEWHERE, HEADLESS = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abcde")
 
@@ -106,6 +109,21 @@ def test_a_project_without_conversations(sessgit: Shell, monkeypatch: pytest.Mon
     assert sessgit.json("ls") == []
 
 
+def test_headless_ones_that_are_left_out_are_counted(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    headless = sessgit.talk(HEADLESS, cwd=str(tmp_path)).prompt("hello", entrypoint="sdk-cli").answer("Hi.")
+    sessgit.recorded(headless, headless.branch(ELSEWHERE).prompt("again", entrypoint="sdk-cli").answer("Hi."))
+    assert sessgit.out("ls", "--label", "nowhere") == "0 conversations of 5. In all projects: --all\n"
+    monkeypatch.chdir(tmp_path)
+    told = "0 conversations of 5. And 1 headless: --headless. In all projects: --all\n"
+    assert sessgit.out("ls", "--forks-of", HEADLESS) == told
+    for name in (PARSER, LEXER, UPLOAD):
+        sessgit.out("delete", name, "--yes")
+    assert sessgit.out("ls") == "No conversation here, but 2 headless: sessgit ls --headless\n"
+    assert sessgit.out("ls", "--headless").splitlines()[-1] == "2 conversations."
+
+
 def test_headless_ones_and_those_without_a_turn_only_with_all(sessgit: Shell) -> None:
     empty = sessgit.talk(ELSEWHERE).bare("mode", mode="normal")
     headless = sessgit.talk(HEADLESS).prompt("hello", entrypoint="sdk-cli").answer("Hi.")
@@ -124,6 +142,19 @@ def test_an_open_client_is_marked(sessgit: Shell) -> None:
     (sessions / f"{os.getpid()}.json").write_text(json.dumps(alive))
     assert [client.agent_id for client in home.live_clients(sessgit.config)] == [UPLOAD]
     assert sessgit.out("ls").splitlines()[2] == "  cccccccc  fix flaky upload   1 turn  2h ago  ● live"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
+def test_a_client_that_nobody_has_waited_for_is_not_open(sessgit: Shell) -> None:
+    sessions = sessgit.config / "sessions"
+    sessions.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "60"]) as client:
+        note = {"pid": client.pid, "sessionId": UPLOAD, "cwd": str(sessgit.project)}
+        (sessions / f"{client.pid}.json").write_text(json.dumps(note))
+        assert home.is_open(sessgit.config, UPLOAD)
+        client.kill()
+        os.waitid(os.P_PID, client.pid, os.WEXITED | os.WNOWAIT)
+        assert not home.is_open(sessgit.config, UPLOAD)
 
 
 @pytest.mark.parametrize(
@@ -252,6 +283,17 @@ def test_by_what_was_said(six: Shell) -> None:
     assert ids(six, "--search", '"fix flaky"') == ["cccc"]
     assert ids(six, "--search", "nowhere") == []
     assert six("ls", "--search", "?!").code == 2
+
+
+def test_a_search_that_may_lack_something_says_so(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    (sessgit.store / "text.sqlite3").unlink()
+    monkeypatch.setattr(following, "follow", refuse)
+    done = sessgit("ls", "--search", "tokenizer")
+    assert done.out == "0 conversations of 3. In all projects: --all\n"
+    assert done.err == "(the text index is behind: database or disk is full)\n"
 
 
 _RANGES = st.builds(range, st.integers(0, 9), st.integers(0, 12))

@@ -18,6 +18,8 @@ from sessgit.store.files import private
 
 SLUG_LIMIT = 200
 _PROC = Path("/proc")
+_ENDED = ("Z", "X")
+"""The states of a process of which only its exit code is left (proc(5))."""
 _TOPS = ("projects", "tasks", "todos", "plans")
 _DEEPEST = 4
 """So many folders above a subagent's file lies that of all projects."""
@@ -132,6 +134,11 @@ def live_clients(config: Path) -> list[LiveClient]:
     return [c for path in _files(config / "sessions") if (c := _client(path)) is not None]
 
 
+def is_open(config: Path, agent_id: str) -> bool:
+    """Whether a client that is alive has the session open."""
+    return any(client.agent_id == agent_id for client in live_clients(config))
+
+
 def client_above(config: Path, pid: int) -> LiveClient | None:
     """The living client that is an ancestor of a process, the nearest one."""
     by_pid = {client.pid: client for client in live_clients(config)}
@@ -173,7 +180,8 @@ def _client(path: Path) -> LiveClient | None:
 
 
 def _alive(pid: int, started: object) -> bool:
-    """Whether the process runs and is the one that was meant: a pid is used again, its start time is not."""
+    """Whether the process runs and is the one that was meant: a pid is used again, its start time is not. One that
+    has ended runs no more, also where nobody has asked how."""
     if pid <= 1:
         return False
     try:
@@ -183,7 +191,9 @@ def _alive(pid: int, started: object) -> bool:
     except OSError:
         pass
     fields = _stat(pid)
-    return fields is None or not isinstance(started, str | int) or str(started) == fields[19]
+    if fields is None:
+        return True
+    return fields[0] not in _ENDED and (not isinstance(started, str | int) or str(started) == fields[19])
 
 
 def _parent(pid: int) -> int | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sessgit.model import canonical
 from sessgit.ops.finding.resolve import title
-from sessgit.ops.ls import Entry, Hidden, Listing, hidden
+from sessgit.ops.ls import Entry, Hidden, Listing, chosen, hidden
 from sessgit.ops.reading import views
 from sessgit.store import layout
 from sessgit.ui import text
@@ -132,9 +132,11 @@ def _table(here: Context, paint: Paint, rows: list[_Cells]) -> Iterator[str]:
 def none_here(here: Context, hidden: Hidden, command: str) -> Iterator[str]:
     """That a project has no conversation to show, and what else there is."""
     found = [(hidden.headless, "headless"), (hidden.empty, "without a turn"), (hidden.elsewhere, "in other projects")]
-    *first, last = [f"{count:,} {what}" for count, what in found if count]
+    found = [(count, what) for count, what in found if count]
+    *first, last = [f"{count:,} {what}" for count, what in found]
     there = f"{', '.join(first)} and {last}" if first else last
-    yield from text.fold([f"No conversation here, but {there}:", f"sessgit {command} --all"], here.width, " ")
+    option = "--headless" if command == "ls" and hidden.headless and len(found) == 1 else "--all"
+    yield from text.fold([f"No conversation here, but {there}:", f"sessgit {command} {option}"], here.width, " ")
 
 
 def _footer(here: Context, listing: Listing, *, by_project: bool, folded: bool) -> list[str]:
@@ -145,8 +147,10 @@ def _footer(here: Context, listing: Listing, *, by_project: bool, folded: bool) 
         more = " More: --limit N" if folded else ""
         return [f"{shown:,} of {text.counted(found, 'conversation')}{which}.{more}"]
     if wanted.narrowed:
-        there = "" if by_project or not listing.total else ". In all projects: --all"
-        return [f"{text.counted(found, 'conversation')} of {listing.total:,}{there or '.'}"]
+        headless = len(chosen(here.index, replace(wanted, headless=True))) - found
+        told = f"{text.counted(found, 'conversation')} of {listing.total:,}."
+        told += f" And {headless:,} headless: --headless." if headless else ""
+        return [told if by_project or not listing.total else f"{told} In all projects: --all"]
     if found == listing.total:
         return [f"{total}."]
     if not found and not by_project and wanted.folder is not None:
