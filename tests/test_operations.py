@@ -67,6 +67,21 @@ def test_a_fork_is_undone_with_its_transcript_and_done_again(sessgit: Shell) -> 
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
 
 
+def test_an_undo_that_fails_says_what_it_did(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(sessgit.json("fork", "5e55", "--at", "1")["transcript"])
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(path.parent))
+        assert sessgit("undo").err == "Error: git is missing.\nHint: Install git 2.30 or later.\n"
+        assert path.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "append", lambda *_: (_ for _ in ()).throw(StoreError("the disk is full")))
+        failed = sessgit("undo")
+        told = f"Nothing was changed but files: sessgit undo {last(sessgit)} does the rest."
+        assert (failed.code, failed.err) == (7, f"Error: the disk is full.\nHint: {told}\n")
+    assert not path.exists()
+    assert sessgit.out("undo").startswith("Undone: f0000001: fork of 5e551011@1\n")
+
+
 def test_a_transcript_that_has_gone_on_stays_and_so_does_the_fork(sessgit: Shell) -> None:
     fork = sessgit.json("fork", "5e55", "--at", "1")
     path = Path(fork["transcript"])

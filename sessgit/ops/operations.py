@@ -15,7 +15,7 @@ from typing import Literal
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model import canonical
 from sessgit.ops.files import endings
-from sessgit.store import journal, layout, locks, maintenance, refs, transaction
+from sessgit.store import git, journal, layout, locks, maintenance, refs, transaction
 from sessgit.store.damage import packed
 from sessgit.store.journal import Operation, Wrote
 from sessgit.store.store import Store
@@ -225,6 +225,7 @@ def _undo(store: Store, found: Operation, config: Path, now: float, session: str
         return Undone(found, None, back, unchanged, changed, cut, appended)
     if session:
         endings.check_closed(store.state(str(held.get(found.moves[0].ref))).agent_id, config)
+    git.program()  # which moves the refs: nothing is half done for want of it
     wrote = endings.do(store, found, turned, session, ends[1]) if session else None
     # The files before the refs: a restore brings them back, but one that outlived its session would be recorded anew.
     for path in unchanged:
@@ -236,6 +237,11 @@ def _undo(store: Store, found: Operation, config: Path, now: float, session: str
         done = perform(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
     except MovedError as error:
         raise ConflictError("a ref was moved just now", "Nothing was changed but files. Try again.") from error
+    except StoreError as error:
+        if unchanged or turned:
+            hint = f"Nothing was changed but files: sessgit undo {found.id} does the rest."
+            raise StoreError(str(error), hint) from error
+        raise
     if session:
         endings.done(store, session)
     return Undone(found, done, back, unchanged, changed, cut, appended)
@@ -245,7 +251,8 @@ def _wanted(store: Store, wanted: str) -> Operation:
     every = listed(store)
     if not wanted:
         for one in every:
-            if one.standing == "done" and not one.operation.undoes and one.operation.command != BACKGROUND:
+            if _is_next(one):
+                _check_there(store, one.operation, every)
                 return _undoable(one.operation)
         raise NotFoundError("there is nothing to undo", "sessgit ops lists what commands did.")
     found = named(every, wanted)
@@ -253,6 +260,31 @@ def _wanted(store: Store, wanted: str) -> Operation:
         state = "was undone already" if found.standing == "undone" else "was never done"
         raise ConflictError(f"“{found.operation.summary}” {state}", "sessgit ops lists all.")
     return _undoable(found.operation)
+
+
+def _is_next(one: Listed) -> bool:
+    """Whether an undo that names no operation may mean this one."""
+    return one.standing == "done" and not one.operation.undoes and one.operation.command != BACKGROUND
+
+
+def _check_there(store: Store, found: Operation, every: Sequence[Listed]) -> None:
+    """Raises ConflictError where what the operation took away was pruned, with the next one that can be taken back."""
+
+    def is_there(one: Operation) -> bool:
+        return all(move.old is None or store.repo.trouble(move.old) != "missing" for move in one.moves)
+
+    if is_there(found):
+        return
+    held = refs.read_all(store.path)
+    for one in (one.operation for one in every if _is_next(one) and one.operation.command != PURGE):
+        if is_there(one) and all(_only_ended(store, move.new, held.get(move.ref)) for move in one.moves):
+            hint = f"sessgit undo {one.id} takes back “{one.summary}”."
+            break
+    else:
+        hint = "sessgit ops lists what commands did."
+    raise ConflictError(
+        f"“{found.summary}” cannot be undone any more: sessgit gc --prune made it final", f"Nothing was changed. {hint}"
+    )
 
 
 def _undoable(found: Operation) -> Operation:
