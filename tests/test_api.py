@@ -19,7 +19,7 @@ import sessgit
 from sessgit import Cell, Merge, Outcome, Reason, Saying, SessgitError, Step, Store, Task, ToolCall
 from sessgit.agents.claude import home
 from sessgit.agents.claude.writing.written import Chain
-from sessgit.errors import ConflictError, NotFoundError, UsageError
+from sessgit.errors import ConflictError, NotFoundError, StoreError, UsageError
 from sessgit.ops.programs import log
 
 
@@ -50,8 +50,11 @@ def test_a_store_lies_where_the_command_line_has_it(seal: Path, monkeypatch: pyt
     assert Store.open().path == seal / "client" / "session-store"
     monkeypatch.setenv("SESSGIT_STORE", str(seal / "mine"))
     assert (Store.open().path, Store.open().config) == (seal / "mine", seal / "client")
+    assert Store.open("").path == seal / "mine"
     assert Store.open(seal / "given").path == seal / "given"
     assert (seal / "given" / "HEAD").exists()
+    with pytest.raises(StoreError, match=r"cannot read the store at .*: File name too long"):
+        Store.open(seal / ("x" * 300))
 
 
 def test_a_turn_of_cells(place: Place) -> None:
@@ -331,6 +334,13 @@ def test_todos_and_plans_are_the_clients_own(place: Place) -> None:
     session.record_turn("go on")
     assert plan.read_text() == "# Plan\n\n- lex\n- parse\n"
     assert json.loads(todos.read_text())[0]["activeForm"] == "Resting"
+
+
+def test_an_exception_without_words_is_named(place: Place) -> None:
+    session = place.begin()
+    with pytest.raises(KeyboardInterrupt), session.turn("try"):
+        raise KeyboardInterrupt
+    assert session.turns()[0].answer == "Ended by KeyboardInterrupt"
 
 
 def test_an_exception_ends_a_turn_and_says_so(place: Place) -> None:

@@ -57,6 +57,27 @@ def test_what_is_no_json_is_refused(place: Place, value: Any) -> None:
     assert session.cells()[1].state == "interrupted"
 
 
+def test_one_text_where_there_are_several(place: Place) -> None:
+    """Each of its letters would be one."""
+    with pytest.raises(UsageError, match="labels are several, and “abc” is one text") as refused:
+        place.begin(labels="abc")
+    assert refused.value.hint == "labels=['abc']. Nothing was changed."
+    assert place.store.sessions() == []
+    session = place.begin()
+    for act in (
+        lambda: session.edit(add_labels="abc"),
+        lambda: session.edit(remove_labels="abc"),
+        lambda: session.update_state(forget="abc"),
+        lambda: session.record_reasoning("so", kind="decision", options="abc"),
+        lambda: session.record_reasoning("so", evidence="abc"),
+        lambda: session.begin_cell(type="repl", operation="x", dependencies="cell_k3v9x0qa"),
+    ):
+        with pytest.raises(UsageError, match="is one text"):
+            act()
+    session.edit(add_labels={"abc"})
+    assert place.store.sessions()[0].labels == ("abc",)
+
+
 LINE = "of a cell is a line of at most 200 characters"
 BAD: list[tuple[Callable[[Any], object], str]] = [
     (lambda s: s.begin_cell(type="message", operation="x"), "there are no cells of type “message”"),
@@ -96,6 +117,7 @@ BAD: list[tuple[Callable[[Any], object], str]] = [
     (lambda s: s.write_todos([{"content": "x", "status": "later"}]), "a todo has a content and a status"),
     (lambda s: s.write_todos(["x"]), "a todo has a content and a status"),
     (lambda s: s.create_plan("\n"), "a plan needs words"),
+    (lambda s: s.edit(name="a\ud800b"), "“a\ufffdb” cannot be a name"),
 ]  # fmt: skip
 
 
@@ -344,4 +366,8 @@ def test_words_that_a_pad_and_a_merge_do_not_know(place: Place) -> None:
            "One is summary, graft, pick. Nothing was changed.")  # fmt: skip
     raises(UsageError, "“idea” is no side of a merge", lambda: place.store.merge(other, session, favour=words),
            "One is ours, theirs. Nothing was changed.")  # fmt: skip
+    said = 'As in mode="pick", turns=(4, 6). Nothing was changed.'
+    raises(UsageError, "a pick needs turns", lambda: place.store.merge(other, session, mode="pick"), said)
+    raises(UsageError, "a graft takes no turns", lambda: place.store.merge(other, session, mode="graft", turns=[2]),
+           said)  # fmt: skip
     assert (session.pad.entries(), len(session.turns())) == ([], 1)

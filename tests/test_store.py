@@ -65,8 +65,9 @@ def test_no_store(tmp_path: Path) -> None:
 
 def test_a_place_where_no_store_can_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError, match="cannot create a store"):
+    with pytest.raises(StoreError, match=r"cannot create a store at .*/file/store: Not a directory$") as refused:
         stores.create(tmp_path / "file" / "store")
+    assert refused.value.hint == "Name another folder in SESSGIT_STORE."
     (tmp_path / "broken" / "objects").mkdir(parents=True)
     (tmp_path / "broken" / "HEAD").write_text("nonsense")
     with pytest.raises(StoreError, match="cannot open the store"):

@@ -14,7 +14,7 @@ from sessgit.api.opened import Opened
 from sessgit.api.pad import Pad
 from sessgit.api.recorded import Recorded
 from sessgit.api.turn import OpenCell, OpenTurn
-from sessgit.api.values import Cell
+from sessgit.api.values import Cell, several
 from sessgit.errors import SessgitError
 from sessgit.model.address import check_name
 from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Reason, Task, ToolCall
@@ -93,7 +93,7 @@ class Session(Recorded):
         Raises UsageError, with nothing begun, where a dependency is no cell of the session, where the id is taken, or
         where the arguments cannot be written as JSON.
         """
-        needs = tuple(dict.fromkeys(str(one) for one in dependencies))
+        needs = tuple(dict.fromkeys(str(one) for one in several("dependencies", dependencies)))
         return self.begin_cells([Task(type, operation, args or {}, source, needs, id, None, Metadata(depth, model))])[0]
 
     def begin_cells(self, tasks: Sequence[Task]) -> list[Cell]:
@@ -164,7 +164,8 @@ class Session(Recorded):
     ) -> None:  # fmt: skip
         """A step of reasoning, or a decision among options with the evidence for it: cells, or words. Outside of a turn
         it is a turn of its own."""
-        said = Reason(kind, text, tuple(map(str, evidence)), tuple(options), chosen, confidence)
+        known, choices = several("evidence", evidence), several("options", options)
+        said = Reason(kind, text, tuple(map(str, known)), tuple(choices), chosen, confidence)
         reasons.record(self._writer(), said)
 
     # What is said of it
@@ -183,7 +184,8 @@ class Session(Recorded):
 
         Raises UsageError for what cannot be, ConflictError where the name is another session's.
         """
-        labels = edits.labels([f"+{one}" for one in add_labels] + [f"-{one}" for one in remove_labels])
+        added, removed = several("add_labels", add_labels), several("remove_labels", remove_labels)
+        labels = edits.labels([f"+{one}" for one in added] + [f"-{one}" for one in removed])
         changes = edits.Changes(
             name,
             None if description is None else edits.description(description),
@@ -216,7 +218,7 @@ class Session(Recorded):
             parts["context"] = {"working_memory": working_memory}
         with self.store.lock:
             world = self.store.world
-            wanted = states.Wanted(parts, remember or {}, tuple(forget), more or {})
+            wanted = states.Wanted(parts, remember or {}, tuple(several("forget", forget)), more or {})
             states.change(world.store, world.index, self.id, wanted, world.now())
 
     # Others

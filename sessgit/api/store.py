@@ -13,8 +13,8 @@ from sessgit import environment
 from sessgit.api import session as sessions
 from sessgit.api.opened import Opened
 from sessgit.api.session import Session
-from sessgit.api.values import Merge, Summary
-from sessgit.errors import UsageError
+from sessgit.api.values import Merge, Summary, several
+from sessgit.errors import StoreError, UsageError
 from sessgit.model.address import check_name
 from sessgit.model.merging.merge import Choice
 from sessgit.ops import archive as archives
@@ -40,17 +40,21 @@ class Store(Opened):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, config: str | os.PathLike[str] | None = None) -> Self:
-        """The store at `path`, made where there is none; by default that of the command line: `SESSGIT_STORE`, else in
-        `CLAUDE_CONFIG_DIR`, else `~/.claude/session-store`. `config` is the client's folder, in which the transcripts
-        of sessions lie.
+        """The store at `path`, made where there is none; where that is None or ``""`` that of the command line:
+        `SESSGIT_STORE`, else in `CLAUDE_CONFIG_DIR`, else `~/.claude/session-store`. `config` is the client's folder,
+        in which the transcripts of sessions lie.
 
         Raises ConflictError where a folder is another repository, NewerStoreError, StoreError.
         """
         said = environment.read(os.environ)
         folder = Path(config).absolute() if config is not None else said.config
         default = said.store if config is None else folder / "session-store"
-        place = Path(path).absolute() if path is not None else default
-        if not stores.exists(place):
+        place = Path(path).absolute() if path else default
+        try:
+            is_there = stores.exists(place)
+        except OSError as error:
+            raise StoreError(f"cannot read the store at {place}: {error.strerror}", "Is it yours?") from error
+        if not is_there:
             stores.create(place)
         return cls(place, folder, said.home, off=said.off)
 
@@ -69,7 +73,7 @@ class Store(Opened):
             folder = os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd())  # noqa: PTH100, PTH109
         except OSError as error:
             raise UsageError("the working folder is gone", "cwd names the folder that a session belongs to.") from error
-        new = New(id or str(uuid.uuid4()), folder, name, description, tuple(labels))
+        new = New(id or str(uuid.uuid4()), folder, name, description, tuple(several("labels", labels)))
         with self.lock:
             branch = creating.create(self.world, new)
         return Session(self, branch.name)
@@ -132,11 +136,15 @@ class Store(Opened):
             if word not in known:
                 hint = f"One is {', '.join(filter(None, known))}. Nothing was changed."
                 raise UsageError(f"“{word}” is no {what} of a merge", hint)
+        mode = mode or ("pick" if turns else None)
+        if (mode == "pick") != bool(turns):
+            hint = 'As in mode="pick", turns=(4, 6). Nothing was changed.'
+            raise UsageError(f"a {mode} takes no turns" if turns else "a pick needs turns", hint)
         ours, other = self.target(_text(into)), self.target(_text(theirs))
         with self.lock:
             if new:
                 check_free(self.world.index, check_name(new), "", ours.state.project)
-            wish = Wish("pick" if turns and mode is None else mode, tuple(turns), Choice(favour))
+            wish = Wish(mode, tuple(turns), Choice(favour))
             made = None if new is None else merges.New(str(uuid.uuid4()), new)
             at = merges.World(self.config, self.world.privacy, self.world.now(), self.prices)
             done = merges.merge(self.world.store, self.world.index, ours, other, wish, at, made)

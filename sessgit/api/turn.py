@@ -48,7 +48,7 @@ class OpenTurn:
         with suppress(SessgitError):
             if not self._is_over and text.strip():
                 self.say(text, model=model)
-        self._answer = (f"Ended by {type(error).__name__}: {error}", "", {})
+        self._answer = (f"Ended by {type(error).__name__}: {error}".removesuffix(": "), "", {})
         with suppress(SessgitError):
             self.end()
 

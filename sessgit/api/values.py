@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from sessgit.errors import UsageError
+
+_T = TypeVar("_T")
 State = Literal["running", "interrupted", "done", "failed"]
+
+
+def several(name: str, given: Collection[_T]) -> Collection[_T]:
+    """The same; raises UsageError for a text, each letter of which would count as one."""
+    if isinstance(given, str | bytes):
+        raise UsageError(
+            f"{name} are several, and “{given!s}” is one text", f"{name}=[{given!r}]. Nothing was changed."
+        )
+    return given
 
 
 @dataclass(frozen=True, slots=True)

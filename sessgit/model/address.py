@@ -50,7 +50,7 @@ def check_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > 100 or _BAD_NAME.search(name) or not canonical.is_printable(name):
         raise UsageError(
-            f"“{name}” cannot be a name" if name else "a name cannot be empty",
+            f"“{canonical.printable(name)}” cannot be a name" if name else "a name cannot be empty",
             "A name has 100 characters at most, no @, / or control characters, and does not begin with -.",
         )
     if _ID.fullmatch(name):

@@ -12,19 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError, UsageError
+from sessgit.errors import ConflictError, UsageError
 from sessgit.model import canonical, words
 from sessgit.model.address import check_name
-from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import STAGES, Session
-from sessgit.ops import operations
 from sessgit.ops.finding import resolve
 from sessgit.ops.finding.resolve import Target
+from sessgit.ops.recording import edited
+from sessgit.ops.recording.edited import Edit
 from sessgit.store import layout, locks, refs
 from sessgit.store.index import Index
 from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
 WAIT = 10.0
 """Seconds that an edit waits for whoever is at work on the session; then it goes on, and refs keep it right."""
@@ -32,7 +31,6 @@ WAIT = 10.0
 LONGEST_LABEL = 50
 LONGEST_DESCRIPTION = 2000
 MOST_LABELS = 50
-_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,25 +141,19 @@ def edit(store: Store, index: Index, session_id: str, changes: Changes, now: flo
 
     Raises ConflictError where the name is another one's, UsageError where there would be too many labels.
     """
-    with _alone(store, session_id, naming=bool(changes.name)):
-        for _ in range(_TRIES):
+
+    def made(tip: str) -> tuple[Edit | None, Edited]:
+        done = changed(store, store.state(tip), changes)
+        if done.after == done.before:
+            return None, done
+        if changes.name:
             index.sync()
-            ref, tip = head(store, session_id)
-            done = changed(store, store.state(tip), changes)
-            if done.after == done.before:
-                return done
-            if changes.name:
-                check_free(index, done.after.name, session_id, index.here(done.after.project))
-            message = Message(f"edit: {_told(done)}", (("Session", session_id), ("Event", "edit")))
-            time = max(int(now), store.commit(tip).time)
-            commit = store.write_commit(tip, {}, done.after, message, [tip], time)
-            try:
-                operations.perform(store, "edit", f"{session_id[:8]}: {_told(done)}", [Move(ref, tip, commit)], now)
-            except MovedError:
-                continue
-            index.sync(session_id)
-            return replace(done, commit=commit)
-    raise StoreError(f"the branch of {session_id} kept moving while it was edited", "Try again.")
+            check_free(index, done.after.name, session_id, index.here(done.after.project))
+        return Edit(_told(done), done.after), done
+
+    with _alone(store, session_id, naming=bool(changes.name)):
+        done, commit = edited.on_head(store, index, session_id, "edit", made, now)
+    return replace(done, commit=commit)
 
 
 def check_free(index: Index, name: str, session_id: str, project: str) -> None:
@@ -197,15 +189,6 @@ def _named(store: Store, session_id: str) -> Iterator[None]:
         yield
 
 
-def head(store: Store, session_id: str) -> tuple[str, str]:
-    """The ref of the session, live or archived, and its tip."""
-    for ref in (layout.HEADS + session_id, layout.ARCHIVE + session_id):
-        tip = refs.read(store.path, ref)
-        if tip is not None:
-            return ref, tip
-    raise NotFoundError(f"{session_id} has no branch any more", "sessgit ls --all shows all conversations.")
-
-
 def changed(store: Store, before: Session, changes: Changes) -> Edited:
     """The state with the changes; words are redacted where the session is."""
     secrets = 0
@@ -222,7 +205,7 @@ def changed(store: Store, before: Session, changes: Changes) -> Edited:
         raise UsageError(f"there would be {len(kept | added)} labels", f"{MOST_LABELS} are the most that it can have.")
     after = replace(
         before,
-        name=before.name if changes.name is None else clean(changes.name),
+        name=before.name if changes.name is None else clean(changes.name and check_name(changes.name)),
         description=before.description if changes.description is None else clean(changes.description),
         labels=tuple(sorted(kept | added)) if kept | added != set(before.labels) else before.labels,
         stage=before.stage if changes.stage is None else changes.stage,

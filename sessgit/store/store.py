@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _NEW_KEY = "sessgit doctor --fix makes a new one; then those values have to be purged again."
 _DIGITS = 10
+_ANOTHER = "Name another folder in SESSGIT_STORE."
 HEAD = b"ref: refs/heads/HEAD-stays-unborn\n"
 """What the file of that name holds in every store."""
 
@@ -55,7 +56,7 @@ def create(path: Path) -> None:
     from sessgit.store import backend
 
     if (path / ".git").exists() or ((path / "HEAD").exists() and not _is_ours(path)):
-        raise ConflictError(f"{path} is a repository that is no store", "Name another folder in SESSGIT_STORE.")
+        raise ConflictError(f"{path} is a repository that is no store", _ANOTHER)
     try:
         private.folder(path)
         owner.check(path)
@@ -72,7 +73,8 @@ def create(path: Path) -> None:
                 raise StoreError("the store's key is gone, and with it what tells purged values", _NEW_KEY)
             write_private(beside.key, secrets.token_bytes(32), lasting=True, first=True)
     except OSError as error:
-        raise StoreError(f"cannot create a store at {path}: {error}", ROOM) from error
+        hint = _ANOTHER if isinstance(error, FileExistsError | NotADirectoryError) else ROOM
+        raise StoreError(f"cannot create a store at {path}: {error.strerror or error}", hint) from error
 
 
 def _is_ours(path: Path) -> bool:
@@ -83,6 +85,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def exists(path: Path) -> bool:
+    """Whether git would take the folder for a repository; raises OSError where that may not be asked."""
     return (path / "HEAD").is_file() and (path / "objects").is_dir()
 
 
@@ -272,6 +275,7 @@ class Store:
 
 
 def join_lines(lines: Iterable[bytes]) -> bytes:
+    """The bytes of a file of these lines, each with its newline."""
     return b"".join(line + b"\n" for line in lines)
 
 
