@@ -167,6 +167,18 @@ def test_lists_that_mean_nothing(sessgit: Shell, value: str, wrong: str) -> None
     assert sessgit.out("config", "record.exclude") == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("5", "prices.claude-x: a table is needed, as {input = 5, output = 25} is one for a price"),
+        ("{input = 5}", "prices.claude-x.output: a value is needed"),
+    ],
+)
+def test_prices_that_mean_nothing(sessgit: Shell, value: str, wrong: str) -> None:
+    said = sessgit("config", "prices.claude-x", value).err
+    assert said.splitlines()[0] == f"Error: {sessgit.store}/config.toml: {wrong}."
+
+
 def test_a_file_that_is_no_toml(sessgit: Shell) -> None:
     (sessgit.store / "config.toml").write_text("record = [")
     for arguments in (("record.fsync", "false"), ("--unset", "record.fsync"), ()):

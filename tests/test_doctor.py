@@ -262,12 +262,39 @@ def test_events_that_wait(healthy: Shell) -> None:
     event.chmod(0o600)
     os.utime(event, (healthy.now - 3600,) * 2)
     assert ("wrong", "spool") in told(healthy)
+    assert "    1 event waits since 60 minutes, and no recorder comes\n" in healthy("doctor").out
     assert mended(healthy) == [("spool", True)]
     assert not event.exists()
     assert (
         run_git(healthy.store, "log", "-1", "--format=%(trailers:key=Turn,valueonly)", f"{talk.session}~1").strip()
         == "2"
     )
+
+
+def test_a_file_that_is_no_event(healthy: Shell) -> None:
+    for name in ("1-0.json", "1-1.json"):
+        event = healthy.store / "spool" / name
+        event.write_text("{}")
+        event.chmod(0o600)
+    assert healthy("doctor").out.splitlines()[:5] == [
+        "~/.claude/session-store/spool  note",
+        "    2 files there no recorder can read: no hook_event_name",
+        "    What is recorded next takes it away.",
+        "",
+        "Nothing is wrong; 1 note.",
+    ]
+
+
+def test_settings_that_cannot_be_read_are_told_of_once(healthy: Shell) -> None:
+    (healthy.store / "config.toml").write_text("record = = [")
+    (healthy.store / "config.toml").chmod(0o600)
+    assert healthy("doctor").out.splitlines()[:5] == [
+        "~/.claude/session-store/config.toml  wrong",
+        "    ~/.claude/session-store/config.toml is not TOML: Invalid value (at line 1,",
+        "    column 10)",
+        "    Correct the file, or delete it: all settings have defaults.",
+        "",
+    ]
 
 
 def test_the_page(healthy: Shell) -> None:

@@ -97,7 +97,7 @@ def test_the_state(keep: Keep, store: Store, claude: Path) -> None:
         },
         "cells": {"count": 2},
         "trajectory": {"turns": 2, "messages": 4},
-        "rules": {"cut": 2, "redact": 4, "redacted": 0},
+        "rules": {"cut": 2, "redact": 5, "redacted": 0},
         "authored": {"name": "", "description": "", "labels": [], "stage": "", "confidence": None},
     }
 
@@ -340,8 +340,9 @@ def test_no_file_and_no_regular_file(store: Store, index: Index, tmp_path: Path)
 
     with pytest.raises(NotFoundError, match="there is no file"):
         try_(tmp_path / "none.jsonl")
-    with pytest.raises(SessgitError, match="not a regular file"):
+    with pytest.raises(SessgitError, match="not a regular file") as refused:
         try_(tmp_path)
+    assert refused.value.hint == "Name a file, or move away what is there."
     (tmp_path / "link.jsonl").symlink_to(Talk().turns("one").save(tmp_path))
     with pytest.raises(SessgitError, match="cannot read"):
         try_(tmp_path / "link.jsonl")

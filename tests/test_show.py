@@ -373,6 +373,16 @@ def test_what_is_not_there(parser: Shell, address: str, code: int, said: str) ->
         assert (done.code, done.out, done.err) == (code, "", f"Error: {said}\n")
 
 
+def test_a_cell_by_its_id(parser: Shell) -> None:
+    cell = parser.json("cell", "5e55@2.5")["cell_id"]
+    for more in ((), ("--json",), ("--raw",)):
+        assert parser.out("show", f"5e55@.{cell}", *more) == parser.out("show", "5e55@2.5", *more)
+    assert parser("show", cell).out.startswith("f0000001@2.5  Grep")
+    assert parser("show", "5e55@.cell_aaaaaaaa").err == (
+        "Error: 5e551011 has no cell cell_aaaaaaaa.\nHint: sessgit cells 5e551011 lists those that it has.\n"
+    )
+
+
 def test_two_forms_at_once(parser: Shell) -> None:
     assert parser("show", "5e55", "--raw", "--json").code == 2
 

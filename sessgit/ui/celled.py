@@ -14,6 +14,11 @@ _ID = re.compile(r"(?:(?P<session>[^@]*)@\.?)?(?P<cell>cell_[0-9a-z]{8})")
 _BARE = re.compile(r"\d+\.\d+")
 
 
+def is_id(address: str) -> bool:
+    """Whether it names a cell by its id alone: `cell_xxxxxxxx`, or `A@.cell_xxxxxxxx` of another session."""
+    return _ID.fullmatch(address) is not None
+
+
 def target(here: Context, address: str, command: str) -> Target:
     """The branch, the turn and the cell: of `A@7.3`, of `cell_xxxxxxxx` in the current session, of `A@.cell_xxxxxxxx`.
 

@@ -29,6 +29,8 @@ _CONFIG = TypeAdapter(Config)
 _WORDS = {
     "unexpected_keyword_argument": "no such setting",
     "tuple_type": 'a list is needed, such as ["~/private/*"]',
+    "dataclass_type": "a table is needed, as {input = 5, output = 25} is one for a price",
+    "missing": "a value is needed",
 }
 _HINT = "Correct the file, or delete it: all settings have defaults."
 

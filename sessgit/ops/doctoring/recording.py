@@ -86,7 +86,7 @@ def _settings(patient: Patient) -> Iterator[Ailment]:
     try:
         own_settings.load(patient.beside)
     except SessgitError as error:
-        mend = f"Correct {patient.beside.config} by hand. {error.hint}".strip()
+        mend = error.hint or f"Correct {patient.beside.config} by hand."
         yield Ailment(Finding("wrong", "settings", str(patient.beside.config), str(error), mend))
 
 
@@ -111,12 +111,13 @@ def _spool(patient: Patient) -> Iterator[Ailment]:
         )
     elif old:
         age = words.counted(int((patient.now - old[0].received) // 60), "minute")
-        what = f"{words.counted(len(old), 'event')} wait since {age}, and no recorder takes them"
+        many = f"{words.counted(len(old), 'event')} {'wait' if len(old) > 1 else 'waits'}"
+        what = f"{many} since {age}, and no recorder comes"
         yield Ailment(Finding("wrong", "spool", str(folder), what, _FIX), lambda: _drained(patient))
     unreadable = [event for event in waiting if isinstance(event, spool.Unreadable)]
     if unreadable:
-        what = f"{words.counted(len(unreadable), 'file')} there that are no event: {unreadable[0].why}"
-        yield Ailment(Finding("note", "spool", str(folder), what))
+        what = f"{words.counted(len(unreadable), 'file')} there no recorder can read: {unreadable[0].why}"
+        yield Ailment(Finding("note", "spool", str(folder), what, "What is recorded next takes it away."))
 
 
 def _drained(patient: Patient) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.ui import context, named, render
+from sessgit.ui import celled, context, named, render
 from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def run(
     """Show a conversation, a turn (@7) or a cell (@7.3).
 
     Of a conversation its card: what it is about, what it used, which files and relatives it has. Of a turn what was
-    said and done, results folded. Of a cell everything. @0 is the start. --raw gives the lines of the turn (those
-    before its prompt too), of the cell, or of all turns; into a pipe byte for byte.
+    said and done, results folded. Of a cell everything; its id will do. @0 is the start. --raw gives the lines of the
+    turn (those before its prompt too), of the cell, or of all turns; into a pipe byte for byte.
     """
     from sessgit.errors import UsageError
     from sessgit.ui.pages.pieces import Wanted
@@ -34,7 +34,7 @@ def run(
     if raw and as_json:
         raise UsageError("--raw and --json do not go together", "--raw prints lines, --json one document.")
     here = context.read()
-    found = named.target(here, address)
+    found = celled.target(here, address, "show") if celled.is_id(address) else named.target(here, address)
     if raw:
         _raw(here, found)
     elif found.cell:
@@ -50,13 +50,13 @@ def run(
 def _session(here: Context, found: Target, wanted: Wanted, *, as_json: bool) -> None:
     from sessgit.ops import show
 
-    with render.progress(here, "Reading", unit="turns") as report:
+    with render.progress(here, "Reading", unit="turns") as progress:
         if as_json:
             from sessgit.ops.reading import documents
 
-            document = documents.session(here.store, here.index, found.branch, here.settings.prices, report)
+            document = documents.session(here.store, here.index, found.branch, here.settings.prices, progress)
         else:
-            card = show.card(here.store, here.index, found.branch, report)
+            card = show.card(here.store, here.index, found.branch, progress)
     if as_json:
         render.document("session/v1", document)
     else:

@@ -1,4 +1,4 @@
-"""`sessgit uninstall`: record nothing any more."""
+"""`sessgit uninstall`: record nothing by itself any more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from sessgit.ui.arguments import options
 
 
 def run(as_json: options.Json = False) -> None:
-    """Record nothing any more. The hooks go, the store with all that was recorded stays."""
+    """Record nothing by itself any more.
+
+    The hooks go, the store with all that was recorded stays. A command that names a conversation still records what
+    was said in it since, and so does sessgit import: sessgit off keeps a project out.
+    """
     from sessgit.ops import install
 
     here = context.read()
