@@ -50,6 +50,22 @@ class _There:
     """Those of which git took nothing, and why."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Both sides as they are now, and what is known of them from before."""
+
+    store: Store
+    own: Mapping[str, str]
+    here: Mapping[str, Held]
+    there: _There
+    before: Agreed
+    purged: Purged
+    asked: Collection[str] | None
+    """The sessions that are asked for; None for all."""
+    agents: frozenset[str]
+    """The agent's names of those that a client here has open."""
+
+
 @dataclass
 class _Plan:
     moves: list[Move] = field(default_factory=list)
@@ -85,7 +101,8 @@ def pull(  # noqa: PLR0913 - what is brought, from where to where
         before = agreements.load(store.beside, link.remote.url)
         for _ in range(_TRIES):
             store.repo.hold()
-            plan = _planned(store, index, there, before, config, sessions, now, purged)
+            sides = _sides(store, there, before, purged, sessions, config)
+            plan = _planned(sides, index, config, now)
             told = Pulled(link.remote.name, tuple(plan.changes), tuple(plan.tags), tuple(plan.left))
             if dry_run:
                 return told
@@ -158,50 +175,43 @@ def _is_wanted(ref: str, here: Mapping[str, Held], sessions: Collection[str] | N
 # What becomes of it
 
 
-def _planned(  # noqa: PLR0913, PLR0917 - both sides, and what was agreed between them
-    store: Store,
-    index: Index,
-    there: _There,
-    before: Agreed,
-    config: Path,
-    sessions: Collection[str] | None,
-    now: float,
-    purged: Purged,
-) -> _Plan:
+def _sides(
+    store: Store, there: _There, before: Agreed, purged: Purged, asked: Collection[str] | None, config: Path
+) -> _Sides:
+    own = refs.read_all(store.path)
+    agents = frozenset(client.agent_id for client in home.live_clients(config))
+    return _Sides(store, own, branches.by_session(own), there, before, purged, asked, agents)
+
+
+def _planned(sides: _Sides, index: Index, config: Path, now: float) -> _Plan:
+    there = sides.there
     plan = _Plan(
         left=[Left(session, "it was deleted here", _UNDO) for session in there.deleted], stones=dict(there.settled)
     )
-    plan.left += [purged.left(session) for session in there.old if sessions is None or session in sessions]
+    old = [session for session in there.old if sides.asked is None or session in sides.asked]
+    plan.left += [sides.purged.left(session) for session in old]
     plan.left += [Left(session, why, checking.HINT) for session, why in sorted(there.refused.items())]
-    own = refs.read_all(store.path)
-    here = branches.by_session(own)
-    agents = {client.agent_id for client in home.live_clients(config)}
     index.sync()
+    tips = {tip for held in sides.here.values() for tip in held.tips}
     for session, theirs in sorted(there.sessions.items()):
-        ours = here.get(session, Held(session))
+        ours = sides.here.get(session, Held(session))
         if theirs.stone and ours.head and index.branch(session) is not None:
-            known = session in before.archived or session in there.known
-            _deleted_there(store, plan, ours, theirs.stone, before, agents, known=known)
-        elif theirs.head and (out := purged.keeps_out(session, theirs.tips, _tips(here))):
+            _deleted_there(sides, plan, ours, theirs.stone)
+        elif theirs.head and (out := sides.purged.keeps_out(session, theirs.tips, tips)):
             plan.left.append(out)
         elif theirs.head:
-            _brought(store, plan, ours, theirs, before, agents)
+            _brought(sides, plan, ours, theirs)
         elif theirs.branches:
             plan.left.append(Left(session, "the remote has branches of it, but not its head", "Push it again there."))
     if plan.going:
         doomed = delete.doomed(index, list(plan.going), config)
-        plan.moves += delete.moves(store, doomed, now, plan.going)
-    after = branches.by_session(branches.after(own, plan.moves))
-    _tags(store, plan, there.tags, own, after, before, sessions)
+        plan.moves += delete.moves(sides.store, doomed, now, plan.going)
+    _tags(sides, plan)
     return plan
 
 
-def _tips(here: Mapping[str, Held]) -> set[str]:
-    return {tip for held in here.values() for tip in held.tips}
-
-
-def _brought(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, agents: Collection[str]) -> None:
-    session = ours.session
+def _brought(sides: _Sides, plan: _Plan, ours: Held, theirs: Held) -> None:
+    store, session = sides.store, ours.session
     own = ours.branches
     if own == theirs.branches and ours.archived == theirs.archived and not theirs.shadowed:
         plan.archived[session] = ours.archived
@@ -213,12 +223,13 @@ def _brought(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed
     try:
         filed = cursors.load(store.beside, session) is not None
         done = deliver(store, session, good, own, filed=filed)
-        archived = spaces.archived(store, ours, theirs, before.archived.get(session)) if ours.head else theirs.archived
+        agreed = sides.before.archived.get(session)
+        archived = spaces.archived(store, ours, theirs, agreed) if ours.head else theirs.archived
     except (DamageError, StoreError) as error:
         mend = f"sessgit repair {session} looks for it."
         plan.left.append(Left(session, f"it cannot be read here: {error}", mend))
         return
-    if archived and not ours.archived and ours.head and _is_open(store, ours, agents):
+    if archived and not ours.archived and ours.head and _is_open(sides, ours):
         plan.left.append(
             Left(session, "it was archived there, and is open in a client here", "End it, and pull again.")
         )
@@ -231,17 +242,16 @@ def _brought(store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed
         plan.changes.append(Change(session, "archived" if archived else "brought back", 0, session))
 
 
-def _deleted_there(  # noqa: PLR0913 - both sides, and what was agreed between them
-    store: Store, plan: _Plan, ours: Held, stone: str, before: Agreed, agents: Collection[str], *, known: bool
-) -> None:
-    session, tips = ours.session, checking.tips(store, ours.session, stone)
-    if tips is None or before.stones.get(session) == stone:
+def _deleted_there(sides: _Sides, plan: _Plan, ours: Held, stone: str) -> None:
+    store, session = sides.store, ours.session
+    tips = checking.tips(store, session, stone)
+    if tips is None or sides.before.stones.get(session) == stone:
         return
-    if not known:
+    if session not in sides.before.archived and session not in sides.there.known:
         left = Left(session, "it is deleted there, and was never seen there from here", _STAYS.format(session))
         plan.left.append(left)
         return
-    if _is_open(store, ours, agents):
+    if _is_open(sides, ours):
         left = Left(session, "it was deleted there, and is open in a client here", "End it, and pull again.")
         plan.left.append(left)
         return
@@ -256,9 +266,9 @@ def _deleted_there(  # noqa: PLR0913 - both sides, and what was agreed between t
         plan.changes.append(Change(session, "deleted", _turns(store, ours.head), session))
 
 
-def _is_open(store: Store, ours: Held, agents: Collection[str]) -> bool:
+def _is_open(sides: _Sides, ours: Held) -> bool:
     try:
-        return bool(agents) and store.state(ours.head).agent_id in agents
+        return bool(sides.agents) and sides.store.state(ours.head).agent_id in sides.agents
     except SessgitError:
         return True
 
@@ -270,25 +280,19 @@ def _turns(store: Store, tip: str) -> int:
         return 0
 
 
-def _tags(  # noqa: PLR0913, PLR0917 - both sides' tags, and what was agreed
-    store: Store,
-    plan: _Plan,
-    theirs: Mapping[str, str],
-    own: Mapping[str, str],
-    after: Mapping[str, Held],
-    before: Agreed,
-    sessions: Collection[str] | None,
-) -> None:
+def _tags(sides: _Sides, plan: _Plan) -> None:
     """Makes the tags of the remote that lead to turns here; one that was taken away here stays away."""
+    store, before = sides.store, sides.before
+    after = branches.by_session(branches.after(sides.own, plan.moves))
     moved = {move.ref for move in plan.moves}
-    for name, oid in sorted(theirs.items()):
+    for name, oid in sorted(sides.there.tags.items()):
         ref, key = layout.TAGS + name, agreements.tag_key(name)
-        here = own.get(ref)
+        here = sides.own.get(ref)
         commit = store.repo.peel(oid) if checking.is_tag(name) and store.repo.has(oid) else None
         if commit is None or ref in moved:
             continue
         session = store.message(commit).get("Session")
-        if sessions is not None and session not in sessions:
+        if sides.asked is not None and session not in sides.asked:
             continue
         if here is not None and store.repo.peel(here) == commit:
             plan.agreed_tags[key] = commit

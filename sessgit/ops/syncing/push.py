@@ -68,6 +68,23 @@ class _Wanted:
     deletions: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Both sides as they are now, by ref and by session, and what is known of them from before."""
+
+    store: Store
+    own: Mapping[str, str]
+    held: Mapping[str, str]
+    here: Mapping[str, Held]
+    there: Mapping[str, Held]
+    before: Agreed
+    purged: Purged
+
+    def of(self, session: str) -> tuple[Held, Held]:
+        """A session here and there; of a side that has nothing of it, that."""
+        return self.here.get(session, Held(session)), self.there.get(session, Held(session))
+
+
 def push(  # noqa: PLR0913 - what is sent, from where to where
     store: Store,
     index: Index,
@@ -94,8 +111,8 @@ def push(  # noqa: PLR0913 - what is sent, from where to where
         for _ in range(_TRIES):
             store.repo.hold()
             held = _fetched(store, link, wanted, purged)
-            before = agreements.load(store.beside, link.remote.url)
-            plan = _planned(store, index, held, before, wanted, purged, rewinds=rewinds)
+            sides = _sides(store, held, agreements.load(store.beside, link.remote.url), purged)
+            plan = _planned(sides, index, wanted, rewinds=rewinds)
             carried = _carried(store, plan, held, wanted, unredacted=unredacted) or carried
             tags = tuple(sorted({*tags, *plan.tags}))
             if dry_run:
@@ -165,59 +182,45 @@ def _fetched(store: Store, link: Link, wanted: _Wanted, purged: Purged) -> dict[
 # What becomes of it
 
 
-def _planned(  # noqa: PLR0913 - both sides, and what was agreed between them
-    store: Store,
-    index: Index,
-    held: Mapping[str, str],
-    before: Agreed,
-    wanted: _Wanted,
-    purged: Purged,
-    *,
-    rewinds: bool,
-) -> _Plan:
-    plan = _Plan()
+def _sides(store: Store, held: Mapping[str, str], before: Agreed, purged: Purged) -> _Sides:
     own = refs.read_all(store.path)
-    here, there = branches.by_session(own), branches.by_session(held)
+    return _Sides(store, own, held, branches.by_session(own), branches.by_session(held), before, purged)
+
+
+def _planned(sides: _Sides, index: Index, wanted: _Wanted, *, rewinds: bool) -> _Plan:
+    plan = _Plan()
+    tips = {tip for one in sides.here.values() for tip in one.tips}
     for session in wanted.sessions:
-        ours, theirs = here.get(session, Held(session)), there.get(session, Held(session))
+        ours, theirs = sides.of(session)
         if not ours.head:
             continue
         if theirs.stone and session not in wanted.named:
             plan.left.append(Left(session, "it is deleted there", "Push it by its address to bring it back there."))
             continue
-        if out := purged.keeps_out(session, theirs.tips, {tip for one in here.values() for tip in one.tips}):
+        if out := sides.purged.keeps_out(session, theirs.tips, tips):
             plan.left.append(out)
             continue
         try:
-            _sent(store, plan, ours, theirs, before, purged, rewinds=rewinds)
+            _sent(sides, plan, session, rewinds=rewinds)
         except (DamageError, StoreError) as error:
             mend = f"sessgit repair {session} looks for it."
             plan.left.append(Left(session, f"it cannot be read: {error}", mend))
     if wanted.deletions:
-        for session, ours in sorted(here.items()):
-            theirs = there.get(session, Held(session))
-            if ours.stone and theirs.branches and before.stones.get(session) == ours.stone:
+        for session in sorted(sides.here):
+            ours, theirs = sides.of(session)
+            if ours.stone and theirs.branches and sides.before.stones.get(session) == ours.stone:
                 plan.left.append(_brought_back(session))
             elif ours.stone and theirs.branches:
-                _deleted(store, plan, ours, theirs, own, held)
+                _deleted(sides, plan, session)
             elif ours.stone and theirs.stone:
                 plan.onward.stones[session] = ours.stone
-    _tags(
-        store,
-        index,
-        plan,
-        own,
-        held,
-        purged,
-        {session: here[session] for session in wanted.sessions if session in here},
-    )
+    _tags(sides, index, plan, {session: sides.here[session] for session in wanted.sessions if session in sides.here})
     return plan
 
 
-def _sent(  # noqa: PLR0913 - both sides, and what was agreed between them
-    store: Store, plan: _Plan, ours: Held, theirs: Held, before: Agreed, purged: Purged, *, rewinds: bool
-) -> None:
-    session, own = ours.session, ours.branches
+def _sent(sides: _Sides, plan: _Plan, session: str, *, rewinds: bool) -> None:
+    store, purged, (ours, theirs) = sides.store, sides.purged, sides.of(session)
+    own = ours.branches
     if own == theirs.branches and ours.archived == theirs.archived:
         plan.onward.archived[session] = ours.archived
         return
@@ -230,7 +233,8 @@ def _sent(  # noqa: PLR0913 - both sides, and what was agreed between them
     done = deliver(store, session, own, good, taken=theirs.branches, rewinds=rewinds)
     part = plan.back if done.back else plan.onward
     place = theirs.archived if theirs.head else ours.archived
-    archived = spaces.archived(store, ours, theirs, before.archived.get(session)) if theirs.head else ours.archived
+    agreed = sides.before.archived.get(session)
+    archived = spaces.archived(store, ours, theirs, agreed) if theirs.head else ours.archived
     beside = [purged.commits.get(tip, tip) for tip in theirs.shadowed.values()]
     if (archived or place) and not all(checking.covered(store, tip, done.branches.values()) for tip in beside):
         plan.left.append(Left(session, "it is there twice, live and archived", "Pull it first: then both are here."))
@@ -260,12 +264,11 @@ def _brought_back(session: str) -> Left:
     )
 
 
-def _deleted(
-    store: Store, plan: _Plan, ours: Held, theirs: Held, own: Mapping[str, str], held: Mapping[str, str]
-) -> None:
+def _deleted(sides: _Sides, plan: _Plan, session: str) -> None:
     """Deletes a session that was deleted here, if it has nothing there that it had not here."""
-    session, tips = ours.session, checking.tips(store, ours.session, ours.stone) or frozenset()
-    if not all(checking.covered(store, tip, tips) for tip in theirs.tips):
+    ours, theirs = sides.of(session)
+    tips = checking.tips(sides.store, session, ours.stone) or frozenset()
+    if not all(checking.covered(sides.store, tip, tips) for tip in theirs.tips):
         plan.left.append(
             Left(
                 session,
@@ -274,29 +277,22 @@ def _deleted(
             )
         )
         return
-    ref = layout.tombstone(session)
-    plan.away.moves.append(Move(ref, theirs.refs.get(ref), ours.stone))
-    plan.away.moves += [Move(other, oid, None) for other, oid in theirs.refs.items() if other != ref]
-    gone = [(other, oid) for other, oid in held.items() if other.startswith(layout.TAGS) and other not in own]
-    plan.away.moves += [Move(other, oid, None) for other, oid in gone if oid in tips]
+    stone = layout.tombstone(session)
+    plan.away.moves.append(Move(stone, theirs.refs.get(stone), ours.stone))
+    plan.away.moves += [Move(ref, oid, None) for ref, oid in theirs.refs.items() if ref != stone]
+    gone = {ref: oid for ref, oid in sides.held.items() if ref.startswith(layout.TAGS) and ref not in sides.own}
+    plan.away.moves += [Move(ref, oid, None) for ref, oid in gone.items() if oid in tips]
     plan.away.changes.append(Change(session, "deleted", 0, session))
     plan.away.stones[session] = ours.stone
 
 
-def _tags(  # noqa: PLR0913, PLR0917 - both sides' tags, and of what is sent
-    store: Store,
-    index: Index,
-    plan: _Plan,
-    own: Mapping[str, str],
-    held: Mapping[str, str],
-    purged: Purged,
-    sent: Mapping[str, Held],
-) -> None:
+def _tags(sides: _Sides, index: Index, plan: _Plan, sent: Mapping[str, Held]) -> None:
     """The tags at turns of what is sent; one that stands elsewhere there is left."""
+    store = sides.store
     passed_over = {left.what for left in plan.left}
     for one in tag.tags(index):
         ref, session = layout.TAGS + one.name, layout.session_of(one.branch)
-        oid, there = own.get(ref), held.get(ref)
+        oid, there = sides.own.get(ref), sides.held.get(ref)
         commit = store.repo.peel(oid) if oid else None
         if oid is None or commit is None or session not in sent:
             continue
@@ -304,7 +300,7 @@ def _tags(  # noqa: PLR0913, PLR0917 - both sides' tags, and of what is sent
             continue
         if there in (oid, commit):
             plan.onward.tags[agreements.tag_key(one.name)] = commit
-        elif there is not None and purged.commits.get(there) == commit:
+        elif there is not None and sides.purged.commits.get(there) == commit:
             plan.onward.moves.append(Move(ref, there, oid))
         elif there is not None:
             plan.left.append(Left(one.name, "the tag stands elsewhere there", "Tags stay where they are on a remote."))
