@@ -108,3 +108,25 @@ def test_as_git_sees_them(steps: list[tuple[str, str, int]]) -> None:
             elif kind == "del" and old is not None:
                 store.repo.move(ref, old, None)
         assert refs.read_all(path) == as_git_says(lambda *arguments: run_git(path, *arguments))
+
+
+NAMES = st.builds(
+    "refs/heads/{}{}".format, st.sampled_from(IDS), st.sampled_from(["", "", "2", "\r", "\x85", " refs/heads/b"])
+)
+LINES = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "", "^", "# "]),
+    st.sampled_from(["0" * 40, "f" * 40, "0" * 39]),
+    st.sampled_from([" ", " ", "  ", "\t", "\n"]),
+    NAMES,
+)
+
+
+@given(st.lists(LINES, max_size=6), st.sampled_from(["\n", ""]), st.sampled_from(IDS))
+def test_those_of_one_session_are_found_as_all_are(lines: list[str], end: str, session: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store, start = Path(folder), f"refs/heads/{session}"
+        (store / "packed-refs").write_text("\n".join(lines) + end, encoding="utf-8")
+        every = refs.read_all(store)
+        assert refs.read_all(store, start) == {name: oid for name, oid in every.items() if name.startswith(start)}
+        assert refs.read(store, start) == every.get(start)

@@ -41,7 +41,8 @@ LOCKED = "If a process was killed just now, it left its lock: try again in a min
 def read_all(store: Path, prefix: str = "refs/") -> dict[str, str]:
     """Each ref whose name starts with `prefix` and the object it holds; what cannot be shown is none of ours."""
     found = {name: oid for name, oid in _loose_below(store, prefix) if oid}
-    for oid, name in _PACKED.findall(_packed(store)):
+    packed = _packed(store)
+    for oid, name in _PACKED.findall(packed) if prefix.endswith("/") else _packed_at(packed, prefix):
         if name.startswith(prefix) and canonical.is_printable(name):
             found.setdefault(name, oid)
     return found
@@ -78,7 +79,7 @@ def read(store: Path, name: str) -> str | None:
     loose = _loose(store / name)
     if loose:
         return loose
-    return next((oid for oid, found in _PACKED.findall(_packed(store)) if found == name), None)
+    return next((oid for oid, found in _packed_at(_packed(store), name) if found == name), None)
 
 
 def tags(store: Path) -> dict[str, str]:
@@ -158,6 +159,18 @@ def _loose(path: Path | str) -> str | None:
     except (OSError, ValueError):
         return None
     return text if _HEX.fullmatch(text) else None
+
+
+def _packed_at(packed: str, start: str) -> Iterator[tuple[str, str]]:
+    """The packed refs whose names begin so, and what they hold: of ten thousand lines those of all other sessions are
+    not read."""
+    at = packed.find(f" {start}")
+    while at >= 0:
+        end = packed.index("\n", at)
+        line = _PACKED.fullmatch(packed, packed.rfind("\n", 0, at) + 1, end)
+        if line is not None:
+            yield line[1], line[2]
+        at = packed.find(f" {start}", end)
 
 
 def _packed(store: Path) -> str:
