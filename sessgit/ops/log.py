@@ -161,9 +161,9 @@ def family(index: Index, branch: Branch) -> list[Branch]:
             break
         root = parent
         seen.add(parent.name)
-    found = [root]
+    found, known = [root], {root.name}
     for member in found:
-        known = {other.name for other in found}
         forks = sorted(index.forks_of(layout.session_of(member.name)), key=lambda fork: (fork.state.created, fork.name))
         found += [fork for fork in forks if fork.name not in known]
+        known |= {fork.name for fork in forks}
     return found

@@ -6,7 +6,7 @@ the same without the last step, and what stops an import leaves the store as it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.session import Session
 from sessgit.model.programs.foreign import Foreign, Found, SourceFile
+from sessgit.model.progress import Progress
 from sessgit.model.words import counted
 from sessgit.ops import operations, restore
 from sessgit.ops import privacy as private
@@ -36,7 +37,6 @@ from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
-Progress = Callable[[int, int], None]
 Outcome = Literal["new", "grown", "changed", "unchanged", "conflict", "excluded", "archived", "deleted", "failed"]
 _LOOSE_REFS = 100
 """So many sessions after which refs are packed: each is a file of its own before, and each recording reads them."""
@@ -326,10 +326,15 @@ def _archive(store: Store, session: str) -> None:
 def _files(files: Sequence[SourceFile], done: Sequence[Brought]) -> tuple[SourceFile, ...]:
     """The files; the one that a session is read from says what of that had no place here."""
     out = {file.path: file for file in files}
+    imported = dict[str, list[SourceFile]]()
+    for file in files:
+        if file.outcome == "imported":
+            imported.setdefault(file.session, []).append(file)
     for one in done:
-        own = [file for file in files if file.session == one.own and file.outcome == "imported"]
-        if one.notes and own:
-            main = min(own, key=lambda file: (file.why.startswith("kept "), file.path.count("/"), file.path))
+        if one.notes and one.own in imported:
+            main = min(
+                imported[one.own], key=lambda file: (file.why.startswith("kept "), file.path.count("/"), file.path)
+            )
             out[main.path] = replace(main, why="; ".join(filter(None, (main.why, *one.notes))))
     return tuple(out.values())
 

@@ -41,15 +41,16 @@ def lost(store: Store, session: str = "") -> list[Lost]:
     noted = {ref: at for ref, at in packed.noted(store.path).items() if ref not in held}
     known = {ref: tips for ref, tips in known.items() if ref not in held}
     later = {mark: _last_moves(journal.read(store.beside, mark)) for mark in {0, *(mark for _, mark in noted.values())}}
-    found = list[Lost]()
+    found, there = list[Lost](), dict(held)
     for ref, tips in sorted(known.items()):
         last = later[noted[ref][1] if ref in noted else 0].get(ref)
         if (last is not None and last.new is None) or ref.startswith(layout.KEEP):
             continue
         tip = _latest(store, [*tips, *([last.new] if last is not None and last.new else [])])
         # A session's head comes before its side branches: where it is lost, so may they be.
-        if tip and not _is_elsewhere(store, ref, tip, {**held, **{one.ref: one.oid for one in found}}):
+        if tip and not _is_elsewhere(store, ref, tip, there):
             found.append(Lost(ref, tip))
+            there[ref] = tip
     return [one for one in found if session in ("", layout.session_of(one.ref.split("/", 2)[-1]))]
 
 
