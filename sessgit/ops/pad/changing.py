@@ -9,22 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError, UsageError
+from sessgit.errors import ConflictError, NotFoundError, UsageError
 from sessgit.model import canonical, words
-from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad import steps
 from sessgit.model.scratchpad.pad import Entry, Lists, Pad
 from sessgit.ops import edit as edits
-from sessgit.ops import operations
 from sessgit.ops.pad import lists
+from sessgit.ops.recording import edited
+from sessgit.ops.recording.edited import Edit
 from sessgit.store import locks
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
-_TRIES = 5
 _TOLD = 50
 
 
@@ -78,25 +76,19 @@ def perform(store: Store, index: Index, session_id: str, change: Change, now: fl
 
     Raises what the change raises, with nothing changed.
     """
+
+    def made(tip: str) -> tuple[Edit | None, Done]:
+        state, held = store.state(tip), lists.read(store, tip)
+        wanted = change(Standing(state, held, pads.read(held), canonical.rfc3339(now), store))
+        if not wanted.told:
+            return None, Done(state, pads.read(held), wanted)
+        _check_size(held, wanted.lists)
+        changed = lists.changes(store, tip, held, wanted.lists)
+        return Edit(wanted.told, wanted.state, changed), Done(state, pads.read(wanted.lists), wanted)
+
     with locks.session(store.beside, session_id, edits.WAIT):
-        for _ in range(_TRIES):
-            ref, tip = edits.head(store, session_id)
-            state, held = store.state(tip), lists.read(store, tip)
-            wanted = change(Standing(state, held, pads.read(held), canonical.rfc3339(now), store))
-            if not wanted.told:
-                return Done(state, pads.read(held), wanted)
-            _check_size(held, wanted.lists)
-            changed = lists.changes(store, tip, held, wanted.lists)
-            message = Message(f"edit: {wanted.told}", (("Session", session_id), ("Event", "edit")))
-            time = max(int(now), store.commit(tip).time)
-            commit = store.write_commit(tip, changed, wanted.state, message, [tip], time)
-            try:
-                operations.perform(store, "pad", f"{session_id[:8]}: {wanted.told}", [Move(ref, tip, commit)], now)
-            except MovedError:
-                continue
-            index.sync(session_id)
-            return Done(state, pads.read(wanted.lists), wanted, commit)
-    raise StoreError(f"the branch of {session_id} kept moving while its pad was changed", "Try again.")
+        done, commit = edited.on_head(store, index, session_id, "pad", made, now)
+    return replace(done, commit=commit)
 
 
 # Entries

@@ -10,21 +10,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sessgit.errors import MovedError, StoreError, UsageError
+from sessgit.errors import UsageError
 from sessgit.model import canonical, words
-from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.programs import program, unified
 from sessgit.model.programs.unified import Unified
 from sessgit.ops import edit as edits
-from sessgit.ops import operations
+from sessgit.ops.recording import edited
+from sessgit.ops.recording.edited import Edit
 from sessgit.store import locks
 from sessgit.store.index import Index
 from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
-_TRIES = 5
 _LONGEST = 60
 _MOST_TOLD = 3
 
@@ -63,23 +61,16 @@ def change(store: Store, index: Index, session_id: str, wanted: Wanted, now: flo
     Raises UsageError, with nothing changed, where a key or a value is wrong or the memory would be too large, and
     NotFoundError where there is no such session.
     """
+
+    def made(tip: str) -> tuple[Edit | None, Changed]:
+        done = changed(store, store.state(tip), wanted)
+        if done.after is done.before:
+            return None, done
+        return Edit(_told(done.before.unified, done.after.unified), done.after), done
+
     with locks.session(store.beside, session_id, edits.WAIT):
-        for _ in range(_TRIES):
-            ref, tip = edits.head(store, session_id)
-            done = changed(store, store.state(tip), wanted)
-            if done.after is done.before:
-                return done
-            told = _told(done.before.unified, done.after.unified)
-            message = Message(f"edit: {told}", (("Session", session_id), ("Event", "edit")))
-            time = max(int(now), store.commit(tip).time)
-            commit = store.write_commit(tip, {}, done.after, message, [tip], time)
-            try:
-                operations.perform(store, "state", f"{session_id[:8]}: {told}", [Move(ref, tip, commit)], now)
-            except MovedError:
-                continue
-            index.sync(session_id)
-            return replace(done, commit=commit)
-    raise StoreError(f"the branch of {session_id} kept moving while its state was changed", "Try again.")
+        done, commit = edited.on_head(store, index, session_id, "state", made, now)
+    return replace(done, commit=commit)
 
 
 def changed(store: Store, before: Session, wanted: Wanted) -> Changed:
