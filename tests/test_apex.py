@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.formats.foreign import apex
+from sessgit.formats.foreign.apex import sessions as apex
 from sessgit.model import canonical
 from sessgit.model.programs.foreign import Foreign, SourceFile
 from sessgit.model.programs.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.errors import NotFoundError
-from sessgit.formats.foreign import dialectic
+from sessgit.formats.foreign.dialectic import sessions as dialectic
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.session import STAGES
 from sessgit.model.programs.foreign import Foreign, agent_id

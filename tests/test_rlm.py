@@ -18,8 +18,8 @@ from plain import run_git
 from shell import Shell
 
 from sessgit.errors import NotFoundError
-from sessgit.formats.foreign import rlm as layout
-from sessgit.formats.foreign import rlmturns
+from sessgit.formats.foreign.rlm import sessions as layout
+from sessgit.formats.foreign.rlm import turns
 from sessgit.model.programs.foreign import Foreign
 from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Reason, Step, Task, ToolCall
 
@@ -166,7 +166,7 @@ def test_cells_without_a_conversation_have_a_turn_of_their_own(tmp_path: Path) -
     put(folder / "cells" / f"{B}.json", {**cell(B, 5), "dependencies": [A]})
     put(folder / "cells" / f"{A}.json", cell(A, 1))
     (turn,) = only(tmp_path).turns
-    assert (turn.prompt, turn.time) == (rlmturns.CELLS, BORN + 1)
+    assert (turn.prompt, turn.time) == (turns.CELLS, BORN + 1)
     assert [part.task.id for part in turn.parts if isinstance(part, Step)] == [A, B]
 
 

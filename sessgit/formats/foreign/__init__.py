@@ -1,1 +1,1 @@
-"""The layouts in which other systems keep their sessions, one a module: `read` gives values, `write` gives files."""
+"""The layouts in which other systems keep their sessions: of each, `read` gives values, and `write` gives files."""

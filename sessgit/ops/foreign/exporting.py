@@ -9,13 +9,14 @@ from pathlib import Path
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.formats.foreign import shared
 from sessgit.model.programs.foreign import Foreign
+from sessgit.model.progress import Progress
 from sessgit.ops import restore
 from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index
 from sessgit.ops.files import sidefiles
 from sessgit.ops.foreign import systems, telling
 from sessgit.ops.programs.telling import celldocument, unified
-from sessgit.ops.reading.views import Prices, Report
+from sessgit.ops.reading.views import Prices
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
@@ -40,7 +41,7 @@ class World:
     prices: Prices
 
 
-def export(world: World, system: str, branches: Sequence[Branch], folder: Path, report: Report) -> Exported:
+def export(world: World, system: str, branches: Sequence[Branch], folder: Path, progress: Progress) -> Exported:
     """Writes the sessions of these branches in the system's layout, each whole.
 
     Raises ConflictError, with nothing written, where a file in the folder holds something else.
@@ -49,7 +50,7 @@ def export(world: World, system: str, branches: Sequence[Branch], folder: Path, 
     heads = [head for name in names if (head := world.index.branch(name)) is not None]
     laid = dict[str, bytes]()
     for head in heads:
-        for path, data in _files(world, system, head, report).items():
+        for path, data in _files(world, system, head, progress).items():
             both = shared.united(path, laid[path], data) if path in laid else data
             if both is None:
                 raise SessgitError(f"two of them would have the file {path}", "Export them into folders of their own.")
@@ -59,12 +60,12 @@ def export(world: World, system: str, branches: Sequence[Branch], folder: Path, 
     return Exported(len(heads), len(planned), already)
 
 
-def _files(world: World, system: str, head: Branch, report: Report) -> Mapping[str, bytes]:
+def _files(world: World, system: str, head: Branch, progress: Progress) -> Mapping[str, bytes]:
     store, index = world.store, world.index
-    session: Foreign = telling.told(store, index, head, system, report)
+    session: Foreign = telling.told(store, index, head, system, progress)
     if system != "rlm":
         return systems.write(system, session)
-    from sessgit.formats.foreign import rlm
+    from sessgit.formats.foreign.rlm import sessions as rlm
 
     session = telling.with_transcript(session, restore.rebuild(store, head.name).data)
     document = unified.document(store, index, head, world.prices)

@@ -10,8 +10,8 @@ from typing import Any
 from sessgit.errors import UsageError
 from sessgit.model.programs.foreign import Foreign, Found
 
-SYSTEMS = {"rlm": "rlm", "dialectic": "dialectic", "apex": "apex", "io-log": "iolog"}
-"""By name the module of `formats.foreign` that knows its layout."""
+SYSTEMS = {"rlm": "rlm.sessions", "dialectic": "dialectic.sessions", "apex": "apex.sessions", "io-log": "iolog"}
+"""By name the module of `formats.foreign` that reads and writes its layout."""
 
 
 def read(system: str, folder: Path) -> Found:

@@ -16,11 +16,12 @@ from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.model.programs import unified
 from sessgit.model.programs.foreign import Foreign, agent_id
 from sessgit.model.programs.program import GivenTurn, Part, Saying, Step, ToolCall
+from sessgit.model.progress import Progress
 from sessgit.ops.files import keeping
 from sessgit.ops.foreign import lines as given_lines
 from sessgit.ops.foreign import stating
 from sessgit.ops.pad import lists
-from sessgit.ops.reading.views import Report, body_of
+from sessgit.ops.reading.views import body_of
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
@@ -39,15 +40,15 @@ class _Said:
     model: str
 
 
-def told(store: Store, index: Index, branch: Branch, system: str, report: Report) -> Foreign:
+def told(store: Store, index: Index, branch: Branch, system: str, progress: Progress) -> Foreign:
     """The session of a head, with the id that the system knows it by where it came from there."""
     state = branch.state
     rows = index.turns(branch.name)
     turns = list[GivenTurn]()
     for done, row in enumerate(rows):
-        report(done, len(rows))
+        progress(done, len(rows))
         turns.append(turn(store, branch, row))
-    report(len(rows), len(rows))
+    progress(len(rows), len(rows))
     origin = state.origin
     parent = index.branch(layout.session_of(origin.session)) if origin else None
     own = _id(store, branch, system)

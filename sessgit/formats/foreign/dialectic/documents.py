@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sessgit.formats.foreign import dialecticpad, files
-from sessgit.formats.foreign.dialecticpad import Frame, Known, Noted, Pairs
+from sessgit.formats.foreign import files
+from sessgit.formats.foreign.dialectic import notes
+from sessgit.formats.foreign.dialectic.notes import Frame, Known, Noted, Pairs
 from sessgit.model import canonical
 from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad.pad import Entry, Pad
@@ -45,9 +46,9 @@ def read(kept: Mapping[str, bytes], noted: Mapping[str, Noted], pairs: Pairs, fr
             return
         time = canonical.rfc3339(frame.start + 1 + number / 1000 + 0.0005)
         source = "" if kind in ("file", "thesis") else path
-        cut = dialecticpad.cut(text, dialecticpad.longest(kind))
+        cut = notes.cut(text, notes.longest(kind))
         entry = Entry("", kind, cut, time, frame.session, cycle=frame.cycle, source=source, version=version)
-        entry = dialecticpad.as_known(entry, known)
+        entry = notes.as_known(entry, known)
         if all(entry.id != other.id for other in out):
             out.append(entry)
             names[path] = entry.id
@@ -71,7 +72,7 @@ def read(kept: Mapping[str, bytes], noted: Mapping[str, Noted], pairs: Pairs, fr
     listed = {_name(entry.text) for entry in noted["file"].entries}
     for number, path in enumerate(_below(kept, _CONTEXT)):
         if _name(path) not in listed:
-            add(path, "file", dialecticpad.sayable(frame.places.get(_name(path), path)), number)
+            add(path, "file", notes.sayable(frame.places.get(_name(path), path)), number)
     return Lying(tuple(out), names, (f"{left} files are not on the pad",) if left else ())
 
 
@@ -102,7 +103,7 @@ def written(
 
 def places(kept: Mapping[str, bytes], at: str) -> dict[str, str]:
     """Where the files lie that were read, from the project's folder, by their names; `at` is the session's folder."""
-    return {_name(path): dialecticpad.sayable(at + path) for path in reversed(_below(kept, _CONTEXT))}
+    return {_name(path): notes.sayable(at + path) for path in reversed(_below(kept, _CONTEXT))}
 
 
 def _below(kept: Mapping[str, bytes], folder: str) -> list[str]:
@@ -116,7 +117,7 @@ def _name(path: str) -> str:
 
 def _text(data: bytes) -> str:
     """The words of a document, without what stands about it in front."""
-    return dialecticpad.sayable(_FRONT.sub("", data.decode("utf-8", "replace").replace("\r\n", "\n")))
+    return notes.sayable(_FRONT.sub("", data.decode("utf-8", "replace").replace("\r\n", "\n")))
 
 
 def _holding(path: str, text: str, pairs: Sequence[tuple[Any, Entry | None]]) -> Entry | None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.formats.foreign import files, rlmflat, rlmturns, said
+from sessgit.formats.foreign import files, said
 from sessgit.formats.foreign.files import DamagedFileError, Folder
 from sessgit.formats.foreign.kept import keep
-from sessgit.formats.foreign.rlmflat import CURRENT, EXTERNALIZED, STATE, TRAJECTORIES, Names
+from sessgit.formats.foreign.rlm import flat, turns
+from sessgit.formats.foreign.rlm.flat import CURRENT, EXTERNALIZED, STATE, TRAJECTORIES, Names
 from sessgit.model.programs import unified
 from sessgit.model.programs.foreign import Foreign, Found
 from sessgit.model.programs.program import Reason, Step
@@ -46,9 +47,9 @@ def read(folder: Path) -> Found:
     places = _places(source, start)
     sessions = [one for place, archived in places if (one := _session(source, place, archived=archived)) is not None]
     there = {one.id for one in sessions}
-    flat = f"{STATE}/" if (root / STATE).is_dir() else ""
-    if flat or not places:
-        sessions += rlmflat.read(source, Names(flat, there, is_nested=bool(flat or start)))
+    state_at = f"{STATE}/" if (root / STATE).is_dir() else ""
+    if state_at or not places:
+        sessions += flat.read(source, Names(state_at, there, is_nested=bool(state_at or start)))
     for path in source.entries:
         why = next((why for end, why in _LEFT.items() if path.endswith(end)), "")
         if why and source.has(path) and path not in source.noted:
@@ -73,7 +74,7 @@ def write(
     if session.transcript:
         out[f"{at}/{_TRANSCRIPT}"] = session.transcript
     for path, kind in _REASONS.items():
-        if lines := rlmturns.reasons_of(session.turns, kind):
+        if lines := turns.reasons_of(session.turns, kind):
             out[f"{at}/{path}"] = b"".join(files.line(line) for line in lines)
     for path, data in session.kept.items():
         own = path.removeprefix(f"{KEPT}/")
@@ -149,7 +150,7 @@ def _session(source: Folder, at: str, *, archived: bool) -> Foreign | None:
     meta, ours = files.mapping(document.get("metadata")), files.mapping(document.get(said.KEY))
     own = files.text(ours.get("id")) or files.text(meta.get("session_id")) or own
     source.note(path, "imported", session=own)
-    session = rlmflat.described(Foreign(own, archived=archived), document)
+    session = flat.described(Foreign(own, archived=archived), document)
     lines = _path(source, at, _TRANSCRIPT)
     transcript = _bytes(source, lines, own) if source.has(lines) else b""
     kept = dict[str, bytes]()
@@ -164,7 +165,7 @@ def _session(source: Folder, at: str, *, archived: bool) -> Foreign | None:
     for path in source.below(at):
         if path not in source.noted or source.noted[path].outcome == "damaged":
             keep(source, path, _kept_name(path, at), own, kept)
-    for path, name in rlmflat.beside(source, own).items():
+    for path, name in flat.beside(source, own).items():
         keep(source, path, f"{KEPT}/{name}", own, kept)
     return replace(session, kept=kept)
 
@@ -173,16 +174,16 @@ def _conversation(
     source: Folder, at: str, session: Foreign, document: Mapping[str, Any], kept: dict[str, bytes]
 ) -> Foreign:
     """The session with the turns that its state, its cells and its reasons make."""
-    turns, context = rlmturns.Turns(), files.mapping(document.get("context"))
-    odd = turns.messages(files.objects(context.get("conversation")))
-    outputs = turns.outputs(files.objects(context.get("tool_outputs")))
-    turns.cells(_cells(source, at, session.id))
+    made, context = turns.Turns(), files.mapping(document.get("context"))
+    odd = made.messages(files.objects(context.get("conversation")))
+    outputs = made.outputs(files.objects(context.get("tool_outputs")))
+    made.cells(_cells(source, at, session.id))
     for name, kind in _REASONS.items():
         path = _path(source, at, name)
         if source.has(path):
-            turns.reasons(_reasons(source, path, kind, session.id))
+            made.reasons(_reasons(source, path, kind, session.id))
     _keep_rest(session, document, [*outputs, *odd], kept)
-    return replace(session, turns=turns.turns())
+    return replace(session, turns=made.turns())
 
 
 def _cells(source: Folder, at: str, session: str) -> list[Step]:
@@ -192,7 +193,7 @@ def _cells(source: Folder, at: str, session: str) -> list[Step]:
             _check_index(source, path, session)
             continue
         try:
-            step = rlmturns.step(source.object(path))
+            step = turns.step(source.object(path))
         except DamagedFileError as error:
             source.note(path, "damaged", str(error), session)
         except SessgitError as error:
@@ -219,7 +220,7 @@ def _reasons(source: Folder, path: str, kind: str, session: str) -> list[tuple[f
     except DamagedFileError as error:
         source.note(path, "damaged", str(error), session)
         return []
-    found = [rlmturns.reason(kind, line) for line in lines.values]
+    found = [turns.reason(kind, line) for line in lines.values]
     told = [one for one in found if one is not None]
     if len(told) == len(found):
         source.note(path, "damaged" if lines.damaged else "imported" if told else "empty", lines.why, session)
@@ -234,7 +235,7 @@ def _pass_views(source: Folder, at: str, session: str) -> None:
 
 
 def _keep_rest(session: Foreign, document: Mapping[str, Any], outputs: list[Any], kept: dict[str, bytes]) -> None:
-    rest = rlmflat.rest(session, document, outputs)
+    rest = flat.rest(session, document, outputs)
     if rest:
         kept[f"{KEPT}/{_STATE}"] = files.document(rest)
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.errors import NotFoundError
-from sessgit.formats.foreign import dialecticfiles, dialecticpad, files, said
-from sessgit.formats.foreign.dialecticfiles import KEPT, STATE, SYSTEM
-from sessgit.formats.foreign.dialecticpad import LISTS, Frame, Item, Known, Noted, Pairs
+from sessgit.formats.foreign import files, said
+from sessgit.formats.foreign.dialectic import documents, notes
+from sessgit.formats.foreign.dialectic.documents import KEPT, STATE, SYSTEM
+from sessgit.formats.foreign.dialectic.notes import LISTS, Frame, Item, Known, Noted, Pairs
 from sessgit.formats.foreign.files import DamagedFileError, Folder
 from sessgit.formats.foreign.kept import keep
 from sessgit.model import canonical, ids, words
@@ -100,11 +101,11 @@ def _session(opened: Folder, one: _File, project: str, place: str) -> Foreign:
     kept = _kept(opened, one)
     known, frame = _known(document), _frame(one.id, document, kept, place)
     noted = _noted(document, frame, known)
-    lying = dialecticfiles.read(kept, noted, _pairs(document, noted), frame, known)
+    lying = documents.read(kept, noted, _pairs(document, noted), frame, known)
     cycles = list(_cycles(frame, known))
     others = [entry for left in known.values() for entry in left if entry.kind == "cycle"]
     every = [entry for kind in LISTS for entry in noted[kind].entries]
-    lists, on = dialecticpad.fitting([*every, *lying.entries, *cycles, *others])
+    lists, on = notes.fitting([*every, *lying.entries, *cycles, *others])
     rest = {
         "id": one.id,
         "cycle": pads.cycle(pads.read(lists), frame.session),
@@ -175,7 +176,7 @@ def _frame(own: str, document: Mapping[str, Any], kept: Mapping[str, bytes], pla
     start = files.seconds(document.get("created")) or files.seconds(document.get("updated")) or 0
     cycle = min(max(files.whole(document.get("cycle")), 1), pads.LATEST_CYCLE)
     gained = tuple(files.whole(one) for one in files.items(document.get("cycle_insights")))
-    places = dialecticfiles.places(kept, place) if place else {}
+    places = documents.places(kept, place) if place else {}
     return Frame(ids.session_id(agent_id(SYSTEM, own)), start, cycle, gained, places)
 
 
@@ -187,7 +188,7 @@ def _known(document: Mapping[str, Any]) -> Known:
         for line in pads.split(files.text(lines.get(name)).encode()):
             entry = pads.parsed(kind, line)
             if entry is not None:
-                out.setdefault(dialecticpad.same(entry), []).append(entry)
+                out.setdefault(notes.same(entry), []).append(entry)
     return out
 
 
@@ -196,14 +197,14 @@ def _noted(document: Mapping[str, Any], frame: Frame, known: Known) -> dict[str,
     out, claims = dict[str, Noted](), dict[str, str]()
     for kind in LISTS:
         values = _values(document, kind)
-        out[kind] = dialecticpad.read(kind, values, frame, claims, known)
+        out[kind] = notes.read(kind, values, frame, claims, known)
         if kind == "claim":
-            claims = dialecticpad.called(dialecticpad.paired(values, out[kind]))
+            claims = notes.called(notes.paired(values, out[kind]))
     return out
 
 
 def _pairs(document: Mapping[str, Any], noted: Mapping[str, Noted]) -> Pairs:
-    return {kind: dialecticpad.paired(_values(document, kind), one) for kind, one in noted.items()}
+    return {kind: notes.paired(_values(document, kind), one) for kind, one in noted.items()}
 
 
 def _itemed(document: Mapping[str, Any], noted: Mapping[str, Noted], kind: str) -> Iterable[tuple[Item, Any]]:
@@ -225,14 +226,14 @@ def _turns(facts: Foreign, document: Mapping[str, Any], frame: Frame) -> Iterato
     yield GivenTurn(facts.title or f"Session {facts.id}", time=frame.start or None, key=_key(facts.id, 0))
     number, latest = 0, frame.start
     for value in _values(document, "pass"):
-        text = dialecticpad.whole(value)
+        text = notes.whole(value)
         if not text:
             continue
         number += 1
-        time = latest = dialecticpad.moment(value) or latest + 0.001
-        asked = dialecticpad.whole(value, "prompt")
-        name = dialecticpad.form(value)
-        told = f"{name} pass, cycle {dialecticpad.cycle(value) or 1}".lstrip()
+        time = latest = notes.moment(value) or latest + 0.001
+        asked = notes.whole(value, "prompt")
+        name = notes.form(value)
+        told = f"{name} pass, cycle {notes.cycle(value) or 1}".lstrip()
         model = canonical.one_line(files.text(value.get("model")), 100) if isinstance(value, dict) else ""
         prompt = asked or told[:1].upper() + told[1:]
         yield GivenTurn(prompt, (), text, model, time, time, _key(facts.id, number))
@@ -246,7 +247,7 @@ def _cycles(frame: Frame, known: Known) -> Iterator[Entry]:
     """That the cycles began which the session has had: the latest, where there are many."""
     for number in range(max(2, frame.cycle - pads.MOST + 1), frame.cycle + 1):
         time = canonical.rfc3339(frame.start + number / 1000 + 0.0005)
-        yield dialecticpad.as_known(Entry("", "cycle", "", time, frame.session, cycle=number), known)
+        yield notes.as_known(Entry("", "cycle", "", time, frame.session, cycle=number), known)
 
 
 def _kept(opened: Folder, one: _File) -> dict[str, bytes]:
@@ -290,7 +291,7 @@ def write(session: Foreign) -> Mapping[str, bytes]:
             document[LISTS[kind]] = values if kind != "thesis" else values[-1] if values else None
     if not was or not _is_as_noted(pad, noted, named):
         document["cycle_insights"] = pads.gained(pad, ids.session_id(agent_id(SYSTEM, own)))
-    beside = dialecticfiles.written(session.kept, pairs, pad, noted, named)
+    beside = documents.written(session.kept, pairs, pad, noted, named)
     # A session that came from there has its end from the import.
     ended = ["ended"] if is_same and "ended" not in files.mapping(was.get(said.KEY)) else []
     kin = _kin(was) if is_same and not session.parent else {}
@@ -317,9 +318,9 @@ def _listed(pad: Pad, noted: Mapping[str, Sequence[Mapping[str, Any]]], lying: s
         items = noted.get(kind, ())
         there = {item.get("entry") for item in items}
         entries = [entry for entry in pad.of(kind) if entry.id in there or entry.id not in lying]
-        pairs[kind] = dialecticpad.written(kind, entries, items, claims)
+        pairs[kind] = notes.written(kind, entries, items, claims)
         if kind == "claim":
-            claims = dialecticpad.names(dialecticpad.called(pairs[kind]))
+            claims = notes.names(notes.called(pairs[kind]))
     return pairs
 
 
@@ -381,9 +382,9 @@ def _others(pad: Pad, own: str, document: Mapping[str, Any], beside: Mapping[str
     kept = {f"{KEPT}/{path}": data for path, data in beside.items()}
     frame = _frame(own, document, kept, f"{FOLDER}/{own}/")
     noted = _noted(document, frame, {})
-    lying = dialecticfiles.read(kept, noted, _pairs(document, noted), frame, {})
+    lying = documents.read(kept, noted, _pairs(document, noted), frame, {})
     again = [*(entry for one in noted.values() for entry in one.entries), *lying.entries, *_cycles(frame, {})]
     lines = {entry.line for entry in again}
-    others = {dialecticpad.same(entry) for entry in pad.entries if entry.line not in lines}
-    lists, _ = dialecticpad.fitting(entry for entry in pad.entries if dialecticpad.same(entry) in others)
+    others = {notes.same(entry) for entry in pad.entries if entry.line not in lines}
+    lists, _ = notes.fitting(entry for entry in pad.entries if notes.same(entry) in others)
     return {"pad": {name: data.decode("utf-8", "replace") for name, data in sorted(lists.items())}} if lists else {}

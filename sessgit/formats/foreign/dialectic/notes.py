@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sessgit.formats.foreign import files
-from sessgit.formats.foreign.apexmessages import less, more
+from sessgit.formats.foreign.difference import less, more
 from sessgit.model import canonical
 from sessgit.model.scratchpad import pad as pads
 from sessgit.model.scratchpad.pad import Entry

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.errors import NotFoundError
-from sessgit.formats.foreign import apexfolder, apexmessages, files, said
-from sessgit.formats.foreign.apexfolder import ACTIVE, ID, INDEX, SYSTEM, VERSION, Around, File
-from sessgit.formats.foreign.apexmessages import Told
+from sessgit.formats.foreign import files, said
+from sessgit.formats.foreign.apex import listing, messages
+from sessgit.formats.foreign.apex.listing import ACTIVE, ID, INDEX, SYSTEM, VERSION, Around, File
+from sessgit.formats.foreign.apex.messages import Told
 from sessgit.formats.foreign.files import DamagedFileError
 from sessgit.model import canonical, words
 from sessgit.model.programs.foreign import Foreign, Found, agent_id
@@ -37,26 +38,26 @@ def read(folder: Path) -> Found:
     where it is none of them."""
     opened = files.opened(folder, ".apex")
     base = next((at for at in (".apex/sessions/", "sessions/") if opened.below(at.rstrip("/"))), "")
-    known = apexfolder.known(opened, base)
+    known = listing.known(opened, base)
     if known is None:
         return Found((), opened.files())
     if not base and not opened.has(INDEX) and not opened.names("*.json") and not opened.below("archive"):
         raise NotFoundError(f"there is no session in {folder}", "One is a file in .apex/sessions.")
-    held = apexfolder.alone(opened, apexfolder.held(opened, base))
+    held = listing.alone(opened, listing.held(opened, base))
     ids = frozenset(one.id for one in held)
-    around = Around(ids, known, *apexfolder.active(opened, base + ACTIVE, ids))
+    around = Around(ids, known, *listing.active(opened, base + ACTIVE, ids))
     sessions, told = dict[str, Foreign](), dict[str, Told]()
-    for one in apexfolder.parents_first(held):
-        found, messages = _session(one, sessions, told, around)
+    for one in listing.parents_first(held):
+        found, own = _session(one, sessions, told, around)
         if not one.document["messages"] and not found.name:
             opened.note(one.path, "empty", "it has no messages", one.id)
             continue
-        others = apexfolder.kept(opened, f"{base}kept/{one.id}/", one.id)
-        sessions[one.id], told[one.id] = replace(found, kept={**others, **found.kept}), messages
+        others = listing.kept(opened, f"{base}kept/{one.id}/", one.id)
+        sessions[one.id], told[one.id] = replace(found, kept={**others, **found.kept}), own
         odd = sum(not isinstance(message, dict) for message in one.document["messages"])
         why = f"{words.counted(odd, 'message')} of it {'is' if odd == 1 else 'are'} no object" if odd else ""
         opened.note(one.path, "imported", why, one.id)
-    apexfolder.tell_of_index(opened, base + INDEX, known, ids)
+    listing.tell_of_index(opened, base + INDEX, known, ids)
     return Found(tuple(sessions.values()), opened.files())
 
 
@@ -66,7 +67,7 @@ def _session(
     document = one.document
     facts = _facts(document)
     opening = facts.name or canonical.one_line(facts.description, _LONGEST_NAME) or f"Session {one.id}"
-    found = apexmessages.read(document["messages"], one.id, opening)
+    found = messages.read(document["messages"], one.id, opening)
     # Who goes round in a circle, or left a session without messages, begins by itself.
     parent = facts.parent if facts.parent in sessions or facts.parent not in around.held else ""
     shared = _shared(found, told.get(parent), document.get("branchPoint")) if parent else None
@@ -217,7 +218,7 @@ def _document(
         **dict.fromkeys(_TIMES),
         **old,
     }
-    document |= {"id": own, "messages": apexmessages.written(session.turns, noted)}
+    document |= {"id": own, "messages": messages.written(session.turns, noted)}
     document |= _said(session, _facts(was)) | _branched(session, was, rest, is_same=is_same)
     if not is_same or made:
         document |= _times(session, was if is_same else {})
@@ -285,7 +286,7 @@ def _branched(session: Foreign, was: Mapping[str, Any], rest: Mapping[str, Any],
     if is_same and (not session.parent or (known and session.branch == rest.get("branch"))):
         return {}
     shared = session.turns[: session.branch or 0] if session.parent else ()
-    place = len(apexmessages.written(shared, files.mapping(rest.get("messages")))) - 1
+    place = len(messages.written(shared, files.mapping(rest.get("messages")))) - 1
     parent = before if known else session.parent or None
     return {"parentSessionId": parent, "branchPoint": place if shared else None}
 

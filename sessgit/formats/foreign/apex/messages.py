@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from sessgit.formats.foreign import files
+from sessgit.formats.foreign.difference import less, more
 from sessgit.model import canonical
 from sessgit.model.programs.program import GivenTurn, Part, Reason, Saying, Step, ToolCall
 
@@ -230,19 +231,6 @@ def _items(group: Sequence[Any], turn: GivenTurn, shapes: Sequence[_Shape | None
         item["unset"] = sorted({*item.get("unset", ()), *(key for key in _STAMPS if key not in message)})
         out.append({key: value for key, value in item.items() if value})
     return out
-
-
-def less(value: Message, other: Message) -> Message:
-    """What makes the first object of the second one."""
-    same = {key for key in value if key in other and type(value[key]) is type(other[key]) and value[key] == other[key]}
-    found = {"set": {k: v for k, v in value.items() if k not in same}, "unset": sorted(other.keys() - value.keys())}
-    return {key: part for key, part in found.items() if part}
-
-
-def more(value: Message, found: Mapping[str, Any]) -> Message:
-    """The object again."""
-    gone = files.texts(found.get("unset"))
-    return {**{key: one for key, one in value.items() if key not in gone}, **files.mapping(found.get("set"))}
 
 
 # Writing

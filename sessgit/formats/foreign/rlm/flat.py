@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sessgit.formats.foreign import files, rlmturns
+from sessgit.formats.foreign import files
 from sessgit.formats.foreign.files import DamagedFileError, Folder
 from sessgit.formats.foreign.kept import keep
+from sessgit.formats.foreign.rlm import turns
 from sessgit.model.programs import unified
 from sessgit.model.programs.foreign import Foreign
 
@@ -104,9 +105,9 @@ def _session(source: Folder, at: str, ident: str, meta: Mapping[str, Any]) -> Fo
     context = said or shared
     if not state and not context and not meta:
         return None
-    turns = rlmturns.Turns()
-    odd = turns.messages(_messages(context))
-    outputs = [*turns.outputs(files.objects(context.get("tool_outputs"))), *odd]
+    made = turns.Turns()
+    odd = made.messages(_messages(context))
+    outputs = [*made.outputs(files.objects(context.get("tool_outputs"))), *odd]
     document = _unified(state, meta)
     session = described(Foreign(ident), document)
     memory = files.mapping(context.get("working_memory"))
@@ -122,7 +123,7 @@ def _session(source: Folder, at: str, ident: str, meta: Mapping[str, Any]) -> Fo
     for path, name in _files(source, at, ident).items():
         if name:
             keep(source, path, f"{KEPT}/{name}", ident, kept)
-    return replace(session, turns=turns.turns(), kept=kept)
+    return replace(session, turns=made.turns(), kept=kept)
 
 
 _MAPPED = (

@@ -1,0 +1,1 @@
+"""The layout of dialectic: a folder for each session, with what was noted in the place of a conversation."""
