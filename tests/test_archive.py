@@ -224,7 +224,7 @@ def test_import_and_catching_up_leave_it_in_the_archive(sessgit: Shell, tmp_path
     found = sessgit.json("import")
     assert (found["unchanged"], found["archived"]) == (2, 1)
     shown = sessgit("log", OTHER)
-    assert shown.err == ("5e551011: it is archived, and has gone on since: sessgit unarchive brings it back\n")
+    assert shown.err == f"{OTHER}: it is archived, and has gone on since: sessgit unarchive brings it back\n"
     assert "more" not in shown.out
     assert refs.read_all(sessgit.store) == before
     sessgit.out("unarchive", OTHER)

@@ -158,7 +158,7 @@ def test_a_newer_store_is_refused(sessgit: Shell) -> None:
     done = sessgit("ls")
     assert done.out == "  5e551011  else          1 turn  2h ago\n1 conversation.\n"
     assert done.err == (
-        "5e551011 cannot be read: the store is in format 2, this sessgit knows format 1. Install a newer sessgit.\n"
+        f"{SESSION} cannot be read: the store is in format 2, this sessgit knows format 1. Install a newer sessgit.\n"
     )
 
 

@@ -79,7 +79,7 @@ def test_it_asks_and_shows_what_goes(sessgit: Shell, monkeypatch: pytest.MonkeyP
     done = sessgit("delete", SESSION)
     assert (done.code, done.err) == (0, f"{question}Delete? [y/N] ")
     assert done.out == (
-        "5e551011  deleted\n"
+        f"{SESSION}  deleted\n"
         "The client's transcript stays, and is not recorded again:\n"
         f"  ~/{transcript(sessgit).relative_to(sessgit.home)}\n"
         "Back: sessgit undo, until sessgit gc --prune makes it final\n"
@@ -261,7 +261,8 @@ def test_prune_makes_it_final(sessgit: Shell) -> None:
     everything = run_git(sessgit.store, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split()
     assert all("walrus" not in run_git(sessgit.store, "cat-file", "-p", oid) for oid in everything)
     assert sessgit("undo").err == (
-        "Error: what it needs is gone for good: sessgit gc --prune made that final.\nHint: Nothing was changed.\n"
+        "Error: “5e551011: deleted” cannot be undone any more: sessgit gc --prune made it final.\n"
+        "Hint: Nothing was changed. sessgit ops lists what commands did.\n"
     )
     assert sessgit.json("gc", "--prune", "--yes")["final"] == []
     assert "left out, deleted here" in sessgit.out("import")
@@ -355,3 +356,51 @@ def test_what_a_recorder_left_goes_with_the_next_prune(sessgit: Shell) -> None:
     run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}.r-deadbeef", tip)
     assert sessgit("gc", "--prune", "--yes").code == 0
     assert sessions(sessgit.store) == {OTHER}
+
+
+def test_names_of_its_tags_go_where_nothing_else_had_them(sessgit: Shell) -> None:
+    for name in ("walrus", "größe-at", "w"):
+        sessgit.out("tag", name, f"{SESSION}@1")
+    sessgit.out("tag", "--delete", "w")
+    sessgit.out("tag", "both", f"{SESSION}@1")
+    sessgit.out("tag", "both", f"{OTHER}@1", "--force")
+    sessgit.out("delete", SESSION, "--yes")
+    before, length = sessgit.json("ops"), (sessgit.store / "operations.jsonl").stat().st_size
+    assert sessgit("gc", "--prune", "--yes").code == 0
+    after, journal = sessgit.json("ops"), (sessgit.store / "operations.jsonl").read_bytes()
+    assert [(one["id"], one["standing"]) for one in after] == [(one["id"], one["standing"]) for one in before]
+    assert len(journal) == length
+    long = "@" + "2".zfill(len(json.dumps("größe-at")) - 3)
+    assert [one["summary"] for one in after] == [
+        "5e551011: deleted", "tag both at 5e551011@1", "tag both at 5e551011@1", "tag @ deleted", "tag @ at 5e551011@1",
+        f"tag {long} at 5e551011@1", "tag @00001 at 5e551011@1",
+    ]  # fmt: skip
+    assert {move["ref"] for move in after[0]["refs"] if layout.TAGS in move["ref"]} == {
+        f"refs/tags/{name}" for name in ("@00001", long)
+    }
+    for path in sessgit.store.rglob("*"):
+        assert not path.is_file() or not any(word in path.read_bytes() for word in (b"walrus", b"gr\\u00f6")), path
+    # Of what is gone later the names are others, and those that are gone stay as they are.
+    sessgit.recorded(sessgit.talk(THIRD).turns("more"))
+    sessgit.out("tag", "newest", f"{THIRD}@1")
+    sessgit.out("delete", THIRD, "--yes")
+    assert sessgit("gc", "--prune", "--yes").code == 0
+    assert (sessgit.store / "operations.jsonl").read_bytes().startswith(journal)
+    assert sessgit.json("ops")[1]["summary"] == "tag @00004 at 5e551011@1"
+    assert list(refs.tags(sessgit.store)) == ["both"]
+    assert sessgit.json("verify")["findings"] == []
+
+
+def test_undo_says_what_is_final_and_what_is_not(sessgit: Shell) -> None:
+    sessgit.out("edit", OTHER, "--label", "kept")
+    sessgit.out("delete", SESSION, "--yes")
+    assert sessgit("gc", "--prune", "--yes").code == 0
+    deleted, edited = sessgit.json("ops")
+    done = sessgit("undo")
+    assert (done.code, done.out, done.err) == (
+        3, "", "Error: “5e551011: deleted” cannot be undone any more: sessgit gc --prune made it final.\n"
+        f"Hint: Nothing was changed. sessgit undo {edited['id']} takes back “{edited['summary']}”.\n",
+    )  # fmt: skip
+    assert sessgit("undo", edited["id"]).code == 0
+    assert sessgit("undo").err.endswith("Hint: Nothing was changed. sessgit ops lists what commands did.\n")
+    assert sessgit("undo", deleted["id"]).code == 3

@@ -114,6 +114,14 @@ def test_only_whole_conversations(sessgit: Shell) -> None:
     )
 
 
+def test_a_hint_names_one_of_two_whose_ids_begin_alike(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"), sessgit.talk(OTHER).turns("one", "three"))
+    done = sessgit("restore", f"{SESSION}@1")
+    assert done.err.splitlines()[-1] == (
+        f"Hint: sessgit fork {SESSION} --at 1 writes its first turns as one of its own."
+    )
+
+
 def test_resume_restores_first(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = sessgit.recorded(sessgit.talk().turns("one"))
     path.unlink()

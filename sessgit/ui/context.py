@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 _PIPE_WIDTH = 80
-SHORT = 8
+_SHORT = 8
 """So much of an id is shown: a person reads no more, and it is enough but for ids that are no uuids."""
 _WIDEST = 160
 """Beyond this the eye loses the line on its way to the columns at its end."""
@@ -109,9 +109,9 @@ class Context:
         from sessgit.store.layout import session_of
 
         session = session_of(branch)
-        others = [name for name in self.index.sessions_beginning(session[:SHORT]) if name != session]
-        length = max((_alike(session, name) + 1 for name in others), default=SHORT)
-        return session[: max(SHORT, length)] + branch[len(session) :]
+        others = [name for name in self.index.sessions_beginning(session[:_SHORT]) if name != session]
+        length = max((_alike(session, name) + 1 for name in others), default=_SHORT)
+        return session[: max(_SHORT, length)] + branch[len(session) :]
 
     @property
     def has_store(self) -> bool:

@@ -17,7 +17,7 @@ from sessgit.ops.recording import catchup
 from sessgit.store import layout, refs
 from sessgit.store.damage import packed
 from sessgit.ui import render
-from sessgit.ui.context import SHORT, Context
+from sessgit.ui.context import Context
 
 _LEAST = 4
 _asked: ContextVar[str] = ContextVar("asked", default="")
@@ -31,7 +31,7 @@ def target(here: Context, text: str, at: str | None = None, *, changes: bool = F
     address = parse(text, at)
     with _told(here, address.session):
         found = _session(here, Address(address.session), changes)
-    _asked.set(found.session)
+    _asked.set(here.ident(found.session))
     if found.guess:
         render.tell(f"({found.guess})")
     _catch_up(here, found)
@@ -43,7 +43,7 @@ def recorded(here: Context, text: str) -> Target:
     """What the address names for a command that changes it, as it is recorded: nothing is recorded for that."""
     with _told(here, text.partition("@")[0]):
         found = resolve.target(here.index, parse(text), here.where, changes=True)
-    _asked.set(found.session)
+    _asked.set(here.ident(found.session))
     if found.guess:
         render.tell(f"({found.guess})")
     return found
@@ -67,14 +67,14 @@ def _told(here: Context, start: str) -> Iterator[None]:
     try:
         yield
     except UnreadableError:
-        _asked.set(layout.session_of(_unreadable(here, start) or ""))
+        _asked.set(here.ident(layout.session_of(_unreadable(here, start) or "")))
         raise
 
 
 def mending(otherwise: str) -> str:
     """What to do where something of the conversation that a command was about cannot be read."""
     session = _asked.get()
-    return f"sessgit repair {words.shell(session[:SHORT])} brings back what can be had." if session else otherwise
+    return f"sessgit repair {words.shell(session)} brings back what can be had." if session else otherwise
 
 
 def current(here: Context) -> Target | None:
@@ -122,9 +122,9 @@ def _transcript(here: Context, address: Address) -> Path | None:
 def _catch_up(here: Context, found: Target) -> None:
     caught = catchup.catch_up(lambda: here.store, here.index, found.state, here.config, here.privacy, time.time())
     if caught.off:
-        render.tell(f"{found.branch.name[:8]} has gone on since it was recorded last: {caught.why}")
+        render.tell(f"{here.ident(found.session)} has gone on since it was recorded last: {caught.why}")
     elif not caught.level:
-        render.tell(f"{found.branch.name[:8]}: {caught.why}")
+        render.tell(f"{here.ident(found.session)}: {caught.why}")
     here.index.sync(found.session)
 
 

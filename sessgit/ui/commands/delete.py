@@ -85,7 +85,7 @@ def _of(here: context.Context, one: Doomed) -> Iterator[str]:
 
 def _told(here: context.Context, going: Sequence[Doomed]) -> Iterator[str]:
     for one in going:
-        yield f"{render.Paint(here.colour)('yellow', one.session[:8])}  deleted"
+        yield f"{render.Paint(here.colour)('yellow', here.ident(one.session))}  deleted"
         if one.transcript is not None:
             yield "The client's transcript stays, and is not recorded again:"
             yield f"  {here.shown(str(one.transcript))}"

@@ -59,7 +59,8 @@ def run(
         left, right = named.target(here, left.state.origin.session), left
     else:
         raise UsageError(
-            f"{left.branch.name[:8]} left no other conversation.", "Name two: sessgit diff A B. sessgit ls shows them."
+            f"{here.ident(left.branch.name)} left no other conversation.",
+            "Name two: sessgit diff A B. sessgit ls shows them.",
         )
     found = diffs.diff(here.store, here.index, (left.branch, left.turn), (right.branch, right.turn))
     if as_json:

@@ -14,9 +14,9 @@ from sessgit.ui import context, named, render, text
 from sessgit.ui.arguments import complete
 
 if TYPE_CHECKING:
+    from sessgit.model.progress import Progress
     from sessgit.ops.export import Choice
     from sessgit.ops.finding.resolve import Target
-    from sessgit.ops.reading.views import Report
     from sessgit.store.indexed.rows import Branch, Row
     from sessgit.ui.context import Context
 
@@ -117,8 +117,8 @@ class _Job:
 
 
 def _print(here: Context, job: _Job) -> None:
-    with render.progress(here, "Exporting", unit="turns") as report:
-        data = _data(here, job, report)
+    with render.progress(here, "Exporting", unit="turns") as progress:
+        data = _data(here, job, progress)
         if not here.terminal:
             render.data(data)
             return
@@ -131,8 +131,8 @@ def _write(here: Context, job: _Job, output: str, *, force: bool, as_json: bool)
 
     name = export.file_name(job.choice, job.rows, job.format)
     path = export.place(Path(output).absolute(), name, is_folder=output.endswith("/"))
-    with render.progress(here, "Exporting", unit="turns") as report:
-        size = export.write(path, _data(here, job, report), replacing=force)
+    with render.progress(here, "Exporting", unit="turns") as progress:
+        size = export.write(path, _data(here, job, progress), replacing=force)
     redacted = export.redacted(here.store, job.rows)
     if as_json:
         told = {
@@ -150,7 +150,7 @@ def _write(here: Context, job: _Job, output: str, *, force: bool, as_json: bool)
     render.lines(here, lines)
 
 
-def _data(here: Context, job: _Job, report: Report) -> Iterable[bytes]:
+def _data(here: Context, job: _Job, progress: Progress) -> Iterable[bytes]:
     """The document, piece by piece."""
     from sessgit.ops import export
 
@@ -160,12 +160,12 @@ def _data(here: Context, job: _Job, report: Report) -> Iterable[bytes]:
     if job.format == "json":
         from sessgit.formats import document
 
-        parts = document.render(*export.document(*common, prices, report))
+        parts = document.render(*export.document(*common, prices, progress))
     else:
         from sessgit.formats import html, markdown
 
         write = html.render if job.format == "html" else markdown.render
-        parts = write(export.story(*common, prices), export.told(*common, prices, report), full=job.full)
+        parts = write(export.story(*common, prices), export.told(*common, prices, progress), full=job.full)
     return (part.encode("utf-8", "replace") for part in parts)
 
 
@@ -178,7 +178,7 @@ def _folder(here: Context, format_: str, addresses: list[str], output: str, *, a
     found = [_target(here, address) for address in addresses]
     part = next((one for one in found if one.turn is not None), None)
     if part is not None:
-        name = part.branch.name[:8]
+        name = here.ident(part.session)
         raise UsageError(
             f"{format_} exports whole conversations.", f"sessgit export {format_} {name} exports all of it."
         )
@@ -203,6 +203,6 @@ def _written(here: Context, format_: str, branches: list[Branch], folder: Path) 
     from sessgit.ops.foreign import exporting
 
     world = exporting.World(here.store, here.index, here.settings.prices)
-    with render.progress(here, "Exporting", unit="turns") as report:
-        told = exporting.export(world, format_, branches, folder, report)
+    with render.progress(here, "Exporting", unit="turns") as progress:
+        told = exporting.export(world, format_, branches, folder, progress)
     return told.sessions, told.files

@@ -132,16 +132,17 @@ def _told(
     paint = render.Paint(here.colour)
     at = made.state.origin.cell if made.state.origin and made.state.origin.cell else point.turn
     called = f"{made.state.name}  ·  " if made.state.name else ""
+    own = here.ident(made.state.id)
     told = f"{called}{text.counted(made.state.turns, 'turn')}, from {here.ident(point.session)}@{at}"
-    room = here.width - len(made.state.id[:8]) - text.width(told) - 5
+    room = here.width - len(own) - text.width(told) - 5
     row = here.index.turn(point.session, point.turn)
     if row is not None and room > 8:
         told += f" “{text.cut(text.clean(here.index.title(row)), room)}”"
-    yield f"{paint('yellow', made.state.id[:8])}  {text.cut(told, here.width - 10)}"
+    yield f"{paint('yellow', own)}  {text.cut(told, here.width - len(own) - 2)}"
     yield from beside.told(made.files, count_secrets=False)
     if planned is not None:
         yield from _told_of_worktree(here, planned)
-    yield way_on if made.transcript else f"sessgit resume {made.state.id[:8]} continues it."
+    yield way_on if made.transcript else f"sessgit resume {own} continues it."
 
 
 def _told_of_worktree(here: context.Context, planned: Worktree) -> Iterator[str]:

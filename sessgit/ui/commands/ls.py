@@ -95,4 +95,4 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         render.lines(here, page.full(here, listing, by_project=everything, folded=limit is None))
     for name, damage in list(index.damaged.items())[:1]:
         others = f", and {len(index.damaged) - 1} more" if len(index.damaged) > 1 else ""
-        render.tell(f"{name[:8]} cannot be read: {damage}{others}. {damage.hint}".rstrip())
+        render.tell(f"{here.ident(name)} cannot be read: {damage}{others}. {damage.hint}".rstrip())

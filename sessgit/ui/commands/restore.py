@@ -122,7 +122,7 @@ def _check_whole(here: context.Context, found: Target) -> None:
     if found.turn not in (None, found.state.turns):
         raise UsageError(
             "a conversation is restored as a whole.",
-            f"sessgit fork {found.session[:8]} --at {found.turn} writes its first turns as one of its own.",
+            f"sessgit fork {here.ident(found.session)} --at {found.turn} writes its first turns as one of its own.",
         )
 
 

@@ -71,7 +71,9 @@ def _check(here: context.Context, found: Target) -> None:
             f"sessgit fork {here.ident(branch)}{at} --run continues a part of it.",
         )
     if not turns:
-        raise NotFoundError(f"{branch[:8]} has no turn yet: there is nothing to continue.", "sessgit ls shows others.")
+        raise NotFoundError(
+            f"{here.ident(branch)} has no turn yet: there is nothing to continue.", "sessgit ls shows others."
+        )
 
 
 def _without_folder(here: context.Context, found: Target, *, is_there: bool, was_here: bool) -> NotFoundError:

@@ -46,7 +46,7 @@ def run(
         sessions=frozenset(named) if addresses else None,
         folder=None if addresses or everything else here.cwd,
     )
-    place = "every project" if everything else ", ".join(n[:8] for n in named) or here.short(here.cwd)
+    place = "every project" if everything else ", ".join(map(here.ident, named)) or here.short(here.cwd)
     here.index.close()
     for seen in watch.follow(here.store_path, lambda: Store(here.store_path), _waiting(), here.here):
         if seen is None:
