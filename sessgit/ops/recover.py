@@ -82,7 +82,7 @@ def recover(
     private.check_on(off=privacy.off)
     found, errors = list[Recovered](), list[Failure]()
     for branch, path in list(_left(index, config, privacy, folder, now)):
-        if _is_open(config, branch.state):  # asked again: a client may have been writing that it lives
+        if home.is_open(config, branch.state.agent_id):  # asked again: a client may have been writing that it lives
             continue
         try:
             done = _recorded(open_store, index, branch, path, config, privacy)
@@ -136,11 +136,7 @@ def _is_gone(config: Path, state: Session, path: Path, now: float) -> bool:
         quiet = now - path.stat().st_mtime
     except OSError:
         return False
-    return quiet > (SETTLED if tells else catchup.QUIET) and not _is_open(config, state)
-
-
-def _is_open(config: Path, state: Session) -> bool:
-    return any(client.agent_id == state.agent_id for client in home.live_clients(config))
+    return quiet > (SETTLED if tells else catchup.QUIET) and not home.is_open(config, state.agent_id)
 
 
 def _recorded(

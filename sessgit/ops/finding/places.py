@@ -107,7 +107,7 @@ def move_along(config: Path, state: Session, target: Path) -> bool:
     others = copies(config, target)
     if len(others) != 1 or not is_gone(state.project):
         return False
-    if any(client.agent_id == state.agent_id for client in home.live_clients(config)):
+    if home.is_open(config, state.agent_id):
         return False
     try:
         if home.is_there(target):

@@ -122,7 +122,7 @@ class Log:
 
     def is_live(self) -> bool:
         """Whether a client has the session open."""
-        return any(client.agent_id == self.agent_id for client in home.live_clients(self.world.config))
+        return home.is_open(self.world.config, self.agent_id)
 
     def branch(self) -> Branch:
         """The session's branch as it is now; raises NotFoundError where it is gone."""

@@ -78,7 +78,7 @@ def _let_go(config: Path, path: Path, agent_id: str, now: float) -> bool:
         quiet = now - path.stat().st_mtime > QUIET
     except OSError:
         return False
-    return quiet and all(client.agent_id != agent_id for client in home.live_clients(config))
+    return quiet and not home.is_open(config, agent_id)
 
 
 def record_file(  # noqa: PLR0913 - what to record, where to, and how
