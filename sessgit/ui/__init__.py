@@ -1,1 +1,1 @@
-"""The command line: the one place that reads the environment, speaks and exits."""
+"""The command line: what a person meets. As the other edges do, it reads the environment, speaks and exits."""
