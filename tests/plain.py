@@ -1,4 +1,4 @@
-"""What tests share that is no fixture: plain git in a store, and the types of the fixtures."""
+"""What tests share that is no fixture: plain git in a store, somebody else at work on it, the types of the fixtures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sessgit.ops.recording.record import Result
+from sessgit.store.backend import Repository
 
 Git = Callable[..., str]
 Keep = Callable[..., Result]
@@ -17,3 +18,17 @@ def run_git(path: Path, *arguments: str) -> str:
     done = subprocess.run(["git", "-C", str(path), *arguments], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
+
+
+class Rivalled(Repository):
+    """A real repository in which someone else acts just before each of our moves of a ref, as often as told."""
+
+    def __init__(self, path: Path, act: Callable[[], object], times: int = 1) -> None:
+        super().__init__(path)
+        self.act, self.times = act, times
+
+    def move(self, name: str, old: str | None, new: str | None) -> None:
+        if self.times:
+            self.times -= 1
+            self.act()
+        super().move(name, old, new)

@@ -30,6 +30,18 @@ def moved(there: Machine, here: Machine) -> None:
     here.adopt()
 
 
+def went_on(machines: tuple[Machine, Machine]) -> tuple[Machine, Machine]:
+    """The first one has recorded a turn of the other one's that its own file lacks."""
+    a, b = machines
+    a.talk.turns("one")
+    a.keep()
+    moved(a, b)
+    a.talk.turns("two")
+    b.keep()
+    a.take(b)
+    return machines
+
+
 def assert_all_is_there(machine: Machine, turns: int) -> None:
     """The file holds each line once and in order; nothing more is to be recorded or appended."""
     assert len(machine.uuids) == len(set(machine.uuids))
@@ -254,13 +266,7 @@ def test_a_file_that_was_cut_leaves_a_rewound_branch(machines: tuple[Machine, Ma
 
 @pytest.mark.parametrize("torn", [b'{"type":"user","mess', b"x"])
 def test_a_torn_file_is_left(machines: tuple[Machine, Machine], torn: bytes) -> None:
-    a, b = machines
-    a.talk.turns("one")
-    a.keep()
-    moved(a, b)
-    a.talk.turns("two")
-    b.keep()
-    a.take(b)
+    a, _ = went_on(machines)
     with a.path.open("ab") as file:
         file.write(torn)
     data = a.path.read_bytes()
@@ -270,13 +276,7 @@ def test_a_torn_file_is_left(machines: tuple[Machine, Machine], torn: bytes) -> 
 
 
 def test_a_client_that_has_it_open_must_close_it(machines: tuple[Machine, Machine]) -> None:
-    a, b = machines
-    a.talk.turns("one")
-    a.keep()
-    moved(a, b)
-    a.talk.turns("two")
-    b.keep()
-    a.take(b)
+    a, _ = went_on(machines)
     (a.config / "sessions").mkdir()
     note = a.config / "sessions" / f"{os.getpid()}.json"
     note.write_text(json.dumps({"pid": os.getpid(), "sessionId": SESSION}))
@@ -287,13 +287,7 @@ def test_a_client_that_has_it_open_must_close_it(machines: tuple[Machine, Machin
 
 
 def test_a_kill_while_it_is_appended(machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b = machines
-    a.talk.turns("one")
-    a.keep()
-    moved(a, b)
-    a.talk.turns("two")
-    b.keep()
-    a.take(b)
+    a, b = went_on(machines)
     whole = ending.append
     for cut in (0, 10, 400):
 

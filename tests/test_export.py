@@ -186,10 +186,10 @@ def test_what_is_nested_deeply_is_cut(sessgit: Shell) -> None:
     for _ in range(400):
         deep = [deep]
     sessgit.recorded(sessgit.talk().prompt("go").tool("Odd", {"deep": deep, "n": float("nan")}, "x").answer("Done."))
-    for format_ in ("html", "markdown", "json"):
+    for format_, cut in {"html": "&#34;…&#34;]", "markdown": '"…"\n', "json": '"\\u2026"]'}.items():
         out = sessgit.out("export", format_, "5e55")
         assert "at the bottom" not in out
-        assert "…" in out or "\\u2026" in out
+        assert cut in out
     assert "NaN" not in sessgit.out("export", "json", "5e55")
 
 

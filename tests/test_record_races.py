@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pictures import branches, conversation, log, prompts
-from plain import Keep
+from plain import Keep, Rivalled
 from transcripts import SESSION, Talk
 
 from sessgit.errors import StoreError
@@ -22,20 +21,6 @@ from sessgit.store.backend import Repository
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
-
-
-class Rivalled(Repository):
-    """A real repository in which someone else acts just before each of our moves of a ref, as often as told."""
-
-    def __init__(self, path: Path, act: Callable[[], object], times: int = 1) -> None:
-        super().__init__(path)
-        self.act, self.times = act, times
-
-    def move(self, name: str, old: str | None, new: str | None) -> None:
-        if self.times:
-            self.times -= 1
-            self.act()
-        super().move(name, old, new)
 
 
 def head_prompts(store: Store) -> list[str]:

@@ -56,6 +56,14 @@ def test_names_that_cannot_be(name: str) -> None:
         check_name(name)
 
 
+@pytest.mark.parametrize(
+    "name", ["a\u202eb", "a\x9bb", "a\u2028b", "\ud800", "0" * 40, "A" * 8 + "-0000" * 3 + "-" + "b" * 12]
+)
+def test_names_that_would_deceive(name: str) -> None:
+    with pytest.raises(UsageError):
+        check_name(name)
+
+
 def found(sessgit: Shell, *address: str) -> str:
     return sessgit.out("id", *address).strip()
 

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from merging import parted
 from shell import Shell
 from transcripts import SESSION, Talk
+from unifying import EVERYTHING
 
 from sessgit.model import canonical
 from sessgit.model.conversation import session as sessions
@@ -148,18 +149,6 @@ def test_the_shape_of_a_state_has_every_key_that_is_written() -> None:
         assert set(document[part]) == set(shape.__annotations__), part
     assert set(document) == set(stored.Session.__annotations__)
     assert set(document["budget"]["by_model"]["m"]) == set(stored.Kinds.__annotations__)
-
-
-EVERYTHING: dict[str, Any] = {
-    "metadata": {"rlm_version": "2.1"},
-    "activation": {
-        "rlm_active": True, "activation_mode": "complexity", "activation_reason": "three modules",
-        "complexity_score": 0.75, "current_depth": 1, "max_depth": 3,
-    },
-    "context": {"working_memory": {"plan": ["read", {"then": None}], "é": 1.5}},
-    "budget": {"max_recursive_calls": 50, "total_recursive_calls": 12, "cost_usd": 0.25},
-    "trajectory": {"export_path": "/home/ada/out.json"},
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("has_program", [True, False])

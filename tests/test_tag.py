@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plain import run_git
+from plain import Rivalled, run_git
 from shell import Shell
 
 from sessgit.errors import MovedError, UsageError
@@ -21,7 +21,6 @@ from sessgit.ops import tag as tags
 from sessgit.ops.finding import resolve
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
-from sessgit.store.backend import Repository
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -235,16 +234,7 @@ def test_a_tag_that_someone_moved_meanwhile(sessgit: Shell) -> None:
     index = opened(sessgit)
     store = index.open_store()
     first, second = commit_of(sessgit, PARSER, 1), commit_of(sessgit, PARSER, 2)
-    calls = []
-
-    class Rivalled(Repository):
-        def move(self, name: str, old: str | None, new: str | None) -> None:
-            if not calls:
-                calls.append(name)
-                run_git(store.path, "update-ref", layout.TAGS + "x", first)
-            super().move(name, old, new)
-
-    store.repo = Rivalled(store.path)
+    store.repo = Rivalled(store.path, lambda: run_git(store.path, "update-ref", layout.TAGS + "x", first))
     where = resolve.Whereabouts(sessgit.config, str(sessgit.project), os.getpid())
     found = resolve.target(index, resolve.Address(PARSER, 2), where)
     done = tags.tag(store, index, "x", found, where, 0, force=True)

@@ -19,7 +19,7 @@ from merging import THEIRS, parted
 from plain import Git, Keep, run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
-from unifying import NOW, PARTS, change
+from unifying import EVERYTHING, NOW, PARTS, change
 
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.model.config import Price
@@ -40,16 +40,6 @@ from sessgit.store.indexed import derived
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
-EVERYTHING: dict[str, Any] = {
-    "metadata": {"rlm_version": "2.1"},
-    "activation": {
-        "rlm_active": True, "activation_mode": "complexity", "activation_reason": "three modules",
-        "complexity_score": 0.75, "current_depth": 1, "max_depth": 3,
-    },
-    "context": {"working_memory": {"plan": ["read", {"then": None}], "é": 1.5}},
-    "budget": {"max_recursive_calls": 50, "total_recursive_calls": 12, "cost_usd": 0.25},
-    "trajectory": {"export_path": "/home/ada/out.json"},
-}  # fmt: skip
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 

@@ -14,6 +14,18 @@ from sessgit.store.store import Store
 
 NOW = 1_800_000_000.0
 
+EVERYTHING: dict[str, Any] = {
+    "metadata": {"rlm_version": "2.1"},
+    "activation": {
+        "rlm_active": True, "activation_mode": "complexity", "activation_reason": "three modules",
+        "complexity_score": 0.75, "current_depth": 1, "max_depth": 3,
+    },
+    "context": {"working_memory": {"plan": ["read", {"then": None}], "é": 1.5}},
+    "budget": {"max_recursive_calls": 50, "total_recursive_calls": 12, "cost_usd": 0.25},
+    "trajectory": {"export_path": "/home/ada/out.json"},
+}  # fmt: skip
+"""Each part that a program can set, with all its keys."""
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, 0.5, "a", "é", "\ud800"]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("xy"), inner, max_size=2),
