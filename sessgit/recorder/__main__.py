@@ -6,6 +6,7 @@ it knows that it is the one to do the work: of a burst of events most recorders 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ LONGEST = 60
 
 
 def main(store: Path) -> None:
+    gc.set_threshold(50_000)  # it loads and makes many values, and few cycles
     _detach()
     beside = Beside(store)
     try:

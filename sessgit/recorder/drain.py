@@ -66,12 +66,9 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
         while drain.once():
             pass
         drain.index_words()
-        from sessgit.store import maintenance
-
         with locks.maintenance(beside) as held:
             if held:
-                if maintenance.pack(store_path, held):
-                    maintenance.sweep(store_path, time.time())
+                _pack(store_path, held)
                 drain.archive_old(held)
     finally:
         index.close()
@@ -158,10 +155,10 @@ class _Drain:
 
     def index_words(self) -> None:
         """Makes what was recorded searchable; what goes wrong is for the next search to put right."""
-        from sessgit.ops import search
+        from sessgit.recorder import words
 
         try:
-            search.follow_for(self.index, _INDEXING)
+            words.follow(self.index, _INDEXING)
         except (SessgitError, sqlite3.Error) as error:
             self._log(f"the text index: {error}")
 
@@ -181,6 +178,18 @@ class _Drain:
 
     def _log(self, message: str) -> None:
         log.write(self.store.beside.log, time.time(), message)
+
+
+def _pack(store: Path, lock: int) -> None:
+    """Packs the store where it is time to; `lock` is the descriptor of the maintenance lock, which is held."""
+    from sessgit.store.packing import due
+
+    if not due.is_due(store):
+        return
+    from sessgit.store import maintenance
+
+    if maintenance.pack(store, lock):
+        maintenance.sweep(store, time.time())
 
 
 def _discard(events: Sequence[Event]) -> bool:

@@ -24,7 +24,6 @@ from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.programs import unified
 from sessgit.ops.files import keeping
-from sessgit.ops.pad import lists
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import kin
@@ -215,6 +214,8 @@ class Lineage:
     def changes(self) -> dict[str, tuple[str, bool] | None]:
         """The turns whose folders hold the fork's own bytes, and what it takes over of the scratchpad."""
         own = {layout.turn(number): (tree, True) for number, tree in self.own.items()}
+        from sessgit.ops.pad import lists  # what few recordings need, and takes a while to load
+
         return {**own, **lists.inherited(self.store, self.commit), **keeping.inherited(self.store, self.parent)}
 
     def state(self, parent: Session, session: str, agent_id: str) -> Session:
