@@ -1,5 +1,6 @@
 """The program: `sessgit`, and `python -m sessgit`."""
 
+import gc
 import signal
 from typing import NoReturn
 
@@ -7,9 +8,14 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits; an interruption while it loads ends it in silence."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A command loads and makes many values, and few cycles: to look for those would be a fifth of what `ls` takes.
+    gc.set_threshold(50_000)
     from sessgit.ui import cli
 
-    cli.main()
+    try:
+        cli.main()
+    finally:
+        gc.freeze()  # nor are they looked for at the end: all goes with the process
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -81,6 +82,21 @@ def test_a_recorder_that_is_not_needed_loads_nothing_large(sessgit: Shell) -> No
     """Another one has claimed the spool: of a burst of events most recorders leave at once."""
     (sessgit.store / "spool" / "waiting").write_text(str(os.getpid()))
     assert loaded("sessgit.recorder", str(sessgit.store)) == set()
+
+
+def test_a_recorder_loads_neither_what_tells_secrets_nor_a_search() -> None:
+    """Until a line may hold a secret: most sessions hold none."""
+    names = {"sessgit.model.secrets.names", "sessgit.store.words.find", "sessgit.ops.search"}
+    code = f"import sys, sessgit.recorder.drain, sessgit.recorder.words; print({names!r} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_a_command_lets_go_of_the_index(sessgit: Shell) -> None:
+    """Though nobody looks for cycles at the end: what SQLite keeps beside its file while it is open is gone."""
+    gc.collect()  # those of this process
+    done = subprocess.run([sys.executable, "-m", "sessgit", "ls"], capture_output=True, text=True, check=True)
+    assert "1 conversation" in done.stdout
+    assert [path.name for path in sessgit.store.glob("index.sqlite3*")] == ["index.sqlite3"]
 
 
 def test_importing_the_package_loads_nothing() -> None:

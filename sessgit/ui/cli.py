@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import errno
-import gc
 import importlib
 import io
 import os
@@ -163,8 +162,6 @@ def main() -> NoReturn:
     if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
         complete.answer(typer.main.get_command(app))
         sys.exit(0)
-    # A command makes many values and no cycles: looking for those would be a tenth of `log` of a long conversation.
-    gc.set_threshold(50_000)
     try:
         _check_words(sys.argv)
         code = typer.main.get_command(app)(prog_name="sessgit", standalone_mode=False)

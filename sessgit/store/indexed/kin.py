@@ -98,7 +98,8 @@ def transcripts(index: Index, sessions: Collection[str]) -> dict[str, str]:
     place = "json_extract(CAST(state AS TEXT), '$.metadata.transcript_path', '$.metadata.agent_id')"
     query = f"SELECT name, {place} FROM branches WHERE name IN (SELECT value FROM json_each(?))"
     found = index._ask(query, (json.dumps(list(sessions)),))
-    return {name: text if isinstance(text := json.loads(told)[0], str) else "" for name, told in found}
+    every = json.loads(f"[{','.join(told for _, told in found)}]")  # half the time of one by one
+    return {name: text if isinstance(text, str) else "" for (name, _), (text, _) in zip(found, every, strict=True)}
 
 
 def births(index: Index, sessions: Collection[str]) -> dict[str, tuple[str, bool]]:
