@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sessgit.model import ids
 from sessgit.model.cutting import texts
-from sessgit.model.secrets import redact
+from sessgit.model.secrets.rules import RULES_VERSION
 
 if TYPE_CHECKING:
     from sessgit.model.config import RecordConfig
@@ -63,7 +63,7 @@ class Rules:
     @property
     def stored(self) -> dict[str, int]:
         """The versions of the rules, as the state of a new session names them; 0 is none."""
-        return {"cut": texts.RULES_VERSION, "redact": redact.RULES_VERSION if self.redact else 0}
+        return {"cut": texts.RULES_VERSION, "redact": RULES_VERSION if self.redact else 0}
 
 
 def rules_by(settings: RecordConfig) -> Rules:

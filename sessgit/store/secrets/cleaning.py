@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sessgit.model.secrets import needles, redact
+from sessgit.model.secrets import needles
+from sessgit.model.secrets.cues import has_cue
 from sessgit.model.secrets.needles import Finder
 from sessgit.store.layout import Beside
 from sessgit.store.secrets import forbidden
@@ -15,12 +16,12 @@ Clean = Callable[[bytes], tuple[bytes, int]]
 
 def line(beside: Beside, rules: Mapping[str, int]) -> Clean:
     """What cleans a line, or a file that may be a JSON document, of a session with these rules."""
-    return _both(beside, rules.get("redact", 0), redact.redact_line, needles.clean_line)
+    return _both(beside, rules.get("redact", 0), _redact_line, needles.clean_line)
 
 
 def text(beside: Beside, rules: Mapping[str, int]) -> Clean:
     """What cleans a plain text of such a session."""
-    return _both(beside, rules.get("redact", 0), redact.redact_text, needles.clean_text)
+    return _both(beside, rules.get("redact", 0), _redact_text, needles.clean_text)
 
 
 def _both(
@@ -33,10 +34,25 @@ def _both(
     finder = forbidden.finder(beside, known) if known else None
 
     def clean(data: bytes) -> tuple[bytes, int]:
-        data, found = by_rules(data, version) if version else (data, 0)
+        data, found = by_rules(data, version) if version and has_cue(data, version) else (data, 0)
         if finder is None:
             return data, found
         data, more = purged(data, finder)
         return data, found + more
 
     return clean
+
+
+# Loaded where something may be a secret: what tells then takes as long to load as a turn to record.
+
+
+def _redact_line(raw: bytes, version: int) -> tuple[bytes, int]:
+    from sessgit.model.secrets.redact import redact_line
+
+    return redact_line(raw, version)
+
+
+def _redact_text(text: bytes, version: int) -> tuple[bytes, int]:
+    from sessgit.model.secrets.redact import redact_text
+
+    return redact_text(text, version)
