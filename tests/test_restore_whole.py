@@ -86,11 +86,11 @@ def test_whatever_stopped_it_doing_it_again_completes_it(sessgit: Shell, monkeyp
         wipe(sessgit.config)
         left = [stop]
 
-        def write(target: Path, what: bytes, left: list[int] = left) -> None:
+        def write(target: Path, *parts: bytes, left: list[int] = left) -> None:
             if not left[0]:
                 raise KeyboardInterrupt
             left[0] -= 1
-            written(target, what)
+            written(target, *parts)
 
         monkeypatch.setattr(transcript, "write", write)
         assert sessgit("restore", "5e55").code == 130

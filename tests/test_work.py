@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from merging import THEIRS, parted
 from pictures import log
 from plain import Keep
 from shell import Shell
@@ -14,10 +17,15 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import reader
 from sessgit.agents.claude.reader import opened
+from sessgit.agents.claude.writing import transcript
 from sessgit.model.conversation import session as sessions
+from sessgit.ops import fork as forks
+from sessgit.ops.files import laying
+from sessgit.ops.merging import sides
 from sessgit.ops.recording import record as recording
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
+from sessgit.store.backend import Repository
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -167,3 +175,73 @@ def test_the_status_of_many_sessions_reads_no_states(sessgit: Shell, monkeypatch
     states = calls(monkeypatch, sessions, "loads")
     assert sessgit.json("status")["only_here"] == 6
     assert states == []
+
+
+# A fork, and what comes after it
+
+
+class Lines(list[bytes]):
+    """Lines of a turn of which one can tell whether anybody still has them."""
+
+
+def test_a_fork_holds_the_lines_of_two_turns_at_most() -> None:
+    held, most = set[int](), 0
+
+    def turns() -> Iterator[Lines]:
+        nonlocal most
+        for number in range(20):
+            lines = Lines(Talk().turns("one").lines)
+            held.add(number)
+            weakref.finalize(lines, held.discard, number)
+            most = max(most, len(held))
+            yield lines
+            del lines
+
+    assert transcript.resumable(turns(), SESSION).size
+    assert most == 2
+
+
+def test_a_fork_reads_each_line_once_and_its_first_recording_writes_none_anew(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = sessgit.talk().turns(*map(str, range(20)))
+    sessgit.recorded(talk)
+    read = calls(monkeypatch, transcript, "parse")
+    sessgit.out("fork", "5e55")
+    assert len(talk.lines) <= len(read) <= len(talk.lines) + 10
+    monkeypatch.setattr(laying, "prefix", lambda *_: pytest.fail("it is there as it was written"))
+    assert len(sessgit.json("log", "f000")["turns"]) == 20
+
+
+def test_a_name_is_looked_at_for_secrets_where_there_is_one(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    monkeypatch.setattr(forks, "without_secrets", lambda *_: pytest.fail("there is no name"))
+    sessgit.out("fork", "5e55")
+
+
+# A merge
+
+
+def test_a_merge_walks_the_history_of_each_side_once(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    parted(sessgit)
+    walked = list[str]()
+    real = sides._history
+    monkeypatch.setattr(sides, "_history", lambda store, tip: walked.append(tip) or real(store, tip))
+    for name in ("merge_bases", "since"):
+        monkeypatch.setattr(Repository, name, lambda *_: pytest.fail("it was walked already"))
+    sessgit.out("merge", THEIRS, "--into", SESSION, "--dry-run")
+    assert len(walked) == len(set(walked)) == 2
+
+
+def test_a_pass_brings_the_index_level_once_for_all_its_prompts(
+    store: Store, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = Talk().turns("one")
+    source = Source(talk.save(tmp_path), talk.session, tmp_path)
+    record(store, index, source, Rules())
+    talk.turns(*map(str, range(20))).save(tmp_path)
+    asked = list[str]()
+    real = index.sync
+    monkeypatch.setattr(index, "sync", lambda session=None: asked.append(session) or real(session))
+    record(store, index, source, Rules())
+    assert len(asked) == 2  # before the first prompt is looked for, and at the end

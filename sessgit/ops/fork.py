@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from sessgit.agents.claude import cells, folder, home
@@ -32,6 +32,7 @@ from sessgit.ops.finding.places import check_folder, place_of
 from sessgit.ops.pad import lists
 from sessgit.ops.recording.commits import counts
 from sessgit.store import layout, refs
+from sessgit.store.journal import Wrote
 from sessgit.store.secrets import forbidden
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
@@ -91,21 +92,25 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     check_folder(plan.project)
     if plan.config is not None:
         head = replace(head, transcript=str(place_of(plan.config, head, store.beside) or head.transcript))
-    plan = replace(plan, name=without_secrets(store, plan.name, head)[0])
+    if plan.name:
+        plan = replace(plan, name=without_secrets(store, plan.name, head)[0])
     cut = _up_to_cell(store, point) if point.cell else None
     shared = point.turn - 1 if cut else point.turn
-    stored = [turn_lines(store, point.commit, head, n) for n in range(1, shared + 1)]
-    original, missing = _unredacted(store, head, point, stored)
+    stored: Iterable[list[bytes]] = (turn_lines(store, point.commit, head, n) for n in range(1, shared + 1))
+    original, missing = list[list[bytes]](), 0
+    if store.state(point.commit).redacted:
+        stored = list(stored)
+        original, missing = _unredacted(store, head, point, stored)
     last = [cut.lines] if cut else []
-    prefix = transcript.resumable([*stored, *last], plan.id, plan.name)
-    written = prefix if original is stored else transcript.resumable([*original, *last], plan.id, plan.name)
+    prefix = transcript.resumable(chain(stored, last), plan.id, plan.name)
+    written = transcript.resumable(chain(original, last), plan.id, plan.name) if original else prefix
     base = point.base if cut else point.commit
     origin = Origin(
         point.session,
         shared,
         base,
-        prefix=len(written.data),
-        prefix_sha256=hashlib.sha256(prefix.data).hexdigest(),
+        prefix=written.size,
+        prefix_sha256=prefix.sha256,
         cell=f"{point.turn}.{cut.ordinal}" if cut else "",
     )
     target = _target(head, plan)
@@ -119,13 +124,13 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{origin.cell or origin.turn}"
     operations.perform(
         store, "fork", summary, [Move(layout.head(plan.id), None, commit)], plan.now,
-        {str(target): written.data} if target is not None else None,
+        wrote=Wrote(files={str(target): written.sha256}) if target is not None else None,
     )  # fmt: skip
     files: list[WrittenFile] = []
     if target is not None:
         try:
             files = _write_side_files(store, head, state, commit, plan, target)
-            transcript.write(target, written.data)
+            transcript.write(target, *written.parts)
         except SessgitError as error:
             hint = f"The fork is there without it: sessgit restore {plan.id[:8]} writes its files."
             raise type(error)(str(error), hint) from error
@@ -278,8 +283,6 @@ def _write_side_files(
 
 def _unredacted(store: Store, head: Session, point: Point, stored: list[list[bytes]]) -> tuple[list[list[bytes]], int]:
     """The turns with the words that the agent's own file still holds, and how many secrets stand replaced."""
-    if not store.state(point.commit).redacted:
-        return stored, 0
     commits = {store.message(c).number("Turn"): c for c in _turn_commits(store, point.commit)}
     original, missing = [], 0
     for number, lines in enumerate(stored, start=1):

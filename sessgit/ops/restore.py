@@ -90,7 +90,7 @@ def restore(
     places.check_alone(config, target)
     restored, laid = _rebuilt(store, session)
     found = _bytes(target)
-    holds_all = found is None or found.startswith(laid.data)
+    holds_all = found is None or found.startswith(restored.data)
     appended = 0 if holds_all else behind.bring_level(store, session, config, target)
     name = _name_line(state, restored.data)
     there = _there(store, state, laid, target)
@@ -100,7 +100,7 @@ def restore(
     place = Place(config, target.parent, state.agent_id, state.agent_version)
     files = sidefiles.write(behind.beside(store, session), place, sidefiles.rules_of(store, state))
     if there is None:
-        transcript.write(target, restored.data + name)
+        transcript.write(target, restored.data, name)
         return Outcome(target, restored, False, tuple(files), bool(name), state.project)
     # A line that an earlier restoring added counts as missing until it is recorded.
     restored = replace(restored, missing=max(0, restored.missing - there.named))
@@ -134,9 +134,10 @@ def _there(store: Store, state: Session, laid: Laid, target: Path) -> _There | N
 
     Raises ConflictError where it holds anything else.
     """
-    found, data = _bytes(target), laid.data
+    found = _bytes(target)
     if found is None:
         return None
+    data = laid.data
     rest = found[len(data) :]
     if found.startswith(data) and (not rest or transcript.is_titles(rest, state.agent_id)):
         return _There(len(rest))

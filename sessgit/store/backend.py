@@ -129,8 +129,8 @@ class Repository:
                 repo.references.get("HEAD")
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
         odb = repo.odb
-        # Parts of what `odb` holds: to be gone before it.
-        self._sources = [backend.read for backend in odb.backends]
+        sources = [backend.read for backend in odb.backends]  # parts of what `odb` holds: to be gone before it
+        self._sources = sources if self._aside is None else [*sources[1:], sources[0]]  # what is aside is little
         self._repo, self._odb = repo, odb
 
     def settle(self) -> None:
@@ -241,6 +241,7 @@ class Repository:
         return data
 
     def commit(self, oid: str) -> Commit:
+        """The commit; raises NotFoundError where the object is none, UnreadableError."""
         found = self._object(oid)
         if not isinstance(found, pygit2.Commit):
             raise NotFoundError(f"{oid} is not a commit")

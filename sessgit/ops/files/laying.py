@@ -136,7 +136,7 @@ def prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
     """
     parent = store.state(origin.commit)
     turns = origin.turn + bool(origin.cell)
-    lines = [turn_lines(store, first, parent, number) for number in range(1, turns + 1)]
+    lines = (turn_lines(store, first, parent, number) for number in range(1, turns + 1))
     return transcript.resumable(lines, state.agent_id, store.state(first).name).data
 
 

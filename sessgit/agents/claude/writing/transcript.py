@@ -8,6 +8,7 @@ session's id, where its parent was left out its `parentUuid`, and of the leaf, i
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,8 @@ _LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob"
 _WORDS = ("text", "image", "document")
 """The blocks in which something is said."""
 _OF_SESSION = ("sessionId", "session_id")
+_READ = ("uuid", "type", "parentUuid", "timestamp", *_OF_SESSION)
+"""What of a line decides what becomes of it."""
 _NAMING = ("custom-title", "ai-title", "summary")
 
 _NOWHERE = Extent(0, 0)
@@ -45,14 +49,30 @@ _STALE = 600.0
 """Seconds after which nobody writes a file any more that has yet to take its place."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Written:
-    """A transcript ready to be put into a file."""
+    """A transcript ready to be put into a file, in parts that follow each other; `leaf` is the last of its chain."""
 
-    data: bytes
+    parts: Sequence[bytes]
     leaf: str
     dropped_calls: int = 0
     """Tool calls at the end that had no result yet: they are left out."""
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self.parts)
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        return sum(map(len, self.parts))
+
+    @cached_property
+    def sha256(self) -> str:
+        digest = hashlib.sha256()
+        for part in self.parts:
+            digest.update(part)
+        return digest.hexdigest()
 
 
 def parsed(lines: Iterable[bytes]) -> list[Line]:
@@ -60,15 +80,17 @@ def parsed(lines: Iterable[bytes]) -> list[Line]:
     return [Line(raw, _NOWHERE, parse(raw)) for raw in lines]
 
 
-def resumable(turns: Sequence[Sequence[bytes]], agent_id: str, title: str = "") -> Written:
-    """The turns, each given as its stored lines, as one transcript of the session `agent_id`."""
+def resumable(turns: Iterable[Sequence[bytes]], agent_id: str, title: str = "") -> Written:
+    """The turns, each given as its stored lines, as one transcript of the session `agent_id`; they are taken one after
+    another, and none is kept."""
     writer = _Writer(agent_id)
-    for lines in turns[:-1]:
-        for raw in lines:
-            writer.line(raw, parse(raw))
-    last, dropped = _up_to_last_result(parsed(turns[-1])) if turns else ([], 0)
-    writer.turn(last)
-    prompt = next((display_prompt(said(line)) for line in last if is_prompt(line)), "")
+    last: Sequence[bytes] = ()
+    for lines in turns:
+        writer.turn(last)
+        last = lines
+    kept, dropped = _up_to_last_result(parsed(last))
+    writer.turn(line.raw for line in kept)
+    prompt = next((display_prompt(said(line)) for line in kept if is_prompt(line)), "")
     return Written(writer.finish(title, prompt), writer.leaf, dropped)
 
 
@@ -77,18 +99,15 @@ def continued(
 ) -> tuple[Written, bytes]:
     """The beginning that `resumable` makes of the shared turns, and the lines with which further ones go on from it:
     together a transcript as well, if every call in the shared ones has its result."""
-    beginning = resumable(shared, agent_id) if shared else Written(b"", "")
+    beginning = resumable(shared, agent_id) if shared else Written((), "")
     writer = _Writer(agent_id)
     for raw in shared:
-        writer.turn(parsed(raw))
-    known = len(writer._out)
+        writer.turn(raw)
     prompt = ""
     for raw in more:
-        lines = parsed(raw)
-        writer.turn(lines)
-        prompt = next((display_prompt(said(line)) for line in lines if is_prompt(line)), prompt)
-    whole = writer.finish("", prompt)
-    return beginning, b"".join(line + b"\n" for line in whole.split(b"\n")[known:-1])
+        writer.turn(raw)
+        prompt = next((display_prompt(said(line)) for line in parsed(raw) if is_prompt(line)), prompt)
+    return beginning, b"".join(writer.finish("", prompt)[len(shared) :])
 
 
 def session_ids(data: Mapping[str, Any]) -> set[str]:
@@ -145,7 +164,7 @@ def _is_queued(attached: object) -> bool:
     )
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, *parts: bytes) -> None:
     """Puts a new file at `path`, whole or not at all, and never over one that is there; raises ConflictError."""
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
@@ -153,7 +172,7 @@ def write(path: Path, data: bytes) -> None:
         sweep(path.parent)
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         # A link and not a rename: it fails where a file is, however late that came.
@@ -176,58 +195,65 @@ def sweep(folder: Path) -> None:
 
 
 class _Writer:
+    """Takes turns, each of which becomes one part. A session has lines by the ten thousand: of those that are written
+    only the bytes of their turn are kept, and where in them the leaf is."""
+
     def __init__(self, agent_id: str) -> None:
         self.agent_id = agent_id
         self.leaf = ""
-        self._leaf_at = 0
-        self._out: list[bytes] = []
-        self._times: list[str] = []
+        self._leaf_at = (0, 0)
+        """The part, and the line in it."""
+        self._leaf_time = ""
+        self._latest = ""
+        """The latest time of all lines but the leaf."""
+        self._parts: list[bytes] = []
+        self._lines: list[bytes] = []
+        """Those of the turn that is being written."""
         self._emitted: set[str] = set()
         self._relinked: dict[str, str] = {}
-        self._ids: dict[tuple[str, str], tuple[bytes, bytes]] = {}
+        self._members: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
-    def turn(self, lines: Iterable[Line]) -> None:
-        for line in lines:
-            self.line(line.raw, line.data)
+    def turn(self, lines: Iterable[bytes]) -> None:
+        for raw in lines:
+            self._line(raw)
+        self._parts.append(b"".join([line + b"\n" for line in self._lines]))
+        self._lines = []
 
-    def line(self, raw: bytes, data: _Data | None) -> None:
-        """One line and what it says: a session has them by the ten thousand, and no more is made of each."""
-        uuid, kind = _text(data, "uuid"), _text(data, "type")
-        if data is None or kind in _LEFT_OUT or data.get("isSidechain"):
-            self._leave_out(uuid, _text(data, "parentUuid"))
-        elif not uuid:
-            self._put(self._own(raw, data), data)
-        elif uuid not in self._emitted:
-            self._chain(raw, data, uuid, kind)
-
-    def finish(self, title: str, prompt: str) -> bytes:
-        """The whole transcript, with the lines that tell the client its title and where to go on."""
+    def finish(self, title: str, prompt: str) -> list[bytes]:
+        """The parts of the whole transcript, of which the last holds the lines that tell the client its title and where
+        to go on."""
         self._make_leaf_latest()
-        if title:
-            self._out.append(title_line(title, self.agent_id))
+        last = [title_line(title, self.agent_id)] if title else []
         if self.leaf:
             shown = canonical.one_line(prompt, 200)
-            last = {"type": "last-prompt", "lastPrompt": shown, "leafUuid": self.leaf, "sessionId": self.agent_id}
-            self._out.append(compact(last))
-        return b"\n".join((*self._out, b""))
+            told = {"type": "last-prompt", "lastPrompt": shown, "leafUuid": self.leaf, "sessionId": self.agent_id}
+            last.append(compact(told))
+        return [*self._parts, b"".join(line + b"\n" for line in last)]
 
-    def _chain(self, raw: bytes, data: _Data, uuid: str, kind: str) -> None:
-        named = _text(data, "parentUuid")
-        parent = self._parent(named, kind)
+    def _line(self, raw: bytes) -> None:
+        data = parse(raw)
+        if data is None:
+            return
+        uuid, kind, named, time, *ids = [v if isinstance(v, str) else "" for v in map(data.get, _READ)]
+        if kind in _LEFT_OUT or data.get("isSidechain"):
+            self._leave_out(uuid, named)
+            return
+        if uuid in self._emitted:
+            return
+        parent = self._parent(named, kind) if uuid else named
         if parent is None:
             self._leave_out(uuid, named)
             return
-        raw = self._own(raw, data)
+        raw = self.own(raw, ids)
         if parent != named:
             raw = _replaced(raw, "parentUuid", named, parent)
-        if kind in BODY_TYPES:
-            self.leaf, self._leaf_at = uuid, len(self._out)
-        self._emitted.add(uuid)
-        self._put(raw, data)
-
-    def _put(self, raw: bytes, data: _Data) -> None:
-        self._out.append(raw)
-        self._times.append(_text(data, "timestamp"))
+        if uuid and kind in BODY_TYPES:
+            self.leaf, self._leaf_at = uuid, (len(self._parts), len(self._lines))
+            time, self._leaf_time = self._leaf_time, time
+        self._latest = max(self._latest, time)
+        if uuid:
+            self._emitted.add(uuid)
+        self._lines.append(raw)
 
     def _parent(self, named: str, kind: str) -> str | None:
         """The uuid that a line shall name as its parent, ``""`` for none; None where it is off the chain."""
@@ -239,34 +265,35 @@ class _Writer:
         return self.leaf if kind in ("user", "assistant") else None
 
     def _make_leaf_latest(self) -> None:
-        if not self.leaf:
+        moment = canonical.seconds(self._latest)
+        if not self.leaf or self._leaf_time > self._latest or moment is None:
             return
-        own = self._times.pop(self._leaf_at)
-        latest = max(self._times, default="")
-        moment = canonical.seconds(latest)
-        if own <= latest and moment is not None:
-            later = canonical.rfc3339(moment + 0.0015)
-            self._out[self._leaf_at] = _replaced(self._out[self._leaf_at], "timestamp", own, later)
+        part, number = self._leaf_at
+        lines = self._parts[part].split(b"\n")
+        later = canonical.rfc3339(moment + 0.0015)
+        lines[number] = _replaced(lines[number], "timestamp", self._leaf_time, later)
+        self._parts[part] = b"\n".join(lines)
 
     def _leave_out(self, uuid: str, parent: str) -> None:
         if uuid and uuid not in self._emitted:
             self._relinked[uuid] = self._relinked.get(parent, parent)
 
-    def _own(self, raw: bytes, data: _Data | None) -> bytes:
-        """The line as this session's."""
-        for key in _OF_SESSION:
-            old = _text(data, key)
+    def own(self, raw: bytes, ids: Iterable[str]) -> bytes:
+        """The line as this session's; `ids` are those of the sessions that it names."""
+        for key, old in zip(_OF_SESSION, ids, strict=True):
             if old and old != self.agent_id:
-                if (key, old) not in self._ids:
-                    self._ids[key, old] = _member(key, old), _member(key, self.agent_id)
-                theirs, own = self._ids[key, old]
-                raw = raw.replace(theirs, own) if theirs in raw else _replaced(raw, key, old, self.agent_id)
+                if (key, old) not in self._members:
+                    self._members[key, old] = _member(key, old), _member(key, self.agent_id)
+                theirs, own = self._members[key, old]
+                ours = raw.replace(theirs, own)
+                raw = ours if ours != raw else _replaced(raw, key, old, self.agent_id)
         return raw
 
 
 def as_session(raw: bytes, agent_id: str) -> bytes:
     """A line as one of the session `agent_id`."""
-    return _Writer(agent_id)._own(raw, parse(raw))
+    data = parse(raw)
+    return _Writer(agent_id).own(raw, [_text(data, key) for key in _OF_SESSION])
 
 
 def title_line(title: str, agent_id: str) -> bytes:
