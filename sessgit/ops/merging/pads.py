@@ -90,7 +90,7 @@ def _told(entry: Entry) -> str:
 
 def _began(store: Store, found: Sides) -> tuple[str, str]:
     """The commits with whose pads the sides began; none where they have no common history, only common turns."""
-    if not found.base or not all(store.repo.is_ancestor(found.base, tip) for tip in (found.ours.tip, found.tip)):
+    if not found.base or not found.related:
         return "", ""
     return began_at(store, found.ours.tip, found.base), began_at(store, found.tip, found.base)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from sessgit.agents.claude.writing import transcript
@@ -36,6 +37,8 @@ class Sides:
     grown: Row | None
     merged: bool
     brought: tuple[int, ...]
+    related: bool = True
+    """Whether the base is part of the history of both, and not only a turn that they have in common."""
 
     @property
     def forward(self) -> bool:
@@ -88,27 +91,49 @@ def sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | 
     mine, rows = index.turns(ours.name), index.turns(theirs.name, last=turn)
     tip = theirs.tip if turn is None else rows[-1].commit
     keys = {row.prompt: row for row in mine}
-    base = base_of(store, ours.tip, tip)
-    known = _reached(store, rows, ours.tip)
+    our_history, their_history = _history(store, ours.tip), _history(store, tip)
+    base = _newest_of(store, _bases(our_history, their_history))
+    known = _reached(rows, our_history)
     new = [row for row in rows[known:] if _brought_from(row) != ours.name]
     lacking = [row for row in new if row.prompt not in keys]
     their_keys = {row.prompt for row in rows}
-    own = [row for row in mine[_reached(store, mine, tip) :] if row.prompt not in their_keys]
+    own = [row for row in mine[_reached(mine, their_history) :] if row.prompt not in their_keys]
     grown = next((row for row in new if row.prompt in keys and _is_more(store, tip, row, ours.tip, keys)), None)
     shared = known
     while (
         shared < min(len(rows), len(mine)) and rows[shared].prompt == mine[shared].prompt and rows[shared] is not grown
     ):
         shared += 1
+    began = base or (mine[shared - 1].commit if shared else "")
     return Sides(
-        ours, theirs, tip, base or (mine[shared - 1].commit if shared else ""), shared, tuple(lacking), tuple(own),
-        grown, store.repo.is_ancestor(tip, ours.tip), tuple(row.turn for row in new if base and row.prompt in keys),
+        ours, theirs, tip, began, shared, tuple(lacking), tuple(own), grown, tip in our_history,
+        tuple(row.turn for row in new if base and row.prompt in keys), began in our_history and began in their_history,
     )  # fmt: skip
+
+
+def _history(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
+    """Every commit that a commit leads to, itself too, with its parents: asked once for all that is asked of it."""
+    found, waiting = dict[str, tuple[str, ...]](), [tip]
+    while waiting:
+        commit = waiting.pop()
+        if commit not in found:
+            found[commit] = store.repo.commit(commit).parents
+            waiting += found[commit]
+    return found
+
+
+def _bases(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Sequence[str]]) -> Set[str]:
+    """The newest commits that both histories lead to."""
+    both = ours.keys() & theirs.keys()
+    return both - {parent for commit in both for parent in ours[commit]}
 
 
 def base_of(store: Store, ours: str, theirs: str) -> str:
     """The merge base of two commits, ``""`` for none; of several the one with the most turns."""
-    found = store.repo.merge_bases(ours, theirs)
+    return _newest_of(store, store.repo.merge_bases(ours, theirs))
+
+
+def _newest_of(store: Store, found: Iterable[str]) -> str:
     return max(found, key=lambda commit: (store.state(commit).turns, commit), default="")
 
 
@@ -133,10 +158,9 @@ def began_at(store: Store, tip: str, base: str) -> str:
     return first if is_fork and (not base or store.repo.is_ancestor(base, first)) else base
 
 
-def _reached(store: Store, rows: list[Row], tip: str) -> int:
-    """So many of the turns, from the first, are part of the history of a commit."""
-    known = {commit.id for commit in store.repo.since([tip], [])}
-    return next((number for number, row in enumerate(rows) if row.commit not in known), len(rows))
+def _reached(rows: list[Row], history: Collection[str]) -> int:
+    """So many of the turns, from the first, are part of a history."""
+    return next((number for number, row in enumerate(rows) if row.commit not in history), len(rows))
 
 
 def _brought_from(row: Row) -> str:
