@@ -6,6 +6,8 @@ other places. The places of what is recorded out of it are told apart by its num
 
 from __future__ import annotations
 
+import hashlib
+
 from sessgit.agents.claude.reader import Reader
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
@@ -45,6 +47,8 @@ def prefix(store: Store, state: Session, tips: dict[str, str], reader: Reader) -
     origin = state.origin
     if origin is None or not origin.prefix:
         return 0
+    if hashlib.sha256(reader.at(0, origin.prefix)).hexdigest() == origin.prefix_sha256:
+        return origin.prefix
     first = [commit for commit, _ in laying.own_commits(store, state.id, tips[state.id])][-1]
     data = laying.prefix(store, state, origin, first)
     return len(data) if reader.at(0, len(data)) == data else origin.prefix

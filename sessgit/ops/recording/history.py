@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from heapq import heappop, heappush
 
 from sessgit.agents.claude.cutter import Node, Place, line_of
@@ -11,6 +12,7 @@ from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import make, no_redaction
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.store import layout
+from sessgit.store.index import Index
 from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store
 
@@ -47,6 +49,20 @@ def _last_turn(store: Store, tip: str) -> Message:
         if message.number("Turn"):
             break
     return message
+
+
+def by_index(index: Index, session: str, tips: Collection[str]) -> Callable[[str], str | None]:
+    """The function that tells which commit holds the turn of a prompt on one of these branches of the session.
+
+    The index is brought level when it is asked first: whoever asks moves no ref before the last question.
+    """
+    level = cache(partial(index.sync, session))
+
+    def find(key: str) -> str | None:
+        level()
+        return next((row.commit for row in index.with_prompt(key) if row.branch in tips), None)
+
+    return find
 
 
 class Recorded:
@@ -115,6 +131,7 @@ class Recorded:
             commit = parents[0] if parents else None
 
     def _make(self, commit: str, number: int, key: str) -> Node:
+        @cache  # it is asked for again and again, and commits do not change
         def parent() -> Node | None:
             others = (before for before, _, prompt in self._turn_commits(commit) if prompt != key)
             return self.node_at(next(others, None))

@@ -24,7 +24,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.ops.recording import commits, family, files
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.elsewhere import read_to, set_apart
-from sessgit.ops.recording.history import Recorded, goes_on
+from sessgit.ops.recording.history import Recorded, by_index, goes_on
 from sessgit.ops.recording.noted import Heard, Noted
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
@@ -174,7 +174,7 @@ class _Pass:
         self.agents.resume(known.agents)
         self.facts = learnt
         self.known_commit = known.commit
-        cutter = self._cutter(self._find_turn)
+        cutter = self._cutter(by_index(self.index, self.session, self.tips))
         cutter.resume(self.recorded_head, self.recorded_rewound, self.recorded.node_at(self.tips[branch]), known.uuids)
         cutter.await_prompt([line for extent in known.pending for line in self.reader.again(extent)], known.stuck)
         return cutter
@@ -207,10 +207,6 @@ class _Pass:
         self.recorded_head = nodes.pop(self.session, None)
         self.recorded_rewound = {branch: node for branch, node in nodes.items() if node is not None}
         return Cutter(self.recorded, session=self.session)
-
-    def _find_turn(self, key: str) -> str | None:
-        self.index.sync(self.session)
-        return next((row.commit for row in self.index.with_prompt(key) if row.branch in self.tips), None)
 
     # Turns
 
