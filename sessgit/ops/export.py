@@ -19,12 +19,13 @@ from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.story import Heading, Relative, Story, Told
 from sessgit.model.conversation.turn import Tokens, add_by_model
+from sessgit.model.progress import Progress
 from sessgit.ops import log as logs
 from sessgit.ops import show
 from sessgit.ops.files.laying import turn_lines
 from sessgit.ops.finding.resolve import row_of, title
 from sessgit.ops.reading import documents
-from sessgit.ops.reading.views import Prices, Report, gists
+from sessgit.ops.reading.views import Prices, gists
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
@@ -124,17 +125,17 @@ def story(store: Store, index: Index, choice: Choice, rows: Sequence[Row], overr
 
 
 def told(
-    store: Store, index: Index, choice: Choice, rows: Sequence[Row], overrides: Prices, report: Report
+    store: Store, index: Index, choice: Choice, rows: Sequence[Row], overrides: Prices, progress: Progress
 ) -> Iterator[Told]:
     """The turns in full, one after another, each read when it is asked for."""
     log = logs.log(index, choice.branch, limit=0)
     for done, row in enumerate(rows):
-        report(done, len(rows))
+        progress(done, len(rows))
         forks = tuple(_relative(fork, rows) for fork in log.forks.get(row.turn, ()))
         asides = [one for one in log.left.get(row.turn, ()) if one.open]
         left, elsewhere = ({one.branch.name: one.open for one in asides if one.rewound == is_} for is_ in (True, False))
         yield replace(_read(store, choice, row, overrides), forks=forks, left=left, elsewhere=elsewhere)
-    report(len(rows), len(rows))
+    progress(len(rows), len(rows))
 
 
 def _read(store: Store, choice: Choice, row: Row, overrides: Prices) -> Told:
@@ -201,7 +202,7 @@ def _called(state: Session, rows: Sequence[Row]) -> str:
 
 
 def document(
-    store: Store, index: Index, choice: Choice, rows: Sequence[Row], overrides: Prices, report: Report
+    store: Store, index: Index, choice: Choice, rows: Sequence[Row], overrides: Prices, progress: Progress
 ) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
     """The session as `show --json` gives it, and each turn, read when it is asked for, with what the client noted
     beside its calls.
@@ -209,7 +210,7 @@ def document(
     Of a part of the conversation the session has nothing that other turns, or tools, said.
     """
     branch = choice.branch
-    session = documents.session(store, index, branch, overrides, report)
+    session = documents.session(store, index, branch, overrides, progress)
     if not choice.tools or len(rows) != branch.state.turns:
         session["context"] = {"files": {}, "tool_outputs": [], "working_memory": {}}
         if rows[0].turn != 1:

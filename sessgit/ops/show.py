@@ -12,11 +12,12 @@ from sessgit.model import canonical, words
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Tokens, Turn, add_by_model
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops import log as logs
 from sessgit.ops.files import laying
 from sessgit.ops.finding import resolve
 from sessgit.ops.log import Left
-from sessgit.ops.reading.views import Report, TurnView, body_of, gists
+from sessgit.ops.reading.views import TurnView, body_of, gists
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
@@ -140,11 +141,11 @@ def between(began: str, ended: str) -> float | None:
     return b - a if a is not None and b is not None and b >= a else None
 
 
-def card(store: Store, index: Index, branch: Branch, report: Report = lambda done, total: None) -> Card:
+def card(store: Store, index: Index, branch: Branch, progress: Progress = unseen) -> Card:
     """The card of a session, or of a side branch of one; of its turns only the last one is read, and
     those that nobody has asked the index about yet."""
     rows = index.turns(branch.name)
-    known = gists(store, index, branch, rows, report) if rows else []
+    known = gists(store, index, branch, rows, progress) if rows else []
     changed, seen = dict[str, None](), dict[str, None]()
     for gist in reversed(known):
         changed.update(dict.fromkeys(reversed(gist.files_changed)))

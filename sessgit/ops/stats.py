@@ -15,10 +15,11 @@ from typing import Literal, NamedTuple
 
 from sessgit.model import prices
 from sessgit.model.conversation.turn import Gist, Tokens
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops.finding import project
 from sessgit.ops.reading import used
 from sessgit.ops.reading.used import Held
-from sessgit.ops.reading.views import Prices, Report
+from sessgit.ops.reading.views import Prices
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Outline, Row
@@ -84,15 +85,15 @@ def cost(part: Part, overrides: Prices) -> Cost:
 # Which turns
 
 
-def shares(index: Index, report: Report = lambda done, total: None) -> list[Share]:
+def shares(index: Index, progress: Progress = unseen) -> list[Share]:
     """All that the sessions of the store did, turn by turn.
 
-    What the index does not remember is read from the turns' folders, and remembered; `report` is told how many of
+    What the index does not remember is read from the turns' folders, and remembered; `progress` is told how many of
     those turns are read and how many they are.
     """
     outlines = {outline.name: outline for outline in index.outlines()}
     turns: dict[str, list[Held]] = {}
-    for one in used.every_turn(index, outlines, report):
+    for one in used.every_turn(index, outlines, progress):
         turns.setdefault(one.row.prompt, []).append(one)
     root = cache(project.root)
     projects = {name: root(outline.project) if outline.project else "" for name, outline in outlines.items()}

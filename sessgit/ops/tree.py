@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sessgit.errors import SessgitError
 from sessgit.model import prices as price_list
 from sessgit.model.conversation.turn import Tokens, add_by_model
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops.finding.resolve import in_project
 from sessgit.ops.reading import views
 from sessgit.ops.reading.merged import merges
-from sessgit.ops.reading.views import Prices, Report
+from sessgit.ops.reading.views import Prices
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import kin
 from sessgit.store.indexed.kin import Departure
 from sessgit.store.indexed.rows import Branch, Outline, Row
-
-if TYPE_CHECKING:
-    pass
 
 Kind = Literal["session", "rewound", "machine"]
 
@@ -137,10 +135,10 @@ class _Kin:
         return found
 
 
-def forest(index: Index, wanted: Wanted, prices: Prices, report: Report = lambda done, total: None) -> Forest:
+def forest(index: Index, wanted: Wanted, prices: Prices, progress: Progress = unseen) -> Forest:
     """The families that are wanted; states and turns are read of the nodes that are drawn, and only of those.
 
-    `report` is told of turns whose cost must be read from their lines.
+    `progress` is told of turns whose cost must be read from their lines.
     """
     everything = index.outlines()
     families = list(_chosen(everything, wanted))
@@ -151,7 +149,7 @@ def forest(index: Index, wanted: Wanted, prices: Prices, report: Report = lambda
         families = [family for family in families if family.root not in quiet]
     families = families if wanted.limit is None else families[: wanted.limit]
     names = [member.name for family in families for member in family.members]
-    reader = _Reader(index, prices, report, kin.departures(index, names), kin.bringing(index, names))
+    reader = _Reader(index, prices, progress, kin.departures(index, names), kin.bringing(index, names))
     drawn = [reader.family(family, _folds(family, reader, wanted) if wanted.fold else {}) for family in families]
     others = sum(not outline.archived and outline.name not in inside for outline in everything)
     return Forest(drawn, len(quiet), found, len(inside), others)
@@ -239,11 +237,11 @@ class _Reader:
         self,
         index: Index,
         prices: Prices,
-        report: Report,
+        progress: Progress,
         departures: Mapping[str, Departure],
         bringing: Sequence[str],
     ) -> None:
-        self.index, self.prices, self.report = index, prices, report
+        self.index, self.prices, self.progress = index, prices, progress
         self.departures, self.bringing = departures, bringing
         self.merged = _merged(index, bringing)
 
@@ -294,7 +292,7 @@ class _Reader:
         known = self.index.gists([row.commit for row in rows])
         unknown = [row for row in rows if row.commit not in known]
         try:
-            read = views.gists(self.index.open_store(), self.index, branch, unknown, self.report) if unknown else []
+            read = views.gists(self.index.open_store(), self.index, branch, unknown, self.progress) if unknown else []
         except SessgitError:  # a damaged turn does not stop the drawing of all others
             return None
         used: dict[str, Tokens] = {}

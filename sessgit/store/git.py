@@ -6,16 +6,15 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from sessgit.errors import ROOM, StoreError
+from sessgit.model.progress import Progress
 from sessgit.store import refs
 from sessgit.store.files import private
-
-Progress = Callable[[int, int], None]
-"""Called with the objects done and all that there are."""
 
 DAMAGED = "sessgit verify tells what is missing or damaged. Nothing was changed."
 """The hint where git finds something that it cannot read."""
@@ -92,6 +91,30 @@ def pack_objects(
     if child.returncode:
         raise _failed(b"\n".join([*said, rest]), child.returncode)
     return names
+
+
+@contextmanager
+def speaking(store: Path, arguments: Sequence[str], locks: Sequence[int], given: IO[bytes]) -> Iterator[IO[bytes]]:
+    """What git says meanwhile, for as long as the context lasts; it reads the file `given`. Raises StoreError as `run`
+    does, once all is read."""
+    try:
+        child = subprocess.Popen(
+            [program(), "--git-dir", str(store), *arguments], env=env(), cwd="/", stdin=given, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, pass_fds=[lock for lock in locks if lock], umask=private.UMASK,
+        )  # fmt: skip
+    except OSError as error:
+        raise not_run(error) from error
+    with child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        try:
+            yield child.stdout
+        except BaseException:
+            child.kill()
+            raise
+        said = child.stderr.read()
+    if child.returncode:
+        raise _failed(said, child.returncode)
 
 
 def _failed(stderr: bytes, code: int) -> StoreError:

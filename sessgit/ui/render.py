@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
+from sessgit.model.progress import Progress, unseen
 from sessgit.ui.context import Context
 
 BROKEN_PIPE = 141
@@ -140,11 +141,11 @@ def error(problem: SessgitError) -> None:
 
 
 @contextmanager
-def progress(here: Context, what: str, *, unit: str = "") -> Iterator[Callable[[int, int], None]]:
+def progress(here: Context, what: str, *, unit: str = "") -> Iterator[Progress]:
     """A bar on the terminal for work that takes longer than a second; called with what is done and what there is in
     all, in bytes where no other unit is named."""
     if not here.error_terminal:
-        yield lambda done, total: None
+        yield unseen
         return
     from time import monotonic
 

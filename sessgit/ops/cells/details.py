@@ -10,9 +10,9 @@ from sessgit.agents.claude.content import arguments
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 from sessgit.model.conversation.turn import Cell
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops import show
 from sessgit.ops.cells.graph import Node
-from sessgit.ops.reading.views import Report
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
@@ -43,7 +43,7 @@ NOTHING = Detail()
 
 
 def details(
-    store: Store, branch: Branch, rows: Iterable[Row], nodes: Sequence[Node], report: Report = lambda done, total: None
+    store: Store, branch: Branch, rows: Iterable[Row], nodes: Sequence[Node], progress: Progress = unseen
 ) -> dict[str, Detail]:
     """The details of cells by their addresses, each turn read once. Of what the turn's lines do not hold, or where they
     are damaged, nothing is known, and it is left out."""
@@ -53,7 +53,7 @@ def details(
     wanted = [row for row in rows if row.turn in by_turn]
     found: dict[str, Detail] = {}
     for done, row in enumerate(wanted):
-        report(done, len(wanted))
+        progress(done, len(wanted))
         try:
             told, pieces = show.read(store, branch, row)
         except SessgitError:

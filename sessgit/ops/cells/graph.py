@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from sessgit.agents.claude.cells import Use
 from sessgit.model import graph
 from sessgit.model.conversation.turn import Cell
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops.cells import turns as stored
 from sessgit.ops.cells.turns import NOTHING, TurnCells
-from sessgit.ops.reading.views import Report
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 
@@ -189,14 +189,12 @@ class Graph:
         }
 
 
-def read(
-    store: Store, index: Index, branch: Branch, last: int | None = None, report: Report = lambda done, total: None
-) -> Graph:
+def read(store: Store, index: Index, branch: Branch, last: int | None = None, progress: Progress = unseen) -> Graph:
     """The graph of a branch up to a turn, or of all of it. What a rewind left behind is not in it.
 
-    A damaged turn is told of in `damage`. `report` is told of turns that the index does not know yet.
+    A damaged turn is told of in `damage`. `progress` is told of turns that the index does not know yet.
     """
-    return _built(stored.read(store, index, branch, last=last, report=report))
+    return _built(stored.read(store, index, branch, last=last, progress=progress))
 
 
 def build(turns: Iterable[tuple[int, Sequence[Cell], Mapping[int, Use]]]) -> Graph:

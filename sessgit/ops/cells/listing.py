@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from sessgit.agents.claude import cells as claude
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.model import words
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops.cells import turns
 from sessgit.ops.cells.details import details
 from sessgit.ops.cells.graph import Node, node_of
-from sessgit.ops.reading.views import Report
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
@@ -51,16 +51,14 @@ class Listed:
     damage: list[str] = field(default_factory=list)
 
 
-def listed(
-    store: Store, index: Index, branch: Branch, choice: Choice, report: Report = lambda done, total: None
-) -> Listed:
+def listed(store: Store, index: Index, branch: Branch, choice: Choice, progress: Progress = unseen) -> Listed:
     """The cells that are wanted. Turns are read from the last one back, until enough are found, and of each its cells
     alone, but where commands that failed are wanted too."""
     rows = {row.turn: row for row in index.turns(branch.name, 1, choice.last) if choice.turn in (None, row.turn)}
     found: list[Node] = []
     seen: list[Row] = []
     damage: list[str] = []
-    for turn in turns.backwards(store, index, branch, list(rows), report):
+    for turn in turns.backwards(store, index, branch, list(rows), progress):
         if choice.limit is not None and len(found) > choice.limit:
             break
         row = rows[turn.number]

@@ -23,7 +23,8 @@ from sessgit.agents.claude import cells as claude
 from sessgit.agents.claude.cells import Use
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.turn import Cell
-from sessgit.ops.reading.views import Report, read_turn
+from sessgit.model.progress import Progress, unseen
+from sessgit.ops.reading.views import read_turn
 from sessgit.store import layout
 from sessgit.store.cells import remembered
 from sessgit.store.cells.remembered import Known
@@ -109,9 +110,9 @@ def read(
     first: int = 1,
     last: int | None = None,
     *,
-    report: Report = lambda done, total: None,
+    progress: Progress = unseen,
 ) -> list[TurnCells]:
-    """The cells of a branch's turns from the first to the last; `report` is told how many had to be read from their
+    """The cells of a branch's turns from the first to the last; `progress` is told how many had to be read from their
     folders, and how many are."""
     found = remembered.of_branch(index, branch.name, first, last)
     folders = remembered.folders(store, branch.tip, first, last)
@@ -120,7 +121,7 @@ def read(
     reader = _Reader(store, index, branch, folders)
     fresh: dict[int, TurnCells] = {}
     for done, number in enumerate(unknown):
-        report(done, len(unknown))
+        progress(done, len(unknown))
         if number in rows:
             fresh[number] = reader.read(rows[number])
     reader.remember()
@@ -145,12 +146,12 @@ def told(store: Store, index: Index, branch: Branch, first: int = 1) -> list[tup
 
 
 def backwards(
-    store: Store, index: Index, branch: Branch, numbers: Sequence[int], report: Report = lambda done, total: None
+    store: Store, index: Index, branch: Branch, numbers: Sequence[int], progress: Progress = unseen
 ) -> Iterator[TurnCells]:
     """The cells of the turns with these numbers, which ascend, the last one first, read as they are asked for."""
     end, size = len(numbers), _FIRST_SLICE
     while end > 0:
-        report(len(numbers) - end, len(numbers))
+        progress(len(numbers) - end, len(numbers))
         part = numbers[max(0, end - size) : end]
         wanted = set(part)
         yield from (one for one in reversed(read(store, index, branch, part[0], part[-1])) if one.number in wanted)

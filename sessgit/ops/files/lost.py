@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError
+from sessgit.model.progress import Progress
 from sessgit.ops import restore
 from sessgit.ops.finding import places
 from sessgit.ops.finding.places import Here
@@ -16,9 +17,6 @@ from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
-
-Progress = Callable[[int, int], None]
-"""Called with sessions done and sessions in all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.turn import Gist
+from sessgit.model.progress import Progress
 from sessgit.ops.reading.views import read_turn
 from sessgit.store.index import Index
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 500
 _GLOB = frozenset("*?[")
-
-Progress = Callable[[int, int], None]
-"""Called with turns done and turns in all."""
 
 
 def commits(

@@ -13,13 +13,14 @@ from sessgit.model import canonical, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.programs.program import Metadata, Task
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops import show
 from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index
 from sessgit.ops.files import keeping
 from sessgit.ops.log import Left
 from sessgit.ops.reading.seen import Seen, activation, budget, moment
-from sessgit.ops.reading.views import Prices, Report, total, turn_json
+from sessgit.ops.reading.views import Prices, total, turn_json
 from sessgit.ops.show import Family, ShownCell, ShownTurn, Start
 from sessgit.store import layout
 from sessgit.store.index import Index
@@ -30,13 +31,13 @@ _DEEPEST = 100
 
 
 def session(
-    store: Store, index: Index, branch: Branch, overrides: Prices, report: Report = lambda done, total: None
+    store: Store, index: Index, branch: Branch, overrides: Prices, progress: Progress = unseen
 ) -> dict[str, Any]:
-    """The value of `sessgit.session/v1`; every turn is read for it, and `report` told of how many of how many."""
+    """The value of `sessgit.session/v1`; every turn is read for it, and `progress` told of how many of how many."""
     seen = Seen()
     rows = index.turns(branch.name)
     for done, row in enumerate(rows):
-        report(done, len(rows))
+        progress(done, len(rows))
         seen.take(row, *show.read(store, branch, row))
     state = branch.state
     kin = show.family(index, branch)

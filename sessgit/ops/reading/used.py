@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.turn import Gist
-from sessgit.ops.reading.views import Report
+from sessgit.model.progress import Progress
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Outline, Row
@@ -31,7 +31,7 @@ class Held(NamedTuple):
     gist: Gist
 
 
-def every_turn(index: Index, outlines: Mapping[str, Outline], report: Report) -> Iterator[Held]:
+def every_turn(index: Index, outlines: Mapping[str, Outline], progress: Progress) -> Iterator[Held]:
     """The turns of the store, those with bytes of their own in two sessions for each of these.
 
     A turn is held by the session that its commit was made for, or by one that has it where that session is gone. What
@@ -40,7 +40,7 @@ def every_turn(index: Index, outlines: Mapping[str, Outline], report: Report) ->
     reader = _Reader(index, outlines)
     found = [(row, gist) for row, gist in index.every_turn() if _GRAFT not in row.text]
     unknown = [(row, gist) for row, gist in found if gist is None or gist.subagents is None]
-    read = reader.read(unknown, report) if unknown else {}
+    read = reader.read(unknown, progress) if unknown else {}
     for row, gist in found:
         yield Held(_session(row, outlines), row, read.get(row.commit) or gist or Gist())
     yield from reader.grown_in_forks()
@@ -56,12 +56,12 @@ class _Reader:
         self.index, self.outlines = index, outlines
         self.version = cache(self._version)
 
-    def read(self, unknown: list[tuple[Row, Gist | None]], report: Report) -> dict[str, Gist]:
+    def read(self, unknown: list[tuple[Row, Gist | None]], progress: Progress) -> dict[str, Gist]:
         """What is used in the turns, by their last commits; the index remembers it from now on."""
         read: dict[str, Gist] = {}
         new: dict[str, Gist] = {}
         for done, (row, gist) in enumerate(unknown):
-            report(done, len(unknown))
+            progress(done, len(unknown))
             try:
                 whole = self.index.gists([row.commit]).get(row.commit) if gist else None
                 read[row.commit] = new[row.commit] = self._gist(row, row.commit, whole)

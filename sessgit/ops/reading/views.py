@@ -5,7 +5,7 @@ The keys of `session_json` and `turn_json` are a contract: they are only ever ad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from sessgit.model import canonical, prices
 from sessgit.model.config import Price
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Gist, Tokens, Turn
+from sessgit.model.progress import Progress, unseen
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 Prices = Mapping[str, Price]
-Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,16 @@ def body_of(store: Store, tip: str, row: Row) -> list[Line]:
     return body
 
 
-def gists(
-    store: Store, index: Index, branch: Branch, rows: Sequence[Row], report: Report = lambda done, total: None
-) -> list[Gist]:
+def gists(store: Store, index: Index, branch: Branch, rows: Sequence[Row], progress: Progress = unseen) -> list[Gist]:
     """The gist of each turn, out of the index, or out of the turn's lines where the index does not know it yet.
 
-    `report` is told how many of the turns that must be read have been, and how many those are.
+    `progress` is told how many of the turns that must be read have been, and how many those are.
     """
     known = index.gists([row.commit for row in rows])
     unknown = [row for row in rows if row.commit not in known]
     new: dict[str, Gist] = {}
     for done, row in enumerate(unknown):
-        report(done, len(unknown))
+        progress(done, len(unknown))
         new[row.commit] = read_turn(store, branch.tip, row).told.gist
     if new:
         index.remember(new)

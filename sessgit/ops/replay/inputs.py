@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from sessgit.errors import SessgitError, UsageError
 from sessgit.model.programs.program import GivenTurn, Saying
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.fork import Point
 from sessgit.ops.programs.world import World
-from sessgit.ops.reading.views import Report, read_turn
+from sessgit.ops.reading.views import read_turn
 from sessgit.ops.replay import compare, keeping, speaking
 from sessgit.ops.replay.compare import Outcome
 from sessgit.ops.replay.keeping import Kept, New
@@ -46,9 +47,7 @@ class Sent:
     kept: Kept | None = None
 
 
-def send(
-    world: World, found: Target, partner: Partner, id: str = "", report: Report = lambda done, total: None
-) -> Sent:
+def send(world: World, found: Target, partner: Partner, id: str = "", progress: Progress = unseen) -> Sent:
     """Sends the prompts up to the turn that is named, until one gets no answer. With an `id` each prompt and answer is
     kept at once in a session of that id, a fork of this one at its start; undo takes it back whole."""
     store, branch = world.store, found.branch
@@ -64,7 +63,7 @@ def send(
     answers: list[Answer] = []
     try:
         for answer, said in _answers(store, branch, rows, partner):
-            report(len(answers), len(rows))
+            progress(len(answers), len(rows))
             answers.append(answer)
             if id and answer.outcome != "skipped":
                 kept = keeping.add(world, kept or keeping.begin(world, new), [_turn(answer, said, world.now())])

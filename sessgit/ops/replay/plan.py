@@ -11,9 +11,10 @@ from sessgit.agents.claude import content
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model import canonical, graph
 from sessgit.model.conversation.content import Call
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops.cells import graph as graphs
 from sessgit.ops.cells.graph import Graph, Node
-from sessgit.ops.reading.views import Report, body_of
+from sessgit.ops.reading.views import body_of
 from sessgit.ops.replay.caged.sandbox import below
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
@@ -110,12 +111,12 @@ class Choice:
     functions: Functions = field(default_factory=dict)
 
 
-def plan(store: Store, index: Index, branch: Branch, choice: Choice, report: Report = lambda done, total: None) -> Plan:
+def plan(store: Store, index: Index, branch: Branch, choice: Choice, progress: Progress = unseen) -> Plan:
     """The plan for a choice.
 
     Raises NotFoundError for a cell that is not there, DamageError where cells depend on each other in a circle.
     """
-    found = graphs.read(store, index, branch, report=report)
+    found = graphs.read(store, index, branch, progress=progress)
     asked = _asked(found, branch, choice)
     needs = found.needs()
     taken = set(asked)

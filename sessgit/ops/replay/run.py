@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.errors import SessgitError
-from sessgit.ops.reading.views import Report
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops.replay import compare, files, plan
 from sessgit.ops.replay.caged import confine, repl
 from sessgit.ops.replay.caged.confine import Confinement, Limits
@@ -49,7 +49,7 @@ class Result:
     ms: float | None = None
 
 
-def run(found: Plan, sandbox: Sandbox, how: How, report: Report = lambda done, total: None) -> tuple[Result, ...]:
+def run(found: Plan, sandbox: Sandbox, how: How, progress: Progress = unseen) -> tuple[Result, ...]:
     """Runs all cells of a plan in their order. Whatever a cell does is its result: nothing is raised for it."""
     held = Confinement(sandbox.writable, sandbox.env, how.limits, how.network, how.unconfined)
     why_not = ""
@@ -59,7 +59,7 @@ def run(found: Plan, sandbox: Sandbox, how: How, report: Report = lambda done, t
         runner = _Runner(sandbox, how, held, why_not, stack)
         results = []
         for done, item in enumerate(found.items):
-            report(done, len(found.items))
+            progress(done, len(found.items))
             results.append(runner.run(item))
     return tuple(results)
 

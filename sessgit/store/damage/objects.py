@@ -8,12 +8,13 @@ import re
 import subprocess
 import tempfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessgit.errors import ROOM, DamageError, StoreError
+from sessgit.model.progress import Progress, unseen
 from sessgit.store import git
 from sessgit.store import store as stores
 from sessgit.store.remote.transport import run, secrets_of, unreachable
@@ -43,7 +44,7 @@ class Complaint:
     objects: tuple[str, ...]
 
 
-def fsck(store: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> list[Complaint]:
+def fsck(store: Path, progress: Progress = unseen) -> list[Complaint]:
     """What `git fsck --strict` finds: it reads and hashes every object, packed or not. Raises StoreError where git
     cannot be run."""
     flags = ["--full", "--strict", "--no-dangling", "--no-reflogs", "--progress"]
@@ -160,7 +161,7 @@ def _name(kind: str, data: bytes) -> str:
     return hashlib.sha1(_header(kind, data) + data, usedforsecurity=False).hexdigest()
 
 
-def _heard(pieces: list[bytes], progress: Callable[[int, int], None]) -> Iterator[str]:
+def _heard(pieces: list[bytes], progress: Progress) -> Iterator[str]:
     for piece in pieces:
         percent = _PERCENT.search(piece)
         if percent:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from sessgit.errors import StoreError
+from sessgit.model.progress import Progress, unseen
 from sessgit.store import git
-
-Progress = Callable[[int, int], None]
 
 
 class Object(NamedTuple):
@@ -33,7 +32,7 @@ def brought(store: Path, tips: Sequence[str], known: Sequence[str]) -> Iterator[
     """The objects that the histories of the tips hold and those of the known commits lack."""
     given = "".join(f"{tip}\n" for tip in tips) + "--not\n" + "".join(f"{one}\n" for one in known)
     names = _output(store, ["rev-list", "--objects", "--no-object-names", "--stdin"], given.encode())
-    yield from _read(store, names.split(), lambda done, total: None)
+    yield from _read(store, names.split(), unseen)
 
 
 def _read(store: Path, names: Sequence[str], progress: Progress) -> Iterator[Object]:

@@ -30,8 +30,8 @@ def run(
     assert found.turn is not None
     shown = show.cell(here.store, here.index, found.branch, found.turn, found.cell)
     own = f"{found.turn}.{shown.ordinal}"
-    with render.progress(here, "Reading", unit="turns") as report:
-        whole = graphs.read(here.store, here.index, found.branch, report=report)
+    with render.progress(here, "Reading", unit="turns") as progress:
+        whole = graphs.read(here.store, here.index, found.branch, progress=progress)
     if as_json:
         value = documents.cell(shown, here.settings.prices)
         return render.document("cell/v1", value | {"in_session": chains.edges(whole, own)})

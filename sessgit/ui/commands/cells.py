@@ -77,10 +77,10 @@ def _list(
     number = resolve.target(here.index, Address(found.branch.name, turn), here.where).turn
     most = limit if limit is not None or as_json else _SHOWN
     choice = listing.Choice(kind or "", operation, number, failed, found.turn, most)
-    with render.progress(here, "Looking", unit="turns") as report:
-        listed = listing.listed(here.store, here.index, found.branch, choice, report)
-    with render.progress(here, "Reading", unit="turns") as report:
-        known = details.details(here.store, found.branch, listed.rows, listed.nodes, report)
+    with render.progress(here, "Looking", unit="turns") as progress:
+        listed = listing.listed(here.store, here.index, found.branch, choice, progress)
+    with render.progress(here, "Reading", unit="turns") as progress:
+        known = details.details(here.store, found.branch, listed.rows, listed.nodes, progress)
     if as_json:
         return render.document("cells/v1", page.as_json(found.branch, listed, known))
     for damage in listed.damage:
@@ -93,8 +93,8 @@ def _index(here: Context, found: Target, *, as_json: bool) -> None:
 
     from sessgit.ops.cells import graph, index
 
-    with render.progress(here, "Reading", unit="turns") as report:
-        read = graph.read(here.store, here.index, found.branch, found.turn, report)
+    with render.progress(here, "Reading", unit="turns") as progress:
+        read = graph.read(here.store, here.index, found.branch, found.turn, progress)
     for damage in read.damage:
         render.tell(f"({damage})")
     value = index.document(found.session, read)

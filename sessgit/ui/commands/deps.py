@@ -40,14 +40,14 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     here = context.read()
     found = celled.target(here, address, "deps")
     branch = found.branch
-    with render.progress(here, "Reading", unit="turns") as report:
-        whole = graphs.read(here.store, here.index, branch, report=report)
+    with render.progress(here, "Reading", unit="turns") as progress:
+        whole = graphs.read(here.store, here.index, branch, progress=progress)
     chain = chains.chain(whole, celled.at(here, found), down=down)
     most = None if as_json else _SHOWN if limit is None and not every else limit
     shown = page.shown(chain, most, every=every or as_json)
-    with render.progress(here, "Reading", unit="turns") as report:
+    with render.progress(here, "Reading", unit="turns") as progress:
         some = page.nodes(shown)
-        known = details.details(here.store, branch, details.rows(here.index, branch, some), some, report)
+        known = details.details(here.store, branch, details.rows(here.index, branch, some), some, progress)
     if as_json:
         return render.document("deps/v1", page.as_json(branch, chain, known))
     for damage in whole.damage:

@@ -121,8 +121,8 @@ def _planned(here: Context, found: Target, cells: tuple[str, ...], *, chain: boo
     state = found.branch.state
     root = sandbox.root(state.project, places.localized(state, here.here).project, os.environ)
     choice = plan.Choice(found.turn, cells, chain, root, model)
-    with render.progress(here, "Reading", unit="turns") as report:
-        return plan.plan(here.store, here.index, found.branch, choice, report)
+    with render.progress(here, "Reading", unit="turns") as progress:
+        return plan.plan(here.store, here.index, found.branch, choice, progress)
 
 
 def _show(here: Context, plan: Plan, *, as_json: bool) -> None:
@@ -153,8 +153,11 @@ def _execute(  # noqa: PLR0913 - what the command was given
     if not plan.first:
         return _told(here, plan, runs.skipped(plan), None, None, as_json=as_json)
     with render.leaving_in_order():
-        with sandbox.made(origin, os.environ, chosen) as box, render.progress(here, "Running", unit="cells") as report:
-            results = runs.run(plan, box, how, report)
+        with (
+            sandbox.made(origin, os.environ, chosen) as box,
+            render.progress(here, "Running", unit="cells") as progress,
+        ):
+            results = runs.run(plan, box, how, progress)
         kept = _kept(here, found, plan, results) if keep and any(one.outcome != "skipped" for one in results) else None
     _told(here, plan, results, box, kept, as_json=as_json)
     if any(one.outcome in ("differs", "failed") for one in results):
@@ -199,8 +202,8 @@ def _inputs(
 
     command, protocol, seconds = to
     partner = speaking.Partner(command, protocol or speaking.protocol(command), seconds, here.cwd, os.environ)
-    with render.leaving_in_order(), render.progress(here, "Asking", unit="prompts") as report:
-        sent = inputs.send(_world(here), found, partner, "" if no_keep else str(uuid.uuid4()), report)
+    with render.leaving_in_order(), render.progress(here, "Asking", unit="prompts") as progress:
+        sent = inputs.send(_world(here), found, partner, "" if no_keep else str(uuid.uuid4()), progress)
     if as_json:
         render.document("inputs/v1", page.sent_json(sent))
     else:

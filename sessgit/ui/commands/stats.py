@@ -53,8 +53,8 @@ def run(
         from sessgit.ui import named  # what catches up with a transcript is not needed else
 
         target = named.target(here, address)
-    with render.progress(here, "Counting", unit="turns") as report:
-        found = stats.shares(here.index, report)
+    with render.progress(here, "Counting", unit="turns") as progress:
+        found = stats.shares(here.index, progress)
     wanted = page.Wanted(by, moment, projects.root(str(project.absolute())) if project else None, target, limit)
     chosen = page.chosen(here, found, wanted)
     if as_json:

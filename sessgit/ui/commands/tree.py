@@ -70,8 +70,8 @@ def run(
         live=live,
         fold=not as_json,
     )
-    with render.progress(here, "Counting", unit="turns") as report:
-        forest = tree.forest(here.index, wanted, here.settings.prices, report)
+    with render.progress(here, "Counting", unit="turns") as progress:
+        forest = tree.forest(here.index, wanted, here.settings.prices, progress)
     if as_json:
         render.document("tree/v1", page.as_json(here, forest, live) | {"at_op": past.as_json(asof)})
     else:

@@ -43,16 +43,16 @@ def run(
             "why goes up to a whole turn.", f"sessgit deps {here.ident(found.branch.name)}@{found.turn}.{found.cell}"
         )
     branch = found.branch
-    with render.progress(here, "Reading", unit="turns") as report:
-        whole = graphs.read(here.store, here.index, branch, found.turn, report)
+    with render.progress(here, "Reading", unit="turns") as progress:
+        whole = graphs.read(here.store, here.index, branch, found.turn, progress)
     for damage in whole.damage if not as_json else ():
         render.tell(f"({damage})")
     path = why.resolve(whole, file, (here.cwd, branch.state.project))
     story = why.story(whole, path, behind=full or as_json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
-    with render.progress(here, "Reading", unit="turns") as report:
+    with render.progress(here, "Reading", unit="turns") as progress:
         some = [step.node for step in steps]
-        known = details.details(here.store, branch, details.rows(here.index, branch, some), some, report)
+        known = details.details(here.store, branch, details.rows(here.index, branch, some), some, progress)
     if as_json:
         render.document("why/v1", page.as_json(branch, story, steps, known))
     else:

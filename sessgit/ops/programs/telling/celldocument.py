@@ -14,10 +14,10 @@ from sessgit.agents.claude.writing import transcript
 from sessgit.errors import NotFoundError
 from sessgit.model import graph as graphs
 from sessgit.model.conversation.content import Call, Words
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops import show
 from sessgit.ops.cells.graph import Graph, Node
 from sessgit.ops.reading import documents
-from sessgit.ops.reading.views import Report
 from sessgit.ops.show import ShownCell
 from sessgit.store import layout
 from sessgit.store.index import Index
@@ -41,16 +41,16 @@ def document(store: Store, index: Index, branch: Branch, node: Node, graph: Grap
 
 
 def every(
-    store: Store, index: Index, branch: Branch, graph: Graph, report: Report = lambda done, total: None
+    store: Store, index: Index, branch: Branch, graph: Graph, progress: Progress = unseen
 ) -> Iterator[dict[str, Any]]:
-    """The documents of all cells of a graph in the order in which they happened; each turn is read once, and `report`
+    """The documents of all cells of a graph in the order in which they happened; each turn is read once, and `progress`
     told of how many of how many. Of several cells with one id the first stands for all."""
     needs = graph.needs()
     dependents = graphs.dependents(needs)
     turns = dict.fromkeys(node.turn for node in graph.nodes.values())
     seen = set[str]()
     for done, number in enumerate(turns):
-        report(done, len(turns))
+        progress(done, len(turns))
         for shown in _shown(store, index, branch, number):
             address = f"{number}.{shown.ordinal}"
             if address in graph.nodes and shown.cell.id not in seen:

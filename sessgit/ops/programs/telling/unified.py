@@ -10,10 +10,11 @@ from typing import Any
 
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops import show
 from sessgit.ops.reading.documents import bounded
 from sessgit.ops.reading.seen import Seen, activation, budget
-from sessgit.ops.reading.views import Prices, Report
+from sessgit.ops.reading.views import Prices
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
@@ -24,12 +25,12 @@ INDEX_PATH = "cells/index.json"
 
 
 def document(
-    store: Store, index: Index, branch: Branch, overrides: Prices, report: Report = lambda done, total: None
+    store: Store, index: Index, branch: Branch, overrides: Prices, progress: Progress = unseen
 ) -> dict[str, Any]:
-    """The document; every turn is read for it, and `report` told of how many of how many."""
+    """The document; every turn is read for it, and `progress` told of how many of how many."""
     seen, rows = Seen(), index.turns(branch.name)
     for done, row in enumerate(rows):
-        report(done, len(rows))
+        progress(done, len(rows))
         seen.take(row, *show.read(store, branch, row))
     found = outline(branch, overrides, seen)
     files = {path: file.as_json() for path, file in seen.files.items()}
