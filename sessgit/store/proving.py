@@ -20,6 +20,8 @@ Source = Callable[[str], tuple[int, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
+    """A commit as git has it; `time` is in seconds since 1970."""
+
     id: str
     tree: str
     parents: tuple[str, ...]

@@ -95,10 +95,12 @@ def kept(here: Context, every: Sequence[Kept]) -> Iterator[str]:
 
 
 def kept_json(one: Kept) -> dict[str, object]:
+    """A value that is kept out, as `sessgit.forbidden/v1` has it."""
     return {"id": one.id, "time": one.time, "lost": one.lost}
 
 
 def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
+    """The value of `sessgit.purge/v1`."""
     return {
         "dry_run": dry_run,
         "values": told.values,
@@ -117,6 +119,7 @@ def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
 
 
 def found_json(every: Sequence[Likely]) -> list[dict[str, object]]:
+    """Likely secrets, as `sessgit.likely/v1` has them: where they stand, and none of them."""
     return [
         {
             "id": one.id, "kind": one.kind, "length": one.length, "lines": one.count, "addresses": list(one.places),

@@ -30,14 +30,17 @@ class Item:
 
     @property
     def line(self) -> Line:
+        """The line as it was read, at no place."""
         return Line(self.raw, NOWHERE, self.data)
 
     @property
     def is_chained(self) -> bool:
+        """Whether other lines may hang on it."""
         return bool(self.uuid) and not self.data.get("isSidechain")
 
     @property
     def written(self) -> bytes:
+        """Its bytes, byte for byte the old ones where nothing was changed."""
         if not self.changed:
             return self.raw
         parts = {"uuid": self.uuid, "parentUuid": self.parent or None} if self.uuid else {}
@@ -85,11 +88,13 @@ def said(item: Item) -> tuple[Any, ...]:
 
 
 def calls(item: Item) -> list[str]:
+    """The ids of the calls that the line makes."""
     found = (block.get("id") for block in blocks(item.line) if block.get("type") == "tool_use")
     return [name for name in found if isinstance(name, str) and name]
 
 
 def results(item: Item) -> list[str]:
+    """The ids of the calls that the line has results of."""
     if item.line.type != "user" or not item.is_chained:
         return []
     found = (block.get("tool_use_id") for block in blocks(item.line) if block.get("type") == "tool_result")
@@ -97,11 +102,13 @@ def results(item: Item) -> list[str]:
 
 
 def tool(item: Item, call: str) -> str:
+    """The tool that a call of the line runs, on one line; `tool` where it does not say."""
     named = next((block.get("name") for block in blocks(item.line) if block.get("id") == call), None)
     return canonical.one_line(named, 40) if isinstance(named, str) and named else "tool"
 
 
 def message_id(item: Item) -> str:
+    """The id of the model's message that the line is a part of, or ``""``."""
     message = item.data.get("message")
     found = message.get("id") if isinstance(message, dict) and item.line.type == "assistant" else None
     return found if isinstance(found, str) else ""
