@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,8 +33,7 @@ SMALL = 20_000
 
 def measure(scale: Scale) -> Iterator[Table]:
     """Imports of several kinds of transcripts, and searches."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder).resolve()
+    with timing.folder() as root:
         words = many.Texts(1)
         made = _Both(root / "made")
         _write(made.projects, words, scale.megabytes)

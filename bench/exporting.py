@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -19,8 +18,7 @@ PAGE_TURNS = 350
 
 def measure(scale: Scale) -> Iterator[Table]:
     """Each beside what does the same."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder).resolve()
+    with timing.folder() as home:
         project, transcripts = home / "project", home / ".claude" / "projects" / "bench"
         project.mkdir()
         place = timing.here(home, project, more=competitors.QUIET)

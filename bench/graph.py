@@ -4,7 +4,6 @@ commands that ask for one."""
 from __future__ import annotations
 
 import random
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -29,8 +28,7 @@ SESSION = "b0000000-0000-4000-8000-000000000003"
 
 def measure(scale: Scale) -> Iterator[Table]:
     """A graph of made-up cells, and that of one session that is recorded."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder).resolve()
+    with timing.folder() as home:
         project = home / "project"
         project.mkdir()
         place = timing.here(home, project)

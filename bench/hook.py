@@ -7,7 +7,6 @@ import random
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,8 +32,7 @@ PATIENCE = 10
 
 def measure(scale: Scale) -> Iterator[Table]:
     """The stub, beside the hook of another program, and the commit."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder).resolve()
+    with timing.folder() as home:
         yield from _wait(home, scale)
         yield _latency(home, scale)
 

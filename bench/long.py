@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,8 +27,8 @@ SESSION = "b0000000-0000-4000-8000-00000000000{}"
 
 def measure(scale: Scale) -> Iterator[Table]:
     """Recording all of it, commands, and recording one more turn."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        bench = Bench(Path(folder).resolve(), scale)
+    with timing.folder() as folder:
+        bench = Bench(folder, scale)
         yield bench.prepare()
         yield bench.commands()
         yield bench.recording()

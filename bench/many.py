@@ -12,7 +12,6 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -35,6 +34,7 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as states
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
+from sessgit.model.progress import unseen
 from sessgit.ops import fork as forks
 from sessgit.ops import search
 from sessgit.store import layout, refs
@@ -167,8 +167,8 @@ def _commit(ident: str, message: str, when: int, files: Mapping[str, bytes]) -> 
 
 def measure(scale: Scale) -> Iterator[Table]:
     """The indexes from nothing, questions in one process, whole commands, and the archive."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as name:
-        path, home = Path(name) / "store", Path(name) / "home"
+    with timing.folder() as name:
+        path, home = name / "store", name / "home"
         home.mkdir()
         made = make(path, scale.sessions)
         size = f"{scale.sessions:,} sessions"
@@ -212,7 +212,7 @@ def _questions(path: Path, made: Made, rounds: int) -> Table:
             times = []
             for _ in range(rounds):
                 started = time.perf_counter()
-                found = search.search(index, query, search.Where(), 20, 160, lambda done, all_: None)
+                found = search.search(index, query, search.Where(), 20, 160, unseen)
                 times.append(time.perf_counter() - started)
             figures.append(frame.figure(f"{name} (goal 50 ms)", times, turns=found.total))
     return Table(

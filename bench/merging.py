@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -30,8 +29,7 @@ THEIRS = ("b0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-00000
 
 def measure(scale: Scale) -> Iterator[Table]:
     """Merges into a new conversation, and into ours."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder).resolve()
+    with timing.folder() as home:
         place = timing.here(home, home / "project")
         place.cwd.mkdir()
         transcripts = home / ".claude" / "projects" / "bench"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,8 +28,7 @@ SESSION = "b0000000-0000-4000-8000-000000000001"
 
 def measure(scale: Scale) -> Iterator[Table]:
     """`gc` beside the packing of git that it takes the place of."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder).resolve()
+    with timing.folder() as root:
         _make(root / "loose", root / "projects" / "bench" / f"{SESSION}.jsonl", scale.turns * 3 // 4)
         counted = subprocess.check_output(["git", "-C", root / "loose", "count-objects"], text=True)
         place = timing.here(root, more={"SESSGIT_STORE": str(root / "store")})

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -35,8 +34,8 @@ SHAPES = {f"{CELLS // 10} turns": 10, "loose": 1, "one turn": CELLS}
 
 def measure(scale: Scale) -> Iterator[Table]:
     """What is written, what is read, and turns of ever more cells."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        bench = Bench(Path(folder).resolve() / "programs")
+    with timing.folder() as folder:
+        bench = Bench(folder / "programs")
         bench.prepare()
         for _ in range(scale.rounds):
             bench.write()

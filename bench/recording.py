@@ -11,7 +11,6 @@ import json
 import random
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,10 +29,10 @@ _MEGABYTES_OF_TURN = 0.0122
 def measure(scale: Scale) -> Iterator[Table]:
     """The next turn of transcripts of two lengths, and memory for a large one."""
     for turns in (scale.turns // 5, scale.turns):
-        with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-            yield _beside_git(_Desk(Path(folder).resolve(), turns), scale.rounds)
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        yield _memory(_Desk(Path(folder).resolve(), int(scale.large / _MEGABYTES_OF_TURN)), scale)
+        with timing.folder() as folder:
+            yield _beside_git(_Desk(folder, turns), scale.rounds)
+    with timing.folder() as folder:
+        yield _memory(_Desk(folder, int(scale.large / _MEGABYTES_OF_TURN)), scale)
 
 
 class _Desk:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,8 +31,7 @@ _PART = 8
 
 def measure(scale: Scale) -> Iterator[Table]:
     """A first recording as it is by itself, without redaction, and with values that were purged."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder).resolve()
+    with timing.folder() as home:
         project = home / "project"
         project.mkdir()
         place = timing.here(home, project)

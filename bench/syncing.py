@@ -7,7 +7,6 @@ there is nothing new to send or to bring.
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,8 +24,7 @@ _REFS = ("refs/heads", "refs/archive", "refs/deleted", "refs/tags")
 def measure(scale: Scale) -> Iterator[Table]:
     """Both ways, with all to do and with nothing."""
     sessions = scale.sessions // 10
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder).resolve()
+    with timing.folder() as root:
         made = many.make(root / "store", sessions)
         size = f"{sessions:,} sessions, {made.raw / 1e6:.0f} MB of transcripts"
         times: dict[str, list[Took]] = {}

@@ -11,8 +11,10 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -103,6 +105,13 @@ def _starter() -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-I", "-S", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder that is there for so long, by a path without links; what still writes to it in the end harms nothing."""
+    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as name:
+        yield Path(name).resolve()
 
 
 def here(home: Path, cwd: Path | None = None, more: Mapping[str, str] = MappingProxyType({})) -> Place:
