@@ -84,6 +84,83 @@ def test_a_value_goes_out_of_hex_and_of_code_that_is_broken_into_lines(value: st
                 assert needles.clean_text(clean, finder) == (clean, 0)
 
 
+@pytest.mark.parametrize("value", [*VALUES, "k" * 90])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_value_goes_out_of_code_that_is_broken_into_lines_in_json(value: str, end: str, depth: int) -> None:
+    """JSON in a string of a line, or in a string of that: the ends of lines stay where they were, as escapes."""
+    data = b"before " * 5 + value.encode() + b" and after" * 3
+    for finder in (Known([value]), hashed(value)):
+        for coded in (data.hex(), base64.b64encode(data).decode()):
+            for width in (60, 76):
+                text = end.join(coded[at : at + width] for at in range(0, len(coded), width))
+                inside = f"see\n{text}\n"
+                for _ in range(depth):
+                    inside = json.dumps({"v": inside})
+                line, count = needles.clean_line(dump({"a": inside}), finder)
+                again = json.loads(line)["a"]
+                for _ in range(depth):
+                    again = json.loads(again)["v"]
+                lines = again.split(end)
+                assert (count, list(map(len, lines))) == (1, list(map(len, f"see\n{text}\n".split(end))))
+                whole = "".join(again.split())[3:]
+                shown = bytes.fromhex(whole) if coded == data.hex() else base64.b64decode(whole)
+                assert value.encode() not in shown
+                assert shown.startswith(b"before " * 4)
+                assert shown.endswith(b" and after" * 2)
+                assert needles.clean_line(line, finder) == (line, 0)
+
+
+def xxd(data: bytes, group: int, *, upper: bool = False, end: str = "\n") -> str:
+    lines = []
+    for at in range(0, len(data), 16):
+        part = data[at : at + 16]
+        digits = " ".join(part[n : n + group].hex() for n in range(0, len(part), group))
+        shown = "".join(chr(one) if 32 <= one < 127 else "." for one in part)
+        lines.append(f"{at:08x}: {(digits.upper() if upper else digits).ljust(32 + 16 // group - 1)}  {shown}")
+    return end.join(lines)
+
+
+def hexdump(data: bytes, *, marks: str = "||", wide: bool = True, end: str = "\n") -> str:
+    lines = []
+    for at in range(0, len(data), 16):
+        pairs = [f"{one:02x}" for one in data[at : at + 16]]
+        digits = "  ".join(" ".join(pairs[n : n + 8]) for n in (0, 8)) if wide else " ".join(pairs)
+        shown = "".join(chr(one) if 32 <= one < 127 else "." for one in data[at : at + 16])
+        lines.append(f"{at:08x}  {digits.ljust(48)}  {marks[0]}{shown}{marks[1]}")
+    return end.join([*lines, f"{len(data):08x}"])
+
+
+@pytest.mark.parametrize("value", [*VALUES, "k" * 90])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("before", [b"", b"before ", b"b" * 15])
+def test_a_value_goes_out_of_hex_dumps(value: str, end: str, before: bytes) -> None:
+    """Out of the digits, and out of the text beside them; all other bytes stay."""
+    data = before + value.encode() + b" and after: (it)"
+    printed = [
+        *(xxd(data, group, end=end) for group in (1, 2, 4)), xxd(data, 2, upper=True, end=end),
+        hexdump(data, end=end), hexdump(data, marks="><", wide=False, end=end),
+    ]  # fmt: skip
+    for finder in (Known([value]), hashed(value)):
+        for shown in printed:
+            text = f"$ xxd x{end}{shown}{end}done: 0"
+            clean, count = needles.clean_text(text.encode(), finder)
+            assert count >= 2
+            left = clean.decode().split(end)
+            assert (left[0], left[-1]) == ("$ xxd x", "done: 0")
+            seen = b"".join(
+                bytes.fromhex(line[9:].strip().split("  " if ":" in line[:9] else "|")[0].split(">")[0])
+                for line in left[1:-1]
+                if len(line) > 8
+            )
+            assert seen == before + b"\xaa" * len(value.encode()) + b" and after: (it)"
+            assert not any(value[n : n + 4] in clean.decode() for n in range(len(value) - 3))
+            assert needles.clean_lines(text.encode(), finder)[0] == clean
+            line, found = needles.clean_line(dump({"a": text}), finder)
+            assert (found, json.loads(line)) == (count, {"a": clean.decode()})
+            assert needles.clean_line(line, finder) == (line, 0)
+
+
 def test_a_value_is_seen_through_escapes_that_nobody_needs() -> None:
     line = b'{"a":"x \\u0070lainSecret17 y","b":"path\\/to"}'
     assert needles.clean_line(line, Known(["plainSecret17"])) == (b'{"a":"x [redacted:purged] y","b":"path\\/to"}', 1)

@@ -176,6 +176,11 @@ HARMLESS = [
     "-" * 70 + " and_some_long_identifier_16\nsha256_of_this_1 is next\n" + "=" * 70,
     'JSON: "{\\"a\\": \\"{\\\\\\"k\\\\\\": \\\\\\"v1\\\\\\"}\\"}" in \\\n lines \\\n  --key \\\n  --token \\\n  name1',
     "const SALT = 'pepper'; SALT_ROUNDS=10 CREDENTIALS: include, CREDENTIALS=/run/secrets/c1",
+    'run(["docker", "run", "-p", "8080:80", "-u", "1000:1000"]), ["mkdir", "-p", "a1/b2"], ["claude", "-p", "do it 1"]',
+    '["--key", "name1"], ["--token", "-v"], ["--password", "-x1"], ["-p", "test1234"], ["--secret", "my-app-secret-1"]',
+    'salt=saltRounds10, salt: \'pepper12\', salt = os.urandom(16), "salt": "joserfc-v1", basalt=a1, salt_length=32',
+    "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA" + body(60) + " MIIDXTCCAkWgAwIBAgIJ" + body(60) + " b3BlbnNzaC1",
+    "the\nshort_lines_of_16_letters_and\nmore_of_them_1234 here\nsk-learn-and-more_1\nrest_of_it_2",
     "TOKEN_ENV=PROD_TOKEN_1 SECRET_ENV=MY_APP_SECRET_1 PASSWORD=abc12→def",
 ]
 
@@ -244,6 +249,18 @@ LINES = [body(64 + n, WORD + "+/")[n:] for n in range(9)]
         # A line that a terminal broke.
         ("this is the key of the day: ", f"{LONG[:60]}\n{LONG[60:]}", " and so on"),
         ("x" * 40 + " ", f"{TOKEN[:30]}\n{TOKEN[30:]}", "\nnext"),
+        *(("this is it: ", f"{TOKEN[:at]}\n{TOKEN[at:]}", "\nnext") for at in (20, 28)),
+        ("key: ", "\n".join([LONG[:35], LONG[35:75], LONG[75:]]), "\nnext"),
+        # A name that is a secret's only before what is random.
+        *(
+            (f"{sign[0]}salt{sign[1]}", MIXED * 2, sign[2])
+            for sign in (("", "=", ""), ('"', '": "', '"'), ("h_", ": ", ""))
+        ),
+        # The beginning of a key without the words before it.
+        *(
+            ("$ tail -n +2 k\n", "\n".join([f"{head}{LINES[0][:40]}", *LINES[1:4], LINES[4][:22] + "=="]), "\n$ ")
+            for head in ("MIIEpAIBAAKCAQEA", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "b3BlbnNzaC1rZXktdjEAAAAA")
+        ),
     ],
 )
 def test_a_secret_goes_though_the_end_of_a_line_stands_in_it(before: str, secret: str, after: str) -> None:
@@ -335,11 +352,48 @@ def test_a_secret_is_found_in_a_very_long_line_too(before: int) -> None:
 
 
 def test_a_session_keeps_to_the_rules_that_it_began_with() -> None:
-    later = [f"CREDENTIALS={MIXED}", f"password:\n  {MIXED}", f"A_SECRET=\\\n{MIXED}", "\n".join([*LINES, END])]
-    for text in later:
+    later = [
+        (4, f"CREDENTIALS={MIXED}"), (4, f"password:\n  {MIXED}"), (4, f"A_SECRET=\\\n{MIXED}"),
+        (4, "\n".join([*LINES, END])), (5, f"salt={MIXED * 2}"), (5, f'["--token", "{MIXED * 2}"]'),
+        (5, f"the key of the day: {TOKEN[:20]}\n{TOKEN[20:]}"), (5, f"MIIEpAIBAAKCAQEA{LINES[0]}"),
+    ]  # fmt: skip
+    for version, text in later:
         line = dump({"message": {"content": text}})
-        assert redact_line(line, 3) == (line, 0)
-        assert redact_line(line, 4)[1] == 1
+        assert redact_line(line, version - 1) == (line, 0)
+        assert redact_line(line, version)[1] == 1
+    line = dump({"command": ["tool", "--token", MIXED * 2]})
+    assert (redact_line(line, 4), redact_line(line, 5)[1]) == ((line, 0), 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "secret", "after"),
+    [
+        (["tool", "--token"], MIXED * 2, []),
+        (["tool", "-x", "--api-key"], MIXED * 2, ["--more"]),
+        (["--db-password"], "kR7p" + "Lq", ["-y"]),
+        (["sshpass", "-p"], MIXED, ["ssh", "a@b"]),
+        (["redis-cli", "-h", "localhost", "-a"], MIXED, ["ping"]),
+        (["docker", "login", "-u", "me", "-p"], MIXED, []),
+        (["mysql", "-u", "root", "-p"], MIXED, ["app"]),
+        (["curl", "-s", "-u", "me:"], MIXED, ["https://example.com"]),
+    ],
+)
+def test_a_secret_goes_out_of_the_arguments_in_a_list(before: list[str], secret: str, after: list[str]) -> None:
+    """In a list of the document, in code, and in JSON within a string."""
+    glued = [*before[:-1], before[-1] + secret] if before[-1] in ("me:",) or before[0] == "mysql" else [*before, secret]
+    command = [*glued, *after]
+    for line in (
+        dump({"input": {"command": command, "cwd": "/"}}),
+        dump({"text": f"run({json.dumps(command)})"}),
+        dump({"text": f"run({command!r})"}),
+        dump({"text": json.dumps({"mcp": {"x": {"args": command}}})}),
+        dump({"text": "[\n" + ",\n".join(f'    "{word}"' for word in command) + "\n]"}),
+    ):
+        clean, count = redact_line(line)
+        left, _, right = clean.decode().partition("[redacted:")
+        assert count == 1, line
+        assert left + secret + right.partition("]")[2] == line.decode()
+        assert redact_line(clean) == (clean, 0)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
@@ -431,6 +485,10 @@ def test_clean_input_comes_back_as_itself() -> None:
         "CREDENTIALS=\n" * 20_000,
         (TOKEN[:24] + "\\\n" + TOKEN[24:] + " ") * 5_000,
         "id_rsa\n" + f"{LINES[0]}\n" * 3_000,
+        '"-p", ' * 50_000,
+        '"a", "--token", ' * 30_000,
+        ("MIIEpAIBAAKCAQEA" + "aB1+" * 12 + "\n") * 4_000,
+        "salt=" * 50_000,
         f"aB3=\n{END}\n" * 5_000,
         ("sk-" + "aB1" * 30 + "\n") * 2_000,
     ],

@@ -121,8 +121,10 @@ NAME_CUES = frozenset(("_", "-", "key", "password", "secret"))
 """The cues after which values are looked for by the names before them."""
 NAME_CUES_4 = NAME_CUES | {"A"}
 """The same from version 4 on."""
+NAME_CUES_5 = NAME_CUES_4 | {"salt"}
+"""The same from version 5 on."""
 
-_FROM = 4
+_PARTS = ((4, later.FROM_4), (5, later.FROM_5))
 _WINDOW = 1 << 20
 _OVERLAP = 1 << 14
 
@@ -169,8 +171,9 @@ def _searches(version: int) -> tuple[tuple[_Search, ...], tuple[_Search, ...]]:
 
 
 def _of(pattern: str, version: int) -> str:
-    for old, new in later.FROM_4 if version >= _FROM else ():
-        pattern = pattern.replace(old, new)
+    for since, parts in _PARTS:
+        for old, new in parts if version >= since else ():
+            pattern = pattern.replace(old, new)
     return pattern
 
 

@@ -47,10 +47,18 @@ FROM_4 = (
 )
 """What version 4 has in the place of parts of the cues."""
 
+FROM_5 = (
+    (r"|p(?<=sshpass -p)", r"|p(?<=sshpass -p)|[apu][\"'\\]{1,64},"),
+    (r"l[a-z]{0,6} [^\n]", r"l[a-z]{0,6}(?: |[\"'\\]{1,64},)[^\n]"),
+    (r"|KIA|SIA", r"|(?<=ktdjEA)AAA|(?<=IBA)(?:AK[BC]|DANBgkqhkiG9w0BAQEFAASC)|KIA|SIA"),
+)
+"""What version 5 has in the place of parts of those of version 4."""
+
 CUES = (
     ("cli", r"\| ?(?:base64(?![A-Za-z0-9_;'])|(?:[a-z]+ )?sudo -S|[a-z]+ [^\n|]{0,160}-stdin)", b"", False),
     ("cli", r"q(?<=mysq)l[a-z]{0,6} [^\n]{0,160}?-p", b"", False),
     ("cli", r"login [^\n\\|]{0,160}? -p", b"", False),
+    ("salt", r"salt[\"'\\]{0,64}[ \t]{0,8}[:=]", b"salt", True),
     ("pgpass", r":5432:[^\s:]{1,64}:[^\s:]{1,64}:[^\s:]{6}", b"", False),
 )
 """More cues: name, pattern, sign and whether it is for texts in lower case."""
@@ -317,3 +325,17 @@ AFTER_4 = (
     ),
 )
 """Kinds of version 4."""
+
+AFTER_5 = (
+    (
+        "private-key",
+        "A",
+        # The first line of a key without the one before it, and what follows.
+        r"(?P<secret>(?:b3BlbnNzaC1rZXktdjEA|MII[A-Za-z0-9+/]{2,5}IBA(?:AK[BC]|DANBgkqhkiG9w0BAQEFAASC))"
+        r"[A-Za-z0-9+/]{24,}={0,2}(?![A-Za-z0-9+/=])"
+        r"(?:[^A-Za-z0-9+/=]{0,12}[0-9]{0,6}[^A-Za-z0-9+/=]{1,6}[A-Za-z0-9+/=]{40,76}(?![A-Za-z0-9+/=])){0,200}"
+        r"(?:[^A-Za-z0-9+/=]{0,12}[0-9]{0,6}[^A-Za-z0-9+/=]{1,6}[A-Za-z0-9+/]{1,75}={1,2}(?![A-Za-z0-9+/=]))?)",
+        "token",
+    ),
+)
+"""Kinds of version 5."""

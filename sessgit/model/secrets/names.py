@@ -50,6 +50,7 @@ _FOREIGN = re.compile(rb"(?:[!-~]|[\xc3-\xd1][\x80-\xbf]){6,512}")
 # What came with version 3.
 _WIDER = 3
 _BELOW = 4
+_LISTED = 5
 _QUOTED_3 = re.compile(
     rb"[rbfuRBFU]{0,2}(?:%20)?(?P<quote>\\{0,16}[\"'`]|%22)(?P<value>(?:(?!%22)[!#-&(-\[\]-_a-~]){6,512})(?P=quote)"
 )
@@ -137,9 +138,10 @@ def find_assigned(data: bytes, version: int) -> Iterator[Assigned]:
     """The secrets of a text that stand after a name, in order, never overlapping, by the rules of a version."""
     done = 0
     ends = _NAME_END_4 if version >= _BELOW else _NAME_END_3 if version >= _WIDER else _NAME_END
-    if version >= _WIDER and any(name in data for name in _RARE_NAMES):
+    lower = data.lower()
+    if version >= _WIDER and (any(name in data for name in _RARE_NAMES) or (version >= _LISTED and b"salt" in lower)):
         ends = _NAME_END_RARE[min(version, _BELOW)]
-    for found in ends.finditer(data.lower()):
+    for found in ends.finditer(lower):
         if found.start() < done:
             continue
         name = _whole_name(data, found.start(), found.end("word"))
@@ -208,6 +210,7 @@ def naming_of(name: bytes, version: int) -> Naming | None:
     if strong == "password":
         return Naming(strong, password=True, shell=shell)
     weak = next((kind for ending, kind in WEAK_ENDINGS if plain.endswith(ending)), None)
+    weak = weak or ("secret" if version >= _LISTED and plain.endswith("salt") else None)
     kind = strong or weak
     if kind is None or ("secret" not in kind and HARMLESS_NAMES.search(plain)):
         return None

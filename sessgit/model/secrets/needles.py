@@ -11,7 +11,6 @@ import base64
 import hmac
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,8 @@ from typing import Protocol
 from urllib.parse import quote, quote_plus
 
 from sessgit.model.cutting.jsonscan import decode, encode, string_tokens
+from sessgit.model.secrets import dumps
+from sessgit.model.secrets.dumps import Span
 
 MARK = b"[redacted:purged]"
 SHORTEST = 6
@@ -35,6 +36,7 @@ _NUMBERED = re.compile(
     rb"(?:^|[\n\"]|\\n)(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t|\\t)|(?:[^\s:\"\\]{1,200}[:-])?[0-9]{1,6}[:-])", re.MULTILINE
 )
 _LINE_NUMBER = re.compile(rb"^(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t)|(?:[^\s:]{1,200}?[:-])?[0-9]{1,6}[:-])", re.MULTILINE)
+_NUMBER = re.compile(rb"^(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t)|(?:[^\s:]{1,200}?[:-])?[0-9]{1,6}[:-])", re.MULTILINE)
 # The end of a full line of base64 or hex, in a text and in a string of a line. Each begins with what is rare.
 _CODED = (
     re.compile(rb"\n(?<=[A-Za-z0-9+/_-]{24}\n|[A-Za-z0-9+/_-]{23}\r\n)(?=[A-Za-z0-9+/_-]{4})"),
@@ -43,9 +45,6 @@ _CODED = (
 _BREAK = re.compile(rb"\r?\n(?<=[A-Za-z0-9+/_-]{24}\n|[A-Za-z0-9+/_-]{23}\r\n)(?=[A-Za-z0-9+/_=-])")
 _CODE = re.compile(rb"[A-Za-z0-9+/_-]")
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
-
-Span = tuple[int, int, bool]
-"""Where a form stands, and whether it is base64 or hex: that stays what it is."""
 
 
 class Finder(Protocol):
@@ -225,10 +224,10 @@ def chosen(found: Iterable[Span]) -> list[Span]:
 
 def may_hide(data: bytes, finder: Finder) -> bool:
     """Whether a value may stand in it that is seen only when strings are decoded: since they are written in a way that
-    nobody needs, or since the lines of a text in them are numbered, or since base64 is broken into lines."""
+    nobody needs, or since the lines of a text in them are numbered, or are those of base64 or of a hex dump."""
     if _ODD_ESCAPE.search(data) is not None or (finder.many_lines and _NUMBERED.search(data) is not None):
         return True
-    return any(one.search(data) is not None for one in _CODED)
+    return dumps.may_hold(data)
 
 
 def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
@@ -236,8 +235,10 @@ def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
     spans = finder.spans(data)
     if finder.many_lines and _NUMBERED.search(data):
         spans = chosen([*spans, *_between_numbers(data, finder)])
-    if _CODED[0].search(data):
-        spans = chosen([*spans, *_over_lines(data, finder)])
+    if dumps.is_broken(data):
+        spans = chosen([*spans, *dumps.over_lines(data, finder.spans)])
+    if dumps.is_dump(data):
+        spans = chosen([*spans, *dumps.dumped(data, finder.spans)])
     if not spans:
         return data, 0
     return _marked(data, spans)
@@ -246,32 +247,14 @@ def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
 def _marked(data: bytes, spans: Sequence[Span]) -> tuple[bytes, int]:
     pieces, done = list[bytes](), 0
     for start, end, is_base64 in spans:
-        pieces += (data[done:start], _CODE.sub(b"A", data[start:end]) if is_base64 else MARK)
+        pieces += (data[done:start], dumps.blank(data[start:end]) if is_base64 else MARK)
         done = end
     return b"".join([*pieces, data[done:]]), len(spans)
 
 
 def _between_numbers(data: bytes, finder: Finder) -> Iterator[Span]:
     """Where values of several lines stand in a text whose lines are numbered."""
-    yield from _without(data, _LINE_NUMBER, finder)
-
-
-def _over_lines(data: bytes, finder: Finder) -> Iterator[Span]:
-    """Where values stand in base64 or hex that is broken into lines."""
-    yield from (span for span in _without(data, _BREAK, finder) if span[2])
-
-
-def _without(data: bytes, parts: re.Pattern[bytes], finder: Finder) -> Iterator[Span]:
-    """Where values stand in a text once some parts of it are taken out."""
-    ends, pieces, done, removed = [0], list[bytes](), 0, [0]
-    for found in parts.finditer(data):
-        pieces.append(data[done : found.start()])
-        done = found.end()
-        ends.append(found.start() - removed[-1])
-        removed.append(removed[-1] + found.end() - found.start())
-    for start, end, is_base64 in finder.spans(b"".join([*pieces, data[done:]])):
-        first, last = (removed[bisect_right(ends, at) - 1] + at for at in (start, end - 1))
-        yield first, last + 1, is_base64
+    yield from dumps.without(data, _LINE_NUMBER, finder.spans)
 
 
 def clean_line(raw: bytes, finder: Finder) -> tuple[bytes, int]:
@@ -300,11 +283,13 @@ def clean_lines(data: bytes, finder: Finder) -> tuple[bytes, int]:
     """The same of a file of lines, of which the last may lack its newline."""
     if not may_hide(data, finder) and not finder.holds(data):
         return data, 0
-    found = [clean_line(line, finder) for line in data.split(b"\n")]
+    printed = chosen(dumps.dumped(data, finder.spans)) if dumps.is_dump(data) else []
+    left = _marked(data, printed)[0] if printed else data
+    found = [clean_line(line, finder) for line in left.split(b"\n")]
     total = sum(count for _, count in found)
-    clean = b"\n".join(line for line, _ in found) if total else data
-    over = chosen(_over_lines(clean, finder)) if _CODED[0].search(clean) else ()
-    return (_marked(clean, over)[0], total + len(over)) if over else (clean, total)
+    clean = b"\n".join(line for line, _ in found) if total else left
+    over = chosen(dumps.over_lines(clean, finder.spans)) if dumps.is_broken(clean) else []
+    return _marked(clean, over)[0] if over else clean, len(printed) + total + len(over)
 
 
 def cut_short(text: str, values: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sessgit.model.cutting.jsonscan import Token, decode, encode, string_tokens
 from sessgit.model.secrets import torn, views
-from sessgit.model.secrets.cues import NAME_CUES, NAME_CUES_4, compiled, cues_of, has_cue
+from sessgit.model.secrets.cues import NAME_CUES, NAME_CUES_4, NAME_CUES_5, compiled, cues_of, has_cue
 from sessgit.model.secrets.names import (
     Naming,
     find_assigned,
@@ -55,6 +55,9 @@ _LISTS = 3
 """The version of the rules with which strings beside each other are looked at together."""
 _VIEWS = 4
 """The version of the rules with which values are found that ends of lines and escapes stand in."""
+_ARGUMENTS = 5
+"""The version of the rules with which commands are found that stand in lists."""
+_MOST_ARGUMENTS = 100
 _LINES = ("lines", "source")
 _SAME_LIST = 40
 _MANIFEST = re.compile(rb"(?i)kind[\"'\\]{0,16}: ?[\"'\\]{0,16}Secret(?![A-Za-z])")
@@ -100,10 +103,10 @@ def _line(raw: bytes, rules: _Rules) -> tuple[bytes, int]:
         json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError):
         return rules.redact(raw)
-    pieces: list[bytes] = []
-    done = total = 0
+    pieces, done, total = list[bytes](), 0, 0
     tokens = list(string_tokens(raw, min_length=_SHORTEST))
     listed = _listed(raw, tokens, rules) if rules.version >= _LISTS else {}
+    listed |= _arguments(raw, rules) if rules.version >= _ARGUMENTS and _FLAG.search(raw) else {}
     called: Naming | None = None
     for token in tokens:
         before, called = called, _called(raw, token, rules.version)
@@ -146,6 +149,32 @@ def _listed(raw: bytes, tokens: list[Token], rules: _Rules) -> dict[int, tuple[b
             if count:
                 clean, more = rules.redact(data[:at] + clean)
                 out[token.start] = encode(clean.decode("utf-8", "surrogatepass")), count + more
+    return out
+
+
+def _arguments(raw: bytes, rules: _Rules) -> dict[int, tuple[bytes, int]]:
+    """The arguments of commands that are strings of a list, without what is a secret only behind another one."""
+    out: dict[int, tuple[bytes, int]] = {}
+    run: list[Token] = []
+    for token in [*string_tokens(raw, min_length=2), None]:
+        if run and (token is None or token.is_key or raw[run[-1].end : token.start].strip() != b","):
+            out |= _of_command(raw, run, rules)
+            run = []
+        if token is not None and not token.is_key:
+            run.append(token)
+    return out
+
+
+def _of_command(raw: bytes, run: list[Token], rules: _Rules) -> dict[int, tuple[bytes, int]]:
+    out: dict[int, tuple[bytes, int]] = {}
+    words = [(decode(raw[one.start : one.end]) or "").encode("utf-8", "surrogatepass") for one in run]
+    is_command = len(run) <= _MOST_ARGUMENTS and any(word[:1] == b"-" for word in words)
+    every = list(dict.fromkeys(rules.found_in(b" ".join(words)))) if is_command else []
+    for token, word in zip(run, words, strict=True) if every else ():
+        clean, count = _without(word, every)
+        if count and not _is_protected(raw, token):
+            rules.found += [one for one in every if one.value in word]
+            out[token.start] = encode(clean.decode("utf-8", "surrogatepass")), count
     return out
 
 
@@ -208,7 +237,7 @@ class _Rules:
 
     def __init__(self, version: int) -> None:
         self.version = version
-        self.name_cues = NAME_CUES_4 if version >= _VIEWS else NAME_CUES
+        self.name_cues = (NAME_CUES_5 if version >= _ARGUMENTS else NAME_CUES_4) if version >= _VIEWS else NAME_CUES
         self.found: list[Secret] = []
         self.beside_key = False
         """Whether the line that a text is from names a file that holds a private key."""
@@ -235,7 +264,7 @@ class _Rules:
 
     def _unwrapped(self, data: bytes, cues: set[str]) -> tuple[bytes, int]:
         """A text without tokens that were broken at the end of a line."""
-        view = views.unwrapped(data) if cues & _TOKEN_CUES else None
+        view = views.unwrapped(data, narrow=self.version >= _ARGUMENTS) if cues & _TOKEN_CUES else None
         if view is None:
             return data, 0
         rules = (rule for rule in self._rules(cues & _TOKEN_CUES) if rule.check == "token")
@@ -245,7 +274,7 @@ class _Rules:
     def _seen_otherwise(self, data: bytes, cues: set[str]) -> tuple[bytes, int]:
         """A text without the secrets that only another view of it shows, and those that only their place tells."""
         total = 0
-        for look in (views.shallow, views.continued):
+        for look in (views.shallow, views.continued, *((views.listed,) if self.version >= _ARGUMENTS else ())):
             view = look(data)
             if view is not None:
                 shown = cues_of(view.data, self.version)
@@ -293,8 +322,7 @@ class _Rules:
     def _replace(self, data: bytes, found: list[Span]) -> tuple[bytes, int]:
         if not found:
             return data, 0
-        pieces: list[bytes] = []
-        done = 0
+        pieces, done = list[bytes](), 0
         for start, end, kind in found:
             self.found.append(Secret(kind, data[start:end]))
             pieces += (data[done:start], _MARK % kind.encode("ascii"))
@@ -352,6 +380,7 @@ def _is_base64_text(value: bytes) -> bool:
     return plain.replace("\n", " ").replace("\r", " ").replace("\t", " ").isprintable()
 
 
+_FLAG = re.compile(rb"\"--?[A-Za-z][A-Za-z0-9-]*\"\s{0,8},")
 _BASE64_RUN = re.compile(rb"[A-Za-z0-9+/=]{20,}")
 _PORT = re.compile(rb"[0-9]{2,5},[A-Za-z0-9.-]+:")
 """What follows the first of several hosts of an address, and is no password."""

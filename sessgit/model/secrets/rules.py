@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sessgit.model.secrets import later
 
-RULES_VERSION = 4
+RULES_VERSION = 5
 """Stored with every session; it rises with any change that makes another text come out."""
 
 
@@ -161,6 +161,7 @@ RULES = (
     *(Rule(kind, cue, pattern, later.CHECKS.get(kind, "token"), since) for since, kind, cue, pattern in later.KINDS),
     *(Rule(kind, cue, pattern, check, 3) for kind, cue, pattern, check in later.AFTER),
     *(Rule(kind, cue, pattern, check, 4) for kind, cue, pattern, check in later.AFTER_4),
+    *(Rule(kind, cue, pattern, check, 5) for kind, cue, pattern, check in later.AFTER_5),
     Rule("postgres-password", "@", r"postgres(?:ql)?(?:\+[a-z0-9]+)?" + _URL, "password"),
     Rule("mysql-password", "@", r"(?:mysql|mariadb)(?:\+[a-z0-9]+)?" + _URL, "password"),
     Rule("mongodb-password", "@", r"mongodb(?:\+srv)?" + _URL, "password"),

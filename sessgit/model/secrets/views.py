@@ -20,8 +20,15 @@ _REST = re.compile(
     rb"(?P<word>[A-Za-z0-9_.-]{4,})(?=[\s\"'`,;)\]}<]|\Z)"
 )
 """What may be the rest of a value, and begins none."""
-_NARROWEST = 60
-"""So many columns at least has a terminal or a page that values are wrapped at: shorter lines end where they end."""
+_NARROWEST = (60, 24)
+"""So many columns at least has a terminal or a page that values are wrapped at: shorter lines end where they end. The
+second one from version 5 of the rules on."""
+# Begins with one literal character, which the expression engine seeks several times faster than two.
+_FLAG = re.compile(rb"-(?:[A-Za-z][A-Za-z-]{0,40}\\{0,16}[\"'],|(?<=[\"']-)p)")
+_ARGUMENTS = re.compile(
+    rb"(?P<before>\\{0,16}[\"']),[ \t\n]{0,40}(?P=before)(?=-)"
+    rb"|(?<![\w-])--?[A-Za-z][A-Za-z-]{0,40}(?P<after>\\{0,16}[\"']),[ \t\n]{0,40}(?P=after)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +62,28 @@ def continued(data: bytes) -> View | None:
     return _without(data, (found.span() for found in _CONTINUED.finditer(data)))
 
 
-def unwrapped(data: bytes) -> View | None:
-    """With lines joined that a terminal seems to have broken within a random value; None where none is."""
-    return _without(data, _wraps(data))
+def listed(data: bytes) -> View | None:
+    """With the arguments of a command that stand in a list as a shell would have them; None where there are none."""
+    if _FLAG.search(data) is None:
+        return None
+    plain, parts = bytearray(data), list[tuple[int, int]]()
+    for found in _ARGUMENTS.finditer(data):
+        plain[found.end() - 1 : found.end()] = b" "
+        parts.append((found.start("before" if found["after"] is None else "after"), found.end() - 1))
+    return _without(bytes(plain), parts)
 
 
-def _wraps(data: bytes) -> Iterator[tuple[int, int]]:
+def unwrapped(data: bytes, *, narrow: bool) -> View | None:
+    """With lines joined that a terminal seems to have broken within a random value, also a `narrow` one; None where
+    none is."""
+    return _without(data, _wraps(data, _NARROWEST[narrow]))
+
+
+def _wraps(data: bytes, narrowest: int) -> Iterator[tuple[int, int]]:
     for found in _WRAP.finditer(data):
         width = found.start() - (data.rfind(b"\n", 0, found.start()) + 1)
         after = data.find(b"\n", found.end())
-        if width < _NARROWEST or (len(data) if after < 0 else after) - found.end() > width + 1:
+        if width < narrowest or (len(data) if after < 0 else after) - found.end() > width + 1:
             continue
         rest = _REST.match(data, found.end())
         if rest is not None and not is_words(rest["word"]):
