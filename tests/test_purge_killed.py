@@ -113,6 +113,20 @@ def test_a_purge_that_is_killed_at_any_moment(sessgit: Shell, held: Path) -> Non
         assert holders(sessgit.store) == []
 
 
+def test_one_that_nothing_holds_is_killed(sessgit: Shell, tmp_path: Path) -> None:
+    """Wherever that was: the value is kept out in the end, and one operation says so."""
+    sessgit.recorded(sessgit.talk().turns("one"))
+    shutil.copytree(sessgit.store, tmp_path / "held", symlinks=True)
+    steps = _killed(sessgit, tmp_path / "held", 1 << 30)
+    assert steps > 4
+    for point in range(1 if KILLS > 99 else steps - 3, steps + 1):
+        assert _killed(sessgit, tmp_path / "held", point) < 0, point
+        assert sessgit("purge", VALUE, "--yes").code == 0
+        assert [one["command"] for one in sessgit.json("ops")] == ["purge"], point
+        assert len(forbidden.values(layout.Beside(sessgit.store))) == 1
+    assert sessgit.json("verify")["findings"] == []
+
+
 def _no_worse(sessgit: Shell) -> None:
     """Every conversation can be read and restored, and nothing has gone."""
     whole(sessgit)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 
-from purging import SESSION, git
+from purging import SESSION, VALUE, git
 from shell import Shell
+from test_needles import hexdump, xxd
 
 from sessgit.store.secrets import objects
 
@@ -37,6 +38,27 @@ def test_a_likely_secret_in_base64_and_hex_is_found_and_taken_out(sessgit: Shell
     assert sessgit.out("purge", "--find") == "No likely secret stands in the store\n"
     sessgit.talk().turns(f"see\n{coded}\n", f"and\n{in_hex}\n", f"again {in_hex}")
     assert sessgit("verify").code == 0
+
+
+def test_a_value_goes_out_of_dumps_and_of_broken_code_in_json(sessgit: Shell) -> None:
+    """Also where a text is long enough to be a file of its own, and where the client has it anew."""
+    data = b"# settings of the shop\nexport PASS=" + VALUE.encode() + b"\nexport MORE=yes\n" * 8
+    dump, coded = xxd(data, 2) + "\n" + hexdump(data), lines(base64.b64encode(data).decode())
+    told = sessgit.talk().prompt("see").tool("Bash", {"command": "xxd x"}, f"{dump}\n" + "so be it\n" * 600)
+    told.tool("Bash", {"command": "api"}, json.dumps({"files": {"x": coded}})).answer("Done.").stop_lines()
+    sessgit.recorded(told)
+    parts = [xxd(data, 2).split("\n")[3][10:40].encode(), coded.split("\n")[1].encode()]
+
+    def held() -> list[bool]:
+        found = [one.data for one in objects.every(sessgit.store, lambda done, total: None)]
+        return [any(part in data for data in found) for part in parts]
+
+    assert held() == [True, True]
+    done = sessgit.json("purge", VALUE, "--yes")
+    assert ([(one["id"], one["turns"]) for one in done["sessions"]], held()) == ([(SESSION, [1])], [False, False])
+    sessgit.recorded(told.prompt("again").tool("Bash", {"command": "xxd x"}, dump).answer("Again.").stop_lines())
+    assert held() == [False, False]
+    assert sessgit("verify", "--deep").code == 0
 
 
 def test_a_regular_expression_is_looked_for_where_a_value_is(sessgit: Shell) -> None:

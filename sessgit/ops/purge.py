@@ -253,7 +253,7 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     outside = any(looking.files(store.path, work.finder, [store.path / "objects"]))
     begun = _Begun(since, frozenset((*left.values, *(forbidden.ident(store.beside, value) for value in work.values))))
     if not told.found and not left.since and not outside:
-        return replace(told, operation=_kept_out(store, work.values, now))
+        return replace(told, operation=_kept_out(store, work.values, begun, now))
     store.repo.settle()
     _note(store, begun)
     rewritten.add(store.beside, work.rewriter.commits)
@@ -276,15 +276,18 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     return replace(told, objects=objects, operation=operation, completed=bool(before))
 
 
-def _kept_out(store: Store, values: Sequence[str], now: float) -> str:
+def _kept_out(store: Store, values: Sequence[str], begun: _Begun, now: float) -> str:
     """Forbids values that nothing holds, and returns the operation that says so, if any of them is new."""
     known = {one.id for one in forbidden.values(store.beside)}
-    new = [value for value in values if forbidden.ident(store.beside, value) not in known]
-    forbidden.add(store.beside, values, now)
+    new = begun.values - known
     if not new:
         return ""
+    _note(store, begun)  # else a value that is forbidden already would never get its operation
+    forbidden.add(store.beside, values, now)
     summary = f"{counted(len(new), 'value')} kept out, which nothing held"
-    return journal.append(store.beside, Operation(canonical.rfc3339(now), operations.PURGE, summary, ())).id
+    done = journal.append(store.beside, Operation(canonical.rfc3339(now), operations.PURGE, summary, ())).id
+    store.beside.purging.unlink(missing_ok=True)
+    return done
 
 
 def _reached(store: Store) -> set[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError
+from sessgit.model.progress import Progress
 from sessgit.model.secrets import redact
 from sessgit.model.secrets.needles import LONGEST, SHORTEST
 from sessgit.model.secrets.redact import Secret
@@ -39,7 +40,7 @@ class Likely:
     places: tuple[str, ...] = ()
 
 
-def likely(store: Store, progress: Callable[[int, int], None]) -> list[Likely]:
+def likely(store: Store, progress: Progress) -> list[Likely]:
     """What the rules of now would replace in the store, those first that stand in most lines.
 
     They are looked for in base64 and hex, too. Nothing else is found of what was recorded with these rules: it was

@@ -14,6 +14,7 @@ from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import ids
 from sessgit.model.cutting.jsonscan import decode, string_tokens
+from sessgit.model.progress import Progress
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder
 from sessgit.store import layout, refs
@@ -22,7 +23,6 @@ from sessgit.store.recorder import cursor
 from sessgit.store.secrets import objects
 from sessgit.store.store import Store
 
-Progress = Callable[[str, int, int], None]
 _CHUNK = 16 << 20
 _LONG_LINE = 24
 _PLACES = {
@@ -55,7 +55,7 @@ class Seen:
     objects: int = 0
 
 
-def through(store: Path, finder: Finder, values: Collection[str], progress: Callable[[int, int], None]) -> Seen:
+def through(store: Path, finder: Finder, values: Collection[str], progress: Progress) -> Seen:
     """Looks through all objects of the store, those too that no ref leads to."""
     seen = Seen()
     for one in objects.every(store, progress):
@@ -67,7 +67,7 @@ def through(store: Path, finder: Finder, values: Collection[str], progress: Call
     return seen
 
 
-def lines_apart(store: Path, finder: Finder, values: Collection[str], progress: Callable[[int, int], None]) -> int:
+def lines_apart(store: Path, finder: Finder, values: Collection[str], progress: Progress) -> int:
     """How many long lines of values that have several stand somewhere without the others: those are values of their
     own."""
     lines = {line.strip() for value in values if "\n" in value.strip() for line in value.split("\n")}
@@ -81,7 +81,7 @@ def lines_apart(store: Path, finder: Finder, values: Collection[str], progress: 
     return len(found)
 
 
-def matches(store: Path, config: Path, wanted: re.Pattern[str], progress: Callable[[int, int], None]) -> set[str]:
+def matches(store: Path, config: Path, wanted: re.Pattern[str], progress: Progress) -> set[str]:
     """All that the expression matches in the strings and texts of a store, of what waits there to be recorded, of its
     logs and tags, and of the client's files; what it matches is never empty."""
     found = set[str]()
@@ -267,7 +267,7 @@ def file_holds(path: Path, finder: Finder) -> bool:
     return False
 
 
-def unproved(store: Path, finder: Finder, progress: Callable[[int, int], None]) -> tuple[int, list[str]]:
+def unproved(store: Path, finder: Finder, progress: Progress) -> tuple[int, list[str]]:
     """How many objects there are, and all objects and files of the store that still hold a value."""
     seen = through(store, finder, (), progress)
     found = [*(f"object {oid}" for oid in sorted(seen.hits))]
