@@ -364,11 +364,16 @@ def test_several_processes_find_the_same(sessgit: Shell) -> None:
     )
     (sessgit.store / "refs" / "heads" / "a41f9c02").write_text("1" * 40 + "\n")
     store = Store(sessgit.store)
+    tree = run_git(sessgit.store, "rev-parse", f"{SESSION}^{{tree}}").strip()
+    made = store.repo.write_commit(tree, [], f"x\n\nSession: {SESSION}\nEvent: pivot\n", 0)
+    store.repo.release()
+    run_git(sessgit.store, "update-ref", "refs/keep/0123abcd-1", made)
     seen: list[tuple[int, int]] = []
     one, two = (
         verify.everything(store, None, lambda done, total: seen.append((done, total)), jobs=jobs) for jobs in (1, 2)
     )
     assert one == two
+    assert {finding.kind for finding in one.findings if finding.where.startswith("refs/keep/")} >= {"trailer", "ref"}
     assert not one.is_sound
     assert seen[-1][0] == seen[-1][1] == one.sessions * 2
 

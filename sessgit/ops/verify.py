@@ -6,7 +6,7 @@ Each session is checked for itself, so damage in one leaves all others told. Wha
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -16,8 +16,9 @@ from pathlib import Path
 from sessgit.errors import DamageError, NewerStoreError, NotFoundError, SessgitError, StoreError
 from sessgit.model import ids
 from sessgit.model.finding import Finding, is_sound, sorted_by_severity
+from sessgit.model.progress import Progress
 from sessgit.ops.files import laying
-from sessgit.ops.verifying import around, cutting, history, owned, remembered
+from sessgit.ops.verifying import around, cutting, history, owned, remembered, under
 from sessgit.ops.verifying.history import Memory
 from sessgit.ops.verifying.turns import REPAIR, Where
 from sessgit.store import layout, refs
@@ -25,7 +26,6 @@ from sessgit.store.damage import objects
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
-Progress = Callable[[int, int], None]
 _MANY = 400
 """So many turns are worth a second process: to start one takes as long as to check some dozens."""
 _BATCH = 16
@@ -35,7 +35,7 @@ _FSCK = "sessgit repair with the conversation's id brings it back where a file o
 @dataclass(frozen=True, slots=True)
 class Checked:
     """What was found of a session: `turns` that were read, `proved` hashes of laid-out lines that hold, and whether its
-    file was `cut` once more."""
+    file was `cut` once more. Of no session it is what was found of commits that are kept for undo."""
 
     session: str
     turns: int
@@ -64,10 +64,12 @@ class Verified:
 
 @dataclass
 class _Work:
-    """What is to be done: the sessions in groups of those that share turns, the tips of each, and how much each is."""
+    """What is to be done: the sessions in groups of those that share turns, the tips of each, what is kept of each, and
+    how much each is."""
 
     groups: list[list[str]] = field(default_factory=list)
     tips: dict[str, dict[str, str]] = field(default_factory=dict)
+    kept: dict[str, dict[str, str]] = field(default_factory=dict)
     weights: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -146,6 +148,18 @@ def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory
     return Checked(session, memory.turns - before, proved, was_cut, tuple(dict.fromkeys(found)))
 
 
+def _kept(store: Store, session: str, kept: Mapping[str, str], memory: Memory) -> Iterator[Finding]:
+    """What is wrong with commits of a session that only undo leads to, told of the refs that keep them."""
+    for ref, tip in kept.items():
+        try:
+            found = list(history.check(store, session, tip, memory))
+        except NewerStoreError as error:
+            yield Finding("note", "newer", ref, str(error), error.hint)
+            continue
+        # No command looks for what is missing there.
+        yield from dict.fromkeys(replace(one, where=ref, next="") for one in found if one.kind != "shared")
+
+
 def _name(store: Store, branch: str, tip: str) -> Iterator[Finding]:
     """A side branch is named after a turn of its own."""
     if not layout.is_side(branch):
@@ -176,7 +190,8 @@ def _planned(store: Store, index: Index | None) -> _Work:
     for branch, (tip, _) in sorted(refs.branches(store.path).items()):
         if ids.is_branch(branch):
             tips.setdefault(layout.session_of(branch), {})[branch] = tip
-    names = sorted(tips)
+    kept = under.tips(store)
+    names = sorted({*tips, *kept})
     turns: dict[str, tuple[str, int]] = {}
     if index is not None:
         try:
@@ -187,14 +202,15 @@ def _planned(store: Store, index: Index | None) -> _Work:
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(turns.get(name, (name, 0))[0], []).append(name)
-    return _Work(list(groups.values()), tips, {name: turns.get(name, ("", 1))[1] + 1 for name in names})
+    weights = {name: turns.get(name, ("", 1))[1] + 1 if name in tips else 0 for name in names}
+    return _Work(list(groups.values()), tips, kept, weights)
 
 
 def _run(store: Store, work: _Work, progress: Progress, *, deep: bool, jobs: int) -> Iterator[Checked]:
     done, total = 0, work.total
     many = jobs or (min(2, os.cpu_count() or 1) if total > _MANY and len(work.groups) > 1 else 1)
     for checked in _shared(store, work, deep=deep, jobs=many) if many > 1 else _alone(store, work, deep=deep):
-        done += work.weights.get(checked.session, 1)
+        done += work.weights.get(checked.session, 0)
         progress(done, total)
         yield checked
 
@@ -202,7 +218,12 @@ def _run(store: Store, work: _Work, progress: Progress, *, deep: bool, jobs: int
 def _alone(store: Store, work: _Work, *, deep: bool) -> Iterator[Checked]:
     for group in work.groups:
         memory = Memory()
-        yield from (_session(store, session, work.tips[session], memory, deep=deep) for session in group)
+        for session in group:
+            if session in work.tips:
+                yield _session(store, session, work.tips[session], memory, deep=deep)
+        kept = [one for name in group for one in _kept(store, name, work.kept.get(name, {}), memory)]
+        if kept:
+            yield Checked("", 0, 0, cut=False, findings=tuple(kept))
 
 
 def _shared(store: Store, work: _Work, *, deep: bool, jobs: int) -> Iterator[Checked]:
@@ -235,7 +256,9 @@ def _batches(groups: Sequence[list[str]], work: _Work) -> Iterator[list[list[str
 
 
 def _part(work: _Work, groups: list[list[str]]) -> _Work:
-    return _Work(groups, {name: work.tips[name] for group in groups for name in group})
+    names = [name for group in groups for name in group]
+    tips, kept = ({name: held[name] for name in names if name in held} for held in (work.tips, work.kept))
+    return _Work(groups, tips, kept)
 
 
 def _batch(given: tuple[Path, _Work, bool]) -> list[Checked]:
@@ -246,12 +269,13 @@ def _batch(given: tuple[Path, _Work, bool]) -> list[Checked]:
 
 def _added(checked: Sequence[Checked], found: Sequence[Finding], *, deep: bool) -> Verified:
     every = [*found, *(finding for one in checked for finding in one.findings)]
-    names = {one.session for one in checked}
+    sessions = [one for one in checked if one.session]
+    names = {one.session for one in sessions}
     told = [(_session_of(one.where), one) for one in found]
     gone = {session for session, one in told if session and session not in names and one.severity == "damage"}
-    torn = [one.session for one in checked if any(finding.severity != "note" for finding in one.findings)]
+    torn = [one.session for one in sessions if any(finding.severity != "note" for finding in one.findings)]
     return Verified(
-        len(checked) + len(gone),
+        len(sessions) + len(gone),
         sum(one.turns for one in checked),
         sum(one.proved for one in checked),
         sum(one.cut for one in checked) if deep else None,

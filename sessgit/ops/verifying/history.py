@@ -47,6 +47,25 @@ class Known:
     """Whether the turn was interrupted, None where it could not be read."""
     earlier: Known | None = None
     """The commit before it; None at the start, and where that cannot be read."""
+    depth: int = 0
+    """How many commits are known before it."""
+    skip: Known | None = None
+    """One further back, so that any of them is reached in few steps."""
+
+    def on(self, before: Known | None) -> Known:
+        """The same, standing on another commit."""
+        skip = before.skip if before is not None else None
+        if before is None:
+            return replace(self, earlier=None, depth=0, skip=None)
+        is_even = skip is not None and skip.skip is not None and before.depth + skip.skip.depth == 2 * skip.depth
+        return replace(self, earlier=before, depth=before.depth + 1, skip=skip.skip if skip and is_even else before)
+
+    def holds(self, other: Known) -> bool:
+        """Whether the other one is this commit or one before it."""
+        at: Known | None = self
+        while at is not None and at.depth > other.depth:
+            at = at.skip if at.skip is not None and at.skip.depth >= other.depth else at.earlier
+        return at is other
 
 
 @dataclass
@@ -55,7 +74,22 @@ class Memory:
 
     commits: dict[str, Known] = field(default_factory=dict)
     beside: set[str] = field(default_factory=set)
+    cells: dict[str, list[Known]] = field(default_factory=dict)
+    """By its id the commits that brought a cell."""
     turns: int = 0
+
+    def note(self, known: Known) -> None:
+        """Takes what was checked."""
+        self.commits[known.commit] = known
+        before = known.earlier
+        is_same = before is not None and (before.number, before.key) == (known.number, known.key)
+        for cell in known.cells - (before.cells if before is not None and is_same else frozenset()):
+            self.cells.setdefault(cell, []).append(known)
+
+    def nearest(self, cell: str, known: Known | None) -> Known | None:
+        """The last commit up to that one that brought a cell with this id, None for none."""
+        found = [one for one in self.cells.get(cell, ()) if known is not None and known.holds(one)]
+        return max(found, key=lambda one: one.depth, default=None)
 
 
 def check(store: Store, branch: str, tip: str, memory: Memory) -> Iterator[Finding]:
@@ -71,7 +105,7 @@ def check(store: Store, branch: str, tip: str, memory: Memory) -> Iterator[Findi
     for commit in reversed(commits):
         one = _Commit(store, branch, commit, before, memory, is_first=before is None and not cut_off)
         before = one.check()
-        memory.commits[commit.id] = before
+        memory.note(before)
         cut_off = False
         yield from one.found
     if before is not None and before.state is not None:
@@ -143,9 +177,7 @@ class _Commit:
         except (DamageError, StoreError) as error:
             self._lost(error)
             self._say("damage", "state", str(error))
-            return replace(
-                before, commit=self.commit.id, session=self.session, state=None, is_damaged=True, earlier=self.before
-            )
+            return self._after(before, is_damaged=True)
         self.found += wrong
         self._check_form(state)
         told = None
@@ -166,15 +198,18 @@ class _Commit:
         elif told is None and before.state is not None and not self._is_turn and self.event in _STILL:
             self.found += states.compare(state, states.still(before.state, state, self.event), self.where)
         damaged = before.is_damaged or any(finding.severity == "damage" for finding in self.found)
-        known = replace(
-            before, commit=self.commit.id, session=self.session, state=state, is_damaged=damaged, cells=frozenset(),
-            earlier=self.before,
-        )  # fmt: skip
+        known = self._after(before, state, is_damaged=damaged)
         if not self._is_turn or not self.number:
             return known
         cells = frozenset(cell.id for cell in told.cells) if told else frozenset[str]()
         is_cut_short = told.interrupted if told else None
         return replace(known, number=self.number, key=self.key, base=base, cells=cells, is_cut_short=is_cut_short)
+
+    def _after(self, before: Known, state: Session | None = None, *, is_damaged: bool) -> Known:
+        """What is known after the commit if it brings no turn."""
+        return replace(
+            before, commit=self.commit.id, session=self.session, state=state, is_damaged=is_damaged, cells=frozenset()
+        ).on(self.before)
 
     def _seen(self, state: Session) -> Seen:
         above = self.store.commit(self.before.commit) if self.before is not None else None
@@ -325,14 +360,15 @@ class _Commit:
                 self._say("wrong", "depends", f"the cell {canonical.one_line(cell.id, 40)} depends on itself")
             earlier.add(cell.id)
         known = self._earlier_turn()
-        while (unknown or made) and known is not None:
-            if twice := made & known.cells:
-                self._say("note", "cells", f"the cell {min(twice)} has the id of one in turn {known.number}")
-                made -= twice
-            unknown -= known.cells
-            known = known.earlier
-        if unknown:
-            self._say("note", "depends", f"{len(unknown)} of the cells that it depends on stand nowhere before it")
+        twice = dict[int, list[str]]()
+        for name in made:
+            if (other := self.memory.nearest(name, known)) is not None:
+                twice.setdefault(other.number, []).append(name)
+        for number, found in sorted(twice.items(), reverse=True):
+            self._say("note", "cells", f"the cell {min(found)} has the id of one in turn {number}")
+        lost = sum(self.memory.nearest(name, known) is None for name in unknown)
+        if lost:
+            self._say("note", "depends", f"{lost} of the cells that it depends on stand nowhere before it")
 
     def _earlier_turn(self) -> Known | None:
         """The last commit before those of this turn."""

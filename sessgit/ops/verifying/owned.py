@@ -4,12 +4,13 @@ subagent belongs to."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from sessgit.agents.claude import cells
 from sessgit.agents.claude.beside import subagents
-from sessgit.agents.claude.lines import parse
+from sessgit.agents.claude.lines import Line, parse
 from sessgit.agents.claude.reader import Reader, opened
 from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.errors import SessgitError
@@ -59,23 +60,32 @@ def _is_proof(store: Store, reader: Reader, message: Message) -> bool:
 
 
 def _agents(store: Store, session: str, tip: str) -> Iterator[Finding]:
-    """The files of subagents stand with the turn whose prompt they name, or with a later one."""
-    begun: dict[str, tuple[int, str, str]] = {}
+    """The files of subagents stand with the turn whose prompt they name, or with a later one where they came later."""
+    begun: dict[str, tuple[int, str, str, str]] = {}
     for number in range(1, store.state(tip).turns + 1):
         entry = store.folder(tip, number).get(layout.SUBAGENTS)
         for name, (oid, _) in store.repo.tree(entry[0]).items() if entry else ():
             data = store.repo.blob(oid)
             prompt = (parse(data.partition(b"\n")[0]) or {}).get("promptId")
             if name.endswith(".jsonl") and isinstance(prompt, str) and not subagents.goes_on(data):
-                begun[oid] = number, name, prompt
+                begun[oid] = number, name, prompt, _latest(parsed(data.split(b"\n")))
     if not begun:
         return
     turns: dict[str, int] = {}
+    ends: dict[int, str] = {}
     for number in range(1, store.state(tip).turns + 1):
         stored = store.lines(tip, number)
-        for line in parsed([*stored.before, *stored.body]):
+        body = parsed(stored.body)
+        ends[number] = _latest(body)
+        for line in (*parsed(stored.before), *body):
             turns.setdefault(line.text("promptId"), number)
-    for number, name, prompt in begun.values():
-        if prompt and turns.get(prompt, number) > number:
-            what = f"{layout.SUBAGENTS}/{name} stands with it, and is of a prompt of turn {turns[prompt]}"
+    for number, name, prompt, latest in begun.values():
+        own = turns.get(prompt, number) if prompt else number
+        # What a subagent said while its turn ran was there when the turn was recorded.
+        if own > number or (own < number and "" < latest <= ends[own]):
+            what = f"{layout.SUBAGENTS}/{name} stands with it, and is of a prompt of turn {own}"
             yield Where(session, number).found("note", "subagent", what)
+
+
+def _latest(lines: Iterable[Line]) -> str:
+    return max(map(cells.time_of, lines), default="")

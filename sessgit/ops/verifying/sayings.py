@@ -18,6 +18,8 @@ from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
 _PARTS = ("title", "agent_version", "git_branch", "cwd", "created_at", "headless")
+_LAST = ("title", "agent_version", "git_branch")
+"""Those of which the last line counts that says anything."""
 _STATED = ("edit", "merge", "fork", "repair")
 _ASIDE = ("edit", "merge")
 
@@ -35,9 +37,15 @@ class Sayings:
     named: Facts = field(default_factory=Facts)
     every: list[Values] = field(default_factory=list)
     """What was so after any of the lines."""
+    titles: set[str] = field(default_factory=set)
+    """The titles that any of the lines gave, whatever their rank."""
 
     def note(self, line: Line) -> None:
         self.named.names = self.names
+        if line.type not in ("user", "assistant"):
+            alone = Facts()
+            alone.note(line)
+            self.titles.add(alone.title)
         for facts in (self.plain, self.named) if self.names else (self.plain,):
             facts.note(line)
             if not self.every or self.every[-1] != _of_facts(facts):
@@ -59,10 +67,14 @@ def begun(store: Store, session: str, tips: Iterable[str]) -> Sayings:
 def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid, said: Sayings) -> Iterator[Finding]:
     """What the state at the head says, and neither the lines do nor who edited it.
 
-    Only of a file of which all is recorded: what else a recorder has read nobody can ask any more.
+    Only of a file of which all is recorded: what else a recorder has read nobody can ask any more. Of several files
+    nobody knows which lines stood in each of them: there it is asked whether any line, or anybody, said it at all.
     """
     try:
-        if laid.missing or laid.file != 1 or not _is_level(store, session, tips):
+        if laid.missing or not _is_level(store, session, tips):
+            return
+        if laid.file != 1:
+            yield from _several(store, session, tips, said)
             return
         held = _of_state(store.state(tips[session]))
         known = [*said.last, *map(_of_state, _stated(store, session, tips.values()))]
@@ -76,6 +88,18 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid, said:
     if wrong:
         what = f"its {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not what its lines say"
         yield Where(session).found("wrong", "state", what)
+
+
+def _several(store: Store, session: str, tips: Mapping[str, str], said: Sayings) -> Iterator[Finding]:
+    """What of the state at the head no line of any file ever said; a title also where it is a name that was given."""
+    held = _of_state(store.state(tips[session]))
+    known = [*said.every, *map(_of_state, _stated(store, session, tips.values()))]
+    ever = {name: {values[at] for values in known} for at, name in enumerate(_PARTS)}
+    ever["title"] |= {*said.titles, *said.names}
+    wrong = [name for at, name in enumerate(_PARTS) if name in _LAST and held[at] and held[at] not in ever[name]]
+    if wrong:
+        what = f"its {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not what any line of its files says"
+        yield Where(session).found("note", "state", what)
 
 
 def _of_facts(facts: Facts) -> Values:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from sessgit.errors import SessgitError
-from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.finding import Finding
 from sessgit.model.merging import merge
 from sessgit.model.merging.merge import Base, Choice
@@ -18,8 +18,9 @@ from sessgit.model.programs import unified
 from sessgit.ops.merging import pads
 from sessgit.ops.merging.sides import Sides, base_of, began_at
 from sessgit.ops.syncing import joining
+from sessgit.ops.verifying import under
 from sessgit.ops.verifying.forms import Seen
-from sessgit.store import layout
+from sessgit.store import layout, refs
 from sessgit.store.backend import Entry, Repository
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
@@ -86,15 +87,18 @@ def _merged(store: Store, seen: Seen) -> Iterator[Finding]:
         yield seen.wrong("merge", "it says otherwise than before it whether the session has ended, and when")
     if store.commit(seen.commit.id).time != max(store.commit(tip).time for tip in (ours, theirs)):
         yield seen.wrong("date", "its date is not the later one of its parents'")
-    base = base_of(store, ours, theirs)
-    if not base or any(store.message(commit).get("Event") == "fork" for commit, _ in before[-1:]):
-        return  # decided as of another session's state: that of the one which a new one was made of
-    began = Base(*(store.state(began_at(store, tip, base)) for tip in (ours, theirs)))
-    if store.message(theirs).get("Event") in _WHOLE:
-        results = [merge.resolved(top, merge.decide(began, top, other, choice)) for choice in _SIDES]
-        if wrong := list(_decided(state, results)):
-            yield seen.wrong("merge", f"its {' and '.join(wrong)} is not {_MADE_OF}")
-    yield from _pad(store, seen, top, other, base)
+    wrong = list(_not_made(store, seen, ours, top, other))
+    if not wrong:
+        return
+    first = before[-1][0]
+    if store.message(first).get("Event") != "fork":
+        yield seen.wrong("merge", f"its {' and '.join(wrong)} is not {_MADE_OF}")
+        return
+    # Into a new session: decided as of the one that it was made of, of which somebody may have taken edits back since.
+    left = list(_left(store, store.state(first).origin))
+    if left and all(any(_not_made(store, seen, tip, store.state(tip), other)) for tip in left):
+        what = f"its {' and '.join(wrong)} is not {_MADE_OF}, nor of the session that it began with"
+        yield seen.where.found("note", "merge", what)
 
 
 def _before(store: Store, seen: Seen, tip: str) -> Iterator[tuple[str, Session]]:
@@ -105,6 +109,37 @@ def _before(store: Store, seen: Seen, tip: str) -> Iterator[tuple[str, Session]]
         is_brought = message.get("Origin") or message.get("Event") == "compact"
         if message.get("Session") != seen.state.id or message.get("Event") not in _BROUGHT or not is_brought:
             return
+
+
+def _left(store: Store, origin: Origin | None) -> Iterator[str]:
+    """What the session that a new one was made of may have stood at: the fork point, and what people said behind it
+    before a turn followed; nothing where it is gone."""
+    session = layout.session_of(origin.session) if origin else ""
+    held = refs.branches(store.path, session) if session else {}
+    if origin is None or session not in held:
+        return
+    tips = [tip for tip, _ in held.values()] + list(under.tips(store).get(session, {}).values())
+    found = {origin.commit: None}
+    for commit in reversed(list(store.repo.since(tips, [origin.commit]))):
+        is_still = store.message(commit.id).get("Event") in _WHOLE
+        if is_still and commit.parents and commit.parents[0] in found:
+            found[commit.id] = None
+    yield from found
+
+
+def _not_made(store: Store, seen: Seen, ours: str, top: Session, other: Session) -> Iterator[str]:
+    """What of the merge is not what comes of theirs and of ours as it stood at a commit; nothing where the two have no
+    history in common."""
+    theirs = seen.commit.parents[1]
+    base = base_of(store, ours, theirs)
+    if not base:
+        return
+    began = Base(*(store.state(began_at(store, tip, base)) for tip in (ours, theirs)))
+    if store.message(theirs).get("Event") in _WHOLE:
+        yield from _decided(
+            seen.state, [merge.resolved(top, merge.decide(began, top, other, choice)) for choice in _SIDES]
+        )
+    yield from _carried(store, seen, ours, top, other, base)
 
 
 def _decided(state: Session, results: Sequence[Session]) -> Iterator[str]:
@@ -125,10 +160,11 @@ def _same_at(one: Mapping[str, Any], other: Mapping[str, Any], key: str) -> bool
     return (key in one) == (key in other) and unified.same(one.get(key), other.get(key))
 
 
-def _pad(store: Store, seen: Seen, top: Session, other: Session, base: str) -> Iterator[Finding]:
+def _carried(store: Store, seen: Seen, at: str, top: Session, other: Session, base: str) -> Iterator[str]:
+    """Which of the folders that commits carry along the two do not give; ours is read as of a commit."""
     ours, theirs = seen.commit.parents
     found = Sides(
-        Branch(top.id, ours, top), Branch(other.id, theirs, other), theirs, base, 0, (), (), None, False, ()
+        Branch(top.id, at, top), Branch(other.id, theirs, other), theirs, base, 0, (), (), None, False, ()
     )  # fmt: skip
     held, repo = store.repo.tree(seen.commit.tree), _Unwritten(store.repo)
     unwritten = Store(store.path, cast(Repository, repo))
@@ -136,9 +172,7 @@ def _pad(store: Store, seen: Seen, top: Session, other: Session, base: str) -> I
         repo.entries(repo.edit_tree(store.commit(ours).tree, pads.unite(store, found, choice).changes(unwritten)))
         for choice in _SIDES
     ]
-    wrong = [_NAMED[name] for name in layout.CARRIED if held.get(name) not in [one.get(name) for one in made]]
-    if wrong:
-        yield seen.wrong("merge", f"its {' and '.join(wrong)} is not {_MADE_OF}")
+    yield from (_NAMED[name] for name in layout.CARRIED if held.get(name) not in [one.get(name) for one in made])
 
 
 # What is made of them

@@ -1,0 +1,236 @@
+"""What `verify` finds that stands further away: below what is kept for undo, in merges into a new session, in words of
+the text index, and in sessions that come of several files."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import damaging
+import pytest
+from damaging import THIRD, Recorded, harmed
+from hypothesis import given
+from hypothesis import strategies as st
+from merging import parted
+from plain import run_git
+from shell import Shell
+from strategies import SECRET
+from test_verify import loose, unpack
+from test_verify_sides import ENTRY, missed, state
+from transcripts import OTHER, SESSION, Talk, subagent
+
+from sessgit.model import canonical
+from sessgit.ops import restore, search
+from sessgit.ops.verifying.history import Known, Memory
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+from sessgit.store.words import checking
+
+
+@pytest.fixture
+def kept(store: Store, index: Index, claude: Path) -> Recorded:
+    return damaging.three_turns(store, index, claude)
+
+
+# What is kept for undo
+
+
+def keep(kept: Recorded, tip: str) -> str:
+    """Only an operation keeps it any more."""
+    ref = "refs/keep/0123abcd-1"
+    run_git(kept.store.path, "update-ref", ref, tip)
+    move = {f"refs/heads/{SESSION}": [tip, None]}
+    said = {
+        "id": "0123abcd", "time": "2026-03-01T10:00:00.000Z", "command": "x", "summary": "x", "refs": move, "files": {},
+        "undoes": "",
+    }  # fmt: skip
+    kept.store.beside.journal.write_text(json.dumps(said) + "\n")
+    return ref
+
+
+def test_what_is_kept_for_undo_is_looked_at(kept: Recorded) -> None:
+    before = kept.tip()
+    lines = kept.file(f"{damaging.THIRD}/transcript.jsonl").replace(b"Done.", b"Gone.")
+    tokens = ("Tokens-Out: 30", "Tokens-Out: 31")
+    for harm, wanted in (
+        (lambda: kept.remade(files={f"{damaging.THIRD}/transcript.jsonl": lines}), ("damage", "hash")),
+        (lambda: kept.remade(message=lambda said: said.replace(*tokens)), ("wrong", "trailer")),
+    ):
+        ref = keep(kept, harm())
+        run_git(kept.store.path, "update-ref", f"refs/heads/{SESSION}", before)
+        assert [one for one in kept.found(deep=False) if one[2] == ref] == [(*wanted, ref)]
+
+
+def test_what_was_deleted_is_looked_at_as_long_as_it_can_come_back(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"), sessgit.talk(OTHER).turns("three"))
+    blob = run_git(sessgit.store, "rev-parse", f"{SESSION}:turns/0000/000001/transcript.jsonl").strip()
+    sessgit.out("delete", SESSION, "--yes")
+    assert sessgit.json("verify")["findings"] == []
+    unpack(sessgit.store)
+    loose(sessgit.store, blob).unlink()
+    done = sessgit("verify", "--json")
+    found = json.loads(done.out)["sessgit.verify/v1"]
+    assert (done.code, found["damaged"], found["sessions"]) == (6, [], 1)
+    assert [(one["kind"], one["where"][:10], one["objects"]) for one in found["findings"]] == [
+        ("object", "refs/keep/", [blob])
+    ]
+
+
+# Merges into a new session
+
+
+@pytest.fixture
+def anew(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Recorded:
+    """What two conversations said, in a third one: labels, claims, and an edit of ours behind its last turn."""
+    shell = parted(Shell(monkeypatch, capsys))
+    theirs = shell.json("fork", SESSION, "--at", "2")["id"]
+    shell.out("edit", theirs, "--label", "fast")
+    shell.out("pad", "claim", "It pays.", "--into", theirs)
+    shell.out("edit", SESSION, "--label", "ours", "--stage", "shaping")
+    shell.out("pad", "claim", "It is small.", "--into", SESSION)
+    shell.out("merge", theirs, "--into", SESSION, "--new", "both")
+    shell.out("edit", SESSION, "--label", "later")
+    store = Store(shell.store)
+    return Recorded(store, Index(store.path, lambda: store), Path())
+
+
+def test_a_merge_into_a_new_session_says_what_its_sides_said(anew: Recorded) -> None:
+    named = run_git(anew.store.path, "branch", "--format=%(refname:short)").split()
+    (made,) = [name for name in named if "merge: " in run_git(anew.store.path, "log", "-1", "--format=%s", name, "--")]
+    said = json.loads(run_git(anew.store.path, "show", f"{made}:session.json"))["authored"]
+    assert (said["labels"], said["stage"]) == (["fast", "ours"], "shaping")
+    assert anew.found() == []
+    wanted = ("note", "merge", f"{made}@3")
+
+    def stated(labels: list[str]) -> None:
+        document = json.loads(run_git(anew.store.path, "show", f"{made}:session.json"))
+        document["authored"]["labels"] = labels
+        anew.remade(files={"session.json": canonical.dumps(document)}, branch=made)
+
+    for harm in (
+        lambda: stated([]),
+        lambda: stated(["fast", "nobody's"]),
+        lambda: anew.remade(files={"pad/claims.jsonl": None}, branch=made),
+        lambda: anew.remade(files={"pad/risks.jsonl": ENTRY}, branch=made),
+    ):
+        with harmed(anew):
+            harm()
+            assert wanted in anew.found(deep=False)
+
+
+# Words of the text index
+
+
+def rows_of(text: Path, word: str) -> list[int]:
+    with closing(sqlite3.connect(text)) as db:
+        return [row for (row,) in db.execute("SELECT rowid FROM words WHERE words MATCH ?", (word,))]
+
+
+def test_every_word_of_the_text_index_is_looked_at(kept: Recorded) -> None:
+    """Each line keeps its place and its hash, and only a word of it is another one, or more, or gone."""
+    assert search.follow(kept.index) == ""
+    assert kept.found(index=kept.index) == []
+    text = kept.store.beside.text
+    whole = text.read_bytes()
+    (row,) = rows_of(text, "answered: read")
+    gone = "INSERT INTO words(words, rowid, asked, answered, did, tool) VALUES ('delete', ?, ?, ?, ?, ?)"
+    said = "INSERT INTO words(rowid, asked, answered, did, tool) VALUES (?, ?, ?, ?, ?)"
+    for steps in (
+        [(gone, (row, "", "Read.", "", ""))],
+        [(gone, (row, "", "Read.", "", "")), (said, (row, "", "Reed.", "", ""))],
+        [(gone, (row, "", "Read.", "", "")), (said, (row, "Read.", "", "", ""))],
+        [(gone, (row, "", "Read.", "", "")), (said, (row, "", "Read. Read.", "", ""))],
+        [(said, (row + 1, "", "nobody's", "", ""))],
+        [("UPDATE words_docsize SET sz = x'00090000' WHERE id = ?", (row,))],
+        [("UPDATE words_data SET block = zeroblob(length(block)) WHERE id > 10", ())],
+    ):
+        with closing(sqlite3.connect(text)) as db, db:
+            for statement, values in steps:
+                db.execute(statement, values)
+        assert kept.found(index=kept.index) == [("wrong", "index", "text.sqlite3")], steps
+        text.write_bytes(whole)
+    assert kept.found(index=kept.index) == []
+
+
+def test_words_of_what_no_branch_holds_are_passed_over(kept: Recorded) -> None:
+    kept.keep(Talk(OTHER).turns("of another one"))
+    assert search.follow(kept.index) == ""
+    run_git(kept.store.path, "update-ref", "-d", f"refs/heads/{OTHER}")
+    kept.index.sync()
+    assert search.follow(kept.index) == ""
+    assert rows_of(kept.store.beside.text, "another")
+    assert [one for one in kept.found(index=kept.index) if one[1] != "ref"] == []
+
+
+def test_lines_are_indexed_once_more_in_parts(kept: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert search.follow(kept.index) == ""
+    monkeypatch.setattr(checking, "_BATCH", 1)
+    assert kept.found(index=kept.index) == []
+
+
+# Several files
+
+
+def test_a_title_that_no_line_of_any_file_gave(store: Store, index: Index, claude: Path) -> None:
+    made = Recorded(store, index, claude)
+    talk = Talk().turns(f"use {SECRET}, or {SECRET}", "one").title("grammar").stop_lines()
+    made.keep(talk, final=True)
+    path = claude / f"{SESSION}.jsonl"
+    path.unlink()
+    restore.restore(store, SESSION, claude.parents[1])
+    talk.lines[:] = path.read_bytes().split(b"\n")[:-1]
+    made.keep(talk.turns("two").stop_lines(), final=True)
+    assert store.message(made.tip()).file == 2
+    assert made.found() == []
+    assert missed(made, {
+        key: (lambda k, key=key: state(k, metadata={key: "x"}), ("note", "state", ""))
+        for key in ("title", "agent_version", "git_branch")
+    }, deep=True) == {}  # fmt: skip
+    with harmed(made):
+        made.then("edit", "edit: name “parser”", files=made.stated(authored={"name": "parser"}))
+        state(made, metadata={"title": "parser"})
+        assert made.found() == []
+
+
+# Subagents
+
+
+def test_a_subagent_behind_its_turn(store: Store, index: Index, claude: Path) -> None:
+    """What one said while its turn ran is recorded with that turn; what it said later may stand with a later one."""
+    made = Recorded(store, index, claude)
+    talk = Talk().turns("one").prompt("two").tool("Task", {"prompt": "x"}).answer("ok")
+    path = subagent(claude, talk, "7c2d", "found")
+    data = path.read_bytes()
+    path.unlink()
+    made.keep(talk.turns("three").stop_lines())
+    for time, wanted in (("2026-01-01T00:00:00.000Z", [("note", "subagent", "@3")]), ("2027-01-01T00:00:00.000Z", [])):
+        with harmed(made):
+            line = {**json.loads(data), "timestamp": time}
+            made.remade(files={f"{THIRD}/subagents/agent-7c2d.jsonl": json.dumps(line).encode() + b"\n"})
+            assert made.found() == wanted
+
+
+# Cells of programs
+
+
+@given(st.lists(st.integers(0, 9), max_size=60))
+def test_a_cell_is_found_in_few_steps(parents: list[int]) -> None:
+    """What stands on what is answered as a walk from commit to commit would answer it."""
+    memory, known = Memory(), list[Known]()
+    for number, back in enumerate(parents):
+        before = known[-1 - back] if back < len(known) else None
+        made = Known(str(number), "s", number, str(number), cells=frozenset({f"cell_{number % 3}"}), earlier=before)
+        known.append(made.on(before))
+        memory.note(known[-1])
+    for one in known:
+        walked = list[Known]()
+        at: Known | None = one
+        while at is not None:
+            walked.append(at)
+            at = at.earlier
+        assert [other.number for other in known if one.holds(other)] == [other.number for other in walked[::-1]]
+        for cell in ("cell_0", "cell_1", "cell_2"):
+            nearest = next((other for other in walked if cell in other.cells), None)
+            assert memory.nearest(cell, one) is nearest
