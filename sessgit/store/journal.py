@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -21,6 +22,9 @@ from sessgit.store.transaction import Move
 
 _END = 1 << 20
 """So much of the journal's end is read for its last line."""
+_GONE = "@"
+"""What the names begin with that stand for those of tags which are gone."""
+_TAGS = layout.TAGS.encode()
 _WORDLESS = ("archive", "unarchive", "delete", "import", "pull", "background")
 """The commands whose summaries hold no words of a conversation."""
 
@@ -119,23 +123,66 @@ def last(beside: Beside) -> Operation | None:
 
 
 def forget(beside: Beside, sessions: Collection[str]) -> None:
-    """Takes the words out of what was written down of sessions, a name or a description; of a tag the ref is its name.
+    """Takes the words out of what was written down of sessions, a name or a description.
 
     Each is overwritten in its place, so that whoever appends meanwhile is not disturbed.
     """
-    if not sessions or not beside.journal.exists():
+
+    def without(line: bytes) -> bytes:
+        found = parsed(line)
+        if found is None or found.command in _WORDLESS:
+            return line
+        return (
+            _without_words(line, found) if any(layout.session_at(one.ref) in sessions for one in found.moves) else line
+        )
+
+    if sessions:
+        _overwrite(beside, without)
+
+
+def forget_tags(beside: Beside, is_there: Callable[[str], bool]) -> None:
+    """Takes out the names of tags of which nothing is there any more that they ever stood at; `is_there` tells of a
+    commit. In its place a name gets one that no tag can have, the same one everywhere."""
+    stood: dict[str, set[str]] = {}
+    for operation in read(beside):
+        for move in operation.moves:
+            if move.ref.startswith(layout.TAGS):
+                stood.setdefault(move.ref, set()).update(oid for oid in (move.old, move.new) if oid)
+    names = [ref.removeprefix(layout.TAGS) for ref in stood]
+    gone = [name for name in names if name[:1] != _GONE and not any(map(is_there, stood[layout.TAGS + name]))]
+    if not gone:
         return
+    known = sum(name[:1] == _GONE for name in names)
+    instead = {_escaped(name): _nobody(len(_escaped(name)), n) for n, name in enumerate(gone, start=known + 1)}
+    either = b"|".join(map(re.escape, instead))
+    words = re.compile(
+        b'(?<="%s)(?:%s)(?=")|(?:(?<="tag )|(?<=: tag ))(?:%s)(?= at | deleted")' % (_TAGS, either, either)
+    )
+    _overwrite(beside, lambda line: words.sub(lambda found: instead[found[0]], line))
+
+
+def _escaped(name: str) -> bytes:
+    return json.dumps(name)[1:-1].encode()
+
+
+def _nobody(length: int, number: int) -> bytes:
+    """A name so many bytes long that no tag has."""
+    return (_GONE + str(number).zfill(length - 1)[-(length - 1) :] if length > 1 else _GONE).encode()
+
+
+def _overwrite(beside: Beside, change: Callable[[bytes], bytes]) -> None:
+    """Puts other lines, as long as they were, in the places of lines."""
     try:
         with beside.journal.open("r+b", buffering=0) as file:
             place = 0
             for line in file.read().split(b"\n"):
-                found = parsed(line)
-                speaks = found is not None and found.command not in _WORDLESS
-                if found is not None and speaks and any(layout.session_at(one.ref) in sessions for one in found.moves):
+                if (new := change(line)) != line:
                     file.seek(place)
-                    file.write(_without_words(line, found))
+                    file.write(new)
                 place += len(line) + 1
             os.fsync(file.fileno())
+    except FileNotFoundError:
+        return
     except OSError as error:
         raise StoreError(f"cannot write {beside.journal}: {error}", ROOM) from error
 
