@@ -60,11 +60,11 @@ PAGE = blocks(FORMAT)
 
 
 def rows(page: str, heading: str) -> Iterator[list[str]]:
-    """The cells of the first table below a heading, without the table's own head."""
+    """The cells of the tables below a heading, without the tables' own heads."""
     below = page.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    lines = [line for line in below.splitlines() if line.startswith("|")]
-    for line in lines[2:]:
-        yield [cell.strip() for cell in line.strip("|").split(" | ")]
+    for table in re.findall(r"(?:^\|.*\n)+", below, re.MULTILINE):
+        for line in table.splitlines()[2:]:
+            yield [cell.strip() for cell in line.strip("|").split(" | ")]
 
 
 def quoted(text: str) -> list[str]:

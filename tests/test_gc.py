@@ -59,20 +59,25 @@ def test_what_it_says(sessgit: Shell) -> None:
     fsck(sessgit.store)
 
 
-def test_a_store_that_is_mostly_archived_is_packed_harder(sessgit: Shell) -> None:
-    """Two texts alike with twenty others between them, in the order in which git compares: by the last 16 characters of
-    a name, then by size."""
-    texts = [base64.b64encode(random.Random(size).randbytes(size)).decode() for size in range(4_000, 6_000, 100)]
-    alike = base64.b64encode(random.Random(0).randbytes(9_000)).decode()
-    talk = sessgit.talk(THIRD)
-    for number, text in enumerate([alike, *texts, alike[:5_200]]):
-        talk.prompt(f"turn {number}").tool("Read", {"file_path": "/p/a_tokenizer_by_hand.py"}, text).answer("So.")
+def test_what_is_archived_is_packed_harder_and_once(sessgit: Shell) -> None:
+    """Texts that are alike but for more than half of them, which git packs one by one."""
+    alike, talk = base64.b64encode(random.Random(0).randbytes(9_000)).decode(), sessgit.talk(THIRD)
+    for number in range(12):
+        text = alike[:5_400] + base64.b64encode(random.Random(number).randbytes(4_500)).decode()
+        talk.prompt(f"turn {number}").tool("Read", {"file_path": "/p/a.py"}, text).answer("So.")
     sessgit.recorded(talk)
     usual = sessgit.json("gc")["after"]["bytes"]
     sessgit("archive", SESSION, THIRD)
-    assert sessgit.json("gc")["after"]["bytes"] < usual - 3_000
+    small = sessgit.json("gc")["after"]["bytes"]
+    assert small < usual - 12 * 3_000
+    fsck(sessgit.store)
+    assert sessgit.out("verify", "--deep").splitlines()[0].endswith("nothing is damaged.")
+    packs = {path: path.stat().st_ino for path in (sessgit.store / "objects/pack").glob("*.pack")}
+    assert sessgit.json("gc")["after"]["bytes"] == small
+    again = {path: path.stat().st_ino for path in (sessgit.store / "objects/pack").glob("*.pack")}
+    assert len(packs.items() & again.items()) == 1
     sessgit("unarchive", THIRD)
-    assert sessgit.json("gc")["after"]["bytes"] > usual - 1_000
+    assert abs(sessgit.json("gc")["after"]["bytes"] - small) < 1_000
     fsck(sessgit.store)
 
 
@@ -324,7 +329,7 @@ def test_a_pack_that_another_git_is_writing_stays(sessgit: Shell) -> None:
 PARTS = (
     "sessgit.ops.gc._drop", "sessgit.store.transaction.move_all", "sessgit.store.words.forget.words",
     "sessgit.store.words.forget.rows", "sessgit.store.journal.forget", "sessgit.store.maintenance.prune",
-    "sessgit.store.recorder.cursor.forget",
+    "sessgit.store.journal.forget_tags", "sessgit.store.recorder.cursor.forget",
 )  # fmt: skip
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ConflictError, MovedError, SessgitError
 from sessgit.model import canonical, words
+from sessgit.model.progress import Progress, unseen
 from sessgit.ops import delete, operations
 from sessgit.ops.merging import interrupted
 from sessgit.ops.repairing import gone
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
-from sessgit.store.git import Progress
 from sessgit.store.index import Index
 from sessgit.store.maintenance import Extent
-from sessgit.store.packing import making, workshop
+from sessgit.store.packing import workshop
 from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.remote import outgoing
@@ -47,9 +47,9 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
     *,
     keep: float,
     prune: bool = False,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = unseen,
 ) -> Collected:
-    """Packs the store, harder where most of it is archived, and lets go of what operations took away more than `keep`
+    """Packs the store, what is archived harder, and lets go of what operations took away more than `keep`
     seconds ago.
 
     What interrupted work left goes too, also in `config`, the agent's folder. With `prune`, what was deleted is final:
@@ -72,8 +72,7 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
                 transcript.sweep(folder)
         workshop.sweep(store.beside)
         expired = _expire(store, now - keep)
-        search = making.COLD if _is_cold(store.path) else making.FULL
-        maintenance.pack(store.path, lock, full=True, search=search, progress=progress)
+        maintenance.pack(store.path, lock, full=True, archived=True, progress=progress)
         lost = gone.forget_others(store)
         if prune and lost:
             named = lost[0].ref if len(lost) == 1 else f"{words.counted(len(lost), 'ref')}, {lost[0].ref} first,"
@@ -87,11 +86,6 @@ def doomed(store: Store) -> tuple[str, ...]:
     """The deleted sessions that a prune now would make final: an undo can bring them back until then."""
     deleted = delete.deleted(store.path)
     return tuple(sorted(_keeping(store, deleted)[1])) if deleted else ()
-
-
-def _is_cold(store: Path) -> bool:
-    """Whether more branches are archived than live."""
-    return len(refs.read_all(store, layout.ARCHIVE)) > len(refs.read_all(store, layout.HEADS))
 
 
 def _expire(store: Store, moment: float) -> int:
@@ -118,6 +112,8 @@ def _prune(store: Store, index: Index, lock: int) -> tuple[str, ...]:
         forget.rows(index)
         journal.forget(store.beside, deleted)
         maintenance.prune(store.path, (lock, alone))
+        store.repo.reopen()
+        journal.forget_tags(store.beside, store.repo.has)
     for session in deleted:
         store.beside.lock(f"session-{session}").unlink(missing_ok=True)
         cursors.forget(store.beside, session)

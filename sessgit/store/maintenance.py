@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sessgit.model.progress import Progress, unseen
 from sessgit.store import git, refs
 from sessgit.store.damage import packed
 from sessgit.store.files import lasting, rooms
-from sessgit.store.git import Progress
 from sessgit.store.layout import Beside
 from sessgit.store.locks import moving
 from sessgit.store.packing import due, making
@@ -39,19 +39,19 @@ def pack(
     lock: int = 0,
     *,
     full: bool = False,
-    search: Sequence[str] = making.FULL,
-    progress: Progress = lambda done, total: None,
+    archived: bool = False,
+    progress: Progress = unseen,
 ) -> bool:
     """Packs loose objects if there are many or they take much room, or everything where `full`; returns whether it did.
 
-    `search` says how a full packing looks for what is alike: `making.FULL` or `COLD`.
-    `lock` is the descriptor of the maintenance lock; a full packing tells how far it is. Raises StoreError where git is
-    missing or fails; the store is whole all the same.
+    With `archived` a full packing also makes smaller what was archived since the last time, which takes a second of the
+    processor for 2 MB. `lock` is the descriptor of the maintenance lock; a full packing tells how far it is. Raises
+    StoreError where git is missing or fails; the store is whole all the same.
     """
     if not full and not due.is_due(store):
         return False
     if full:
-        making.anew(store, lock, search, progress)
+        making.anew(store, lock, progress=progress, archived=archived)
     else:
         making.loose(store, lock)
         if due.packs(store) >= due.MOST_PACKS:

@@ -236,6 +236,15 @@ def unarchived(world: World) -> Job:
     return world.cli("unarchive", SESSION)
 
 
+def cooled(world: World) -> Job:
+    """One conversation is in the pack of what is archived, another one is to come there."""
+    recorded(world, rich(world), world.talk(OTHER).turns("else"), world.talk(THIRD).turns("lives"))
+    world.done(world.cli("archive", OTHER))
+    world.done(world.cli("gc"))
+    world.done(world.cli("archive", SESSION))
+    return world.cli("gc", now=0)
+
+
 def collected(*words: str) -> Told:
     def make(world: World) -> Job:
         recorded(world, rich(world), world.talk(OTHER).turns("else"), world.talk(THIRD).turns("gone"))
@@ -447,6 +456,7 @@ STORIES = {
     "tag": Story(_cli("tag", "here", SESSION), _reading, complete=False, again=(0, 3)),
     "pad": Story(_cli("pad", "add", "insight", "a thing", "--into", SESSION), _reading, complete=False, new=True),
     "gc": Story(collected(), _reading),
+    "gc, archived": Story(cooled, _reading),
     "gc --prune": Story(collected("--prune", "--yes"), _reading),
     "push": Story(pushed, _synced, ours=True),
     "pull": Story(pulled, _pulled_again),

@@ -20,21 +20,19 @@ from sessgit.model.progress import Progress, unseen
 from sessgit.store import git
 from sessgit.store.files import lasting
 from sessgit.store.layout import Beside
-from sessgit.store.packing import likeness
+from sessgit.store.packing import dense, likeness
 from sessgit.store.packing.pack import fits, ids, is_index
 
 FULL: Final = ("--no-reuse-delta", "--no-reuse-object")
 """Nothing is taken over: what packings in the background made is made better."""
-COLD: Final = (*FULL, "--window=250", "--window-memory=128m")
-"""Some 6 % smaller, for five times the work; and the memory that what is compared may take in each thread, since large
-transcripts would take gigabytes."""
-_QUICK = ("--no-reuse-delta", "--window=5")
-"""For what has just come in, which `pack.py` compressed well but without deltas. Each object is compared with 5 others
-in place of 10: a third less work, for .1 to 2 % more room. That deltas are not taken over is how git is told to look
+_QUICK = ("--no-reuse-delta", "--window=3")
+"""For what has just come in, which `pack.py` compressed well but without deltas. Each object is compared with 3 others
+in place of 10: less than half the work, for 2 to 3 % more room. That deltas are not taken over is how git is told to look
 for any: of two objects in one pack that have none it thinks that it has looked before."""
 _HARD = ("-c", "pack.compression=9")
 _PACK = ("pack-objects", "--progress", "--delta-base-offset", "--honor-pack-keep", "--non-empty")
 _EVERY = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
+_REACHED = ("rev-list", "--all", "--objects")
 _FILES = (".idx", ".rev", ".bitmap", ".pack")
 """A pack's files in the order in which they go: one without an index nobody reads, and an index can be made anew."""
 _NAME = re.compile(r"(?:\.tmp-[0-9]+-)?pack-[0-9a-f]{40}", re.ASCII)
@@ -44,13 +42,19 @@ _HEX = 40
 _OID = re.compile(r"[0-9a-f]{40}", re.ASCII)
 
 
-def anew(store: Path, lock: int = 0, search: Sequence[str] = FULL, progress: Progress = unseen) -> None:
-    """One pack of all that is there, whether a ref leads to it or not; `search` says how git looks for what is alike.
+def anew(
+    store: Path, lock: int = 0, search: Sequence[str] = FULL, progress: Progress = unseen, *, archived: bool = False
+) -> None:
+    """One pack of all that is there, whether a ref leads to it or not, beside that of what is archived (`dense.py`),
+    which grows first where `archived`; `search` says how git looks for what is alike.
 
     `git repack -a -d -f -F` does that too, but compares what has nothing in common (`likeness.py`).
     """
     with _marked(store), TemporaryFile(dir=store) as wanted:
         others = _whole(store)
+        dense.prove(store, lock)
+        if archived:
+            dense.grow(store, lock, progress)
         _list(store, lock, wanted)
         git.run(store, _EVERY, [lock], told=wanted)  # what is named already keeps its name
         wanted.seek(0)
@@ -87,7 +91,9 @@ def join(store: Path, lock: int = 0) -> None:
     all that are smaller."""
     with _marked(store), TemporaryFile(dir=store) as wanted:
         some, total = list[Path](), 0
-        for index in sorted(_whole(store), key=lambda path: (path.stat().st_size, path)):
+        apart = dense.known(store)
+        whole = [index for index in _whole(store) if index != apart]
+        for index in sorted(whole, key=lambda path: (path.stat().st_size, path)):
             size = _size([index])
             if len(some) > 1 and size >= 2 * total:
                 break
@@ -101,7 +107,9 @@ def join(store: Path, lock: int = 0) -> None:
 def reached(store: Path, locks: Sequence[int]) -> None:
     """One pack of all to which refs lead; what is in other packs alone is gone."""
     with _marked(store):
-        _replace(store, _whole(store), [*_PACK, "--all"], locks)
+        others = _whole(store)
+        _thin(store, locks)
+        _replace(store, others, [*_PACK, "--all"], locks)
 
 
 def sweep(store: Path) -> int:
@@ -138,6 +146,26 @@ def changed(path: Path) -> float | None:
         return path.lstat().st_mtime
     except OSError:
         return None
+
+
+def _thin(store: Path, locks: Sequence[int]) -> None:
+    """Makes the pack of what is archived anew without what no ref leads to, where it has such objects; the one before
+    is a pack among others then. Deltas are taken over."""
+    apart = dense.known(store)
+    if apart is None:
+        return
+    with TemporaryFile(dir=store) as listed, TemporaryFile(dir=store) as wanted:
+        git.run(store, _REACHED, locks, told=listed)
+        listed.seek(0)
+        reached, held = {line[:_HEX].decode("ascii") for line in listed}, ids(apart.read_bytes())
+        if reached.issuperset(held):
+            return
+        wanted.writelines(b"%s\n" % oid.encode("ascii") for oid in held if oid in reached)
+        wanted.seek(0)
+        folder = store / "objects" / "pack"
+        made = git.pack_objects(store, [*_HARD, *_PACK, str(folder / "pack")], locks, wanted, unseen)
+        lasting.sync(folder)
+        dense.name(store, f"pack-{made[0]}" if made else "")
 
 
 def _list(store: Path, lock: int, wanted: IO[bytes], among: Container[str] | None = None) -> None:
@@ -188,11 +216,13 @@ def _replace(
     given: IO[bytes] | None = None,
     progress: Progress = unseen,
 ) -> None:
-    """Makes a pack, and then takes the others away, and the loose objects that are in one."""
-    folder = store / "objects" / "pack"
-    made = git.pack_objects(store, [*command, str(folder / "pack")], locks, given, progress)
+    """Makes a pack of what is not in that of what is archived, and then takes the others away, and the loose objects
+    that are in one."""
+    folder, apart = store / "objects" / "pack", dense.known(store)
+    keep = [f"--keep-pack={apart.stem}.pack"] if apart else []
+    made = git.pack_objects(store, [*command, *keep, str(folder / "pack")], locks, given, progress)
     lasting.sync(folder)
-    left = sorted({path.stem for path in others} - {f"pack-{name}" for name in made})
+    left = sorted({path.stem for path in others} - {f"pack-{name}" for name in made} - {apart and apart.stem})
     Beside(store).packing.write_text("".join(f"{name}\n" for name in left), "ascii")
     _drop(store)
     git.run(store, ["prune-packed", "--quiet"], locks)

@@ -64,7 +64,7 @@ class Pack:
         oid = object_id(kind, data)
         if oid in self._places:
             return oid
-        header = _header(_KINDS[kind], len(data))
+        header = entry_header(_KINDS[kind], len(data))
         if len(data) > _LARGE:
             self._add_large(oid, kind, header, data)
             return oid
@@ -187,7 +187,8 @@ def object_id(kind: str, data: bytes) -> str:
     return digest.hexdigest()
 
 
-def _header(kind: int, size: int) -> bytes:
+def entry_header(kind: int, size: int) -> bytes:
+    """What an entry of a pack begins with: its kind, as git numbers them, and so many bytes once it is unpacked."""
     first, size = kind << 4 | size & 15, size >> 4
     out = bytearray()
     while size:

@@ -28,8 +28,9 @@ def run(
 ) -> None:
     """Pack the store.
 
-    Recording does so by itself when enough has gathered. What commands took away is kept for undo.keep, 90 days by
-    default. With --prune deleted conversations are gone for good: no undo brings them back. It asks before.
+    Recording does so by itself when enough has gathered. What is archived is packed harder here, which takes longer,
+    once. What commands took away is kept for undo.keep, 90 days by default. With --prune deleted conversations are gone
+    for good: no undo brings them back. It asks before.
     """
     from sessgit.model.config import seconds
     from sessgit.ops import gc
