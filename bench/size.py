@@ -6,30 +6,33 @@ FOLDER holds transcripts, best real ones: made-up ones have nothing in common as
 transcript is recorded as it is everywhere, with long strings as files of their own; once more with whole lines, all
 else alike; and once more as lines alone, a blob for each turn, without states, cells and commits of turns. What is
 stored is packed as `gc` does it, the others with `git repack -adfF`, all at the windows of git's choice (10) and
-others.
+others. Last, all that is stored is archived, and packed as `gc` does that.
 Without FOLDER the conversations of `sessions.py` stand in.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import frame
 import sessions
+import timing
 from frame import Figure, Table
 from timing import Scale
 
 from sessgit.agents.claude.lines import parse
 from sessgit.model.cutting import texts
+from sessgit.model.progress import unseen
 from sessgit.ops.bulk.families import File
 from sessgit.ops.bulk.work import Work
 from sessgit.ops.recording import family
 from sessgit.ops.recording.source import Rules
+from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.packing import making
@@ -42,8 +45,7 @@ _NO_LIMIT = 1 << 60
 
 def main() -> None:
     windows = [int(given) for given in sys.argv[2:]] or list(WINDOWS)
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder).resolve()
+    with timing.folder() as root:
         source = Path(sys.argv[1]) if sys.argv[1:] else _made_up(root / "transcripts")
         for found in sizes(root, source, windows, real=bool(sys.argv[1:])):
             print(frame.shown(found), end="\n\n")
@@ -51,8 +53,8 @@ def main() -> None:
 
 def measure(scale: Scale) -> Iterator[Table]:
     """Sizes at each window, of real transcripts where there are any."""
-    with tempfile.TemporaryDirectory(prefix="sessgit-bench-", ignore_cleanup_errors=True) as folder:
-        root, real = Path(folder).resolve(), scale.transcripts is not None
+    real = scale.transcripts is not None
+    with timing.folder() as root:
         yield from sizes(root, scale.transcripts or _made_up(root / "transcripts"), list(WINDOWS), real=real)
 
 
@@ -66,15 +68,32 @@ def sizes(root: Path, source: Path, windows: list[int], *, real: bool) -> Iterat
     _lines(root / "lines", cut)
     title = f"{len(files)} {'real' if real else 'made-up'} transcripts, {raw / 1e6:.0f} MB, packed"
     rows = {WHOLE: "whole", "lines alone, a blob a turn": "lines", f"as stored{' (goal .8 x)' if real else ''}": "cut"}
+    first: dict[str, float] = {}
     for window in windows:
         pack = dict.fromkeys(rows.values(), _packed_by_git) | {"cut": _packed}
         packed = {name: pack[place](root / place, window) / 1e6 for name, place in rows.items()}
+        first = first or packed
         known = [
             frame.figure(name, [size], unit="MB", base=packed[WHOLE], competitor=WHOLE) for name, size in packed.items()
         ]
         share = Figure("as stored, over the transcripts", packed[list(rows)[-1]] * 1e6 / raw, "x")
         yield Table(f"{title} at window {window}", (*known, share))
     reading = {WHOLE: [_read(root / "whole")], "as stored": [_read(root / "cut")]}
+    began = _worked()
+    _packed(root / "cut", windows[0])
+    took_live = _worked() - began
+    took_archived = _archived(root / "cut")
+    reading["archived"] = [_read(root / "cut")]
+    goal = " (goal .7 x)" if real else ""
+    archived = {**{name: size for name, size in first.items() if not name.startswith("as stored")},
+                f"archived, as `gc` packs it{goal}": _size(root / "cut") / 1e6}  # fmt: skip
+    yield Table(
+        f"the same, what is archived beside the others at window {windows[0]}",
+        tuple(frame.figure(name, [size], unit="MB", base=first[WHOLE], competitor=WHOLE)
+              for name, size in archived.items()),
+    )  # fmt: skip
+    packing = {f"as stored, at window {windows[0]}": [took_live], "archived, the first time": [took_archived]}
+    yield frame.table("packing them, seconds of all processors", packing, next(iter(packing)))
     yield frame.table("recording them, seconds of the processor", {WHOLE: [took_whole], "as stored": [took]}, WHOLE)
     yield frame.table("reading all turns back, seconds of the processor", reading, WHOLE)
 
@@ -105,7 +124,7 @@ def _recorded(place: Path, files: list[File], limit: int) -> tuple[Store, float]
     usual, texts.LIMIT = texts.LIMIT, limit
     began = time.process_time()
     try:
-        Work(store, index, place, Rules(), lambda done, total: None, [], processes=0).run(files)
+        Work(store, index, place, Rules(), unseen, [], processes=0).run(files)
     finally:
         texts.LIMIT = usual
         index.close()
@@ -128,8 +147,24 @@ def _lines(place: Path, store: Store) -> None:
 
 
 def _packed(place: Path, window: int) -> int:
-    making.anew(place, search=[f"--window={window}"])
+    making.anew(place, search=[*making.FULL, f"--window={window}"])
     return _size(place)
+
+
+def _archived(place: Path) -> float:
+    """Archives all and packs it; returns the seconds that this took all processors."""
+    repo = Store(place).repo
+    for ref, tip in refs.read_all(place, layout.HEADS).items():
+        repo.move(ref.replace(layout.HEADS, layout.ARCHIVE, 1), None, tip)
+        repo.move(ref, tip, None)
+    began = _worked()
+    making.anew(place, archived=True)
+    return _worked() - began
+
+
+def _worked() -> float:
+    """The seconds that processors worked for this process and those that it started."""
+    return sum(os.times()[:4])
 
 
 def _packed_by_git(place: Path, window: int) -> int:
