@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -29,7 +30,8 @@ def sessions(sessgit: Shell) -> list[str]:
 
 
 def held(sessgit: Shell) -> bytes:
-    """All that the store holds, but for the settings; git's objects unpacked."""
+    """All that the store holds, but for the settings; git's objects unpacked, and no index open any more."""
+    gc.collect()
     command = ["git", "-C", str(sessgit.store), "cat-file", "--batch-all-objects", "--batch"]
     objects = subprocess.run(command, capture_output=True, check=True).stdout
     files = (p for p in sessgit.store.rglob("*") if p.is_file() and "objects" not in p.parts)

@@ -27,8 +27,8 @@ FULL: Final = ("--no-reuse-delta", "--no-reuse-object")
 """Nothing is taken over: what packings in the background made is made better."""
 _QUICK = ("--no-reuse-delta", "--window=3")
 """For what has just come in, which `pack.py` compressed well but without deltas. Each object is compared with 3 others
-in place of 10: less than half the work, for 2 to 3 % more room. That deltas are not taken over is how git is told to look
-for any: of two objects in one pack that have none it thinks that it has looked before."""
+in place of 10: less than half the work, for 2 to 3 % more room. That deltas are not taken over is how git is told to
+look for any: of two objects in one pack that have none it thinks that it has looked before."""
 _HARD = ("-c", "pack.compression=9")
 _PACK = ("pack-objects", "--progress", "--delta-base-offset", "--honor-pack-keep", "--non-empty")
 _EVERY = ("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")
