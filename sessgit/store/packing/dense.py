@@ -25,7 +25,7 @@ from sessgit.store.files import lasting, private
 from sessgit.store.layout import Beside
 from sessgit.store.packing import delta, densepack
 from sessgit.store.packing.densebases import BLOB, Bases
-from sessgit.store.packing.densepack import Entry, Writer, compressed
+from sessgit.store.packing.densepack import Entry, Writer, compressed, least
 from sessgit.store.packing.pack import fits, ids, is_index
 
 _ARCHIVED: Final = (
@@ -160,14 +160,15 @@ def _written(
 
 
 def _added(writer: Writer, bases: Bases, want: _Wanted, data: bytes) -> Entry:
-    best, base, size = compressed(data), None, len(data)
-    most = len(best) - _BEFORE_BASE
+    best, base = data, None
+    most = len(compressed(data)) - _BEFORE_BASE
     for near in bases.near(want.kind, want.name, data):
         for other in delta.between(near.data, data):
-            packed = compressed(other)
-            if len(packed) < most:
-                best, base, size, most = packed, near.entry, len(other), len(packed)
-    return writer.changed(base, size, best) if base else writer.whole(want.kind, size, best)
+            size = len(compressed(other))
+            if size < most:
+                best, base, most = other, near.entry, size
+    packed = least(best)
+    return writer.changed(base, len(best), packed) if base else writer.whole(want.kind, len(best), packed)
 
 
 def _read(store: Path, lock: int, wanted: Iterable[_Wanted]) -> Iterator[tuple[_Wanted, bytes]]:

@@ -10,9 +10,10 @@ import hashlib
 import mmap
 import os
 import struct
-import zlib
 from pathlib import Path
 from typing import Final, NamedTuple
+
+import deflate
 
 from sessgit.store.files import private
 from sessgit.store.packing.pack import entry_header, ids
@@ -29,7 +30,9 @@ _SHA = 20
 _TABLE = 8 + 256 * 4
 _FAR = 1 << 31
 _CHUNK = 1 << 20
-_LEVEL = 9
+_LEVEL = 6
+"""Enough to tell which of several is the smallest."""
+_LEAST = 12
 
 
 class Entry(NamedTuple):
@@ -129,4 +132,9 @@ class Writer:
 
 
 def compressed(data: bytes) -> bytes:
-    return zlib.compress(data, _LEVEL)
+    return bytes(deflate.zlib_compress(data, _LEVEL))
+
+
+def least(data: bytes) -> bytes:
+    """The same, as small as libdeflate makes it: what is archived stays as it is once it is packed."""
+    return bytes(deflate.zlib_compress(data, _LEAST))
