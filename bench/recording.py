@@ -30,12 +30,12 @@ def measure(scale: Scale) -> Iterator[Table]:
     """The next turn of transcripts of two lengths, and memory for a large one."""
     for turns in (scale.turns // 5, scale.turns):
         with timing.folder() as folder:
-            yield _beside_git(_Desk(folder, turns), scale.rounds)
+            yield _beside_git(Desk(folder, turns), scale.rounds)
     with timing.folder() as folder:
-        yield _memory(_Desk(folder, int(scale.large / _MEGABYTES_OF_TURN)), scale)
+        yield _memory(Desk(folder, int(scale.large / _MEGABYTES_OF_TURN)), scale)
 
 
-class _Desk:
+class Desk:
     """A client's folder with one transcript, and a store."""
 
     def __init__(self, home: Path, turns: int) -> None:
@@ -68,7 +68,7 @@ class _Desk:
         return took
 
 
-def _beside_git(desk: _Desk, rounds: int) -> Table:
+def _beside_git(desk: Desk, rounds: int) -> Table:
     title = f"one more turn of a transcript of {desk.megabytes:.0f} MB, {desk.turns:,} turns"
     desk.take_in()
     git = Place(desk.projects, desk.place.env)
@@ -84,7 +84,7 @@ def _beside_git(desk: _Desk, rounds: int) -> Table:
     return timing.of(title, took, BY_HAND)
 
 
-def _memory(desk: _Desk, scale: Scale) -> Table:
+def _memory(desk: Desk, scale: Scale) -> Table:
     title = f"memory for a transcript of {desk.megabytes:.0f} MB, {desk.turns:,} turns"
     took = {"importing it (goal 400 MB)": [desk.take_in()], "recording its next turn (goal 100 MB)": []}
     for _ in range(scale.few):

@@ -1,5 +1,5 @@
-"""What it costs that secrets are replaced before anything is written, and that purged values are kept out: the same
-transcripts recorded for the first time with and without.
+"""What it costs that secrets are replaced before anything is written, and that purged values are kept out: the next
+turn recorded, and transcripts recorded for the first time, with and without.
 
 The rest of a recording stands in both, and Python's start too: it is what somebody waits for.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 import sessions
 import timing
 from frame import Table
+from recording import Desk
 from timing import SESSGIT, Place, Scale, Took
 
 from sessgit.ops.install import install
@@ -23,6 +24,7 @@ from sessgit.store.layout import Beside
 from sessgit.store.secrets import forbidden
 
 WITHOUT = "record, nothing replaced"
+_GOAL = " (goal 1.15 x)"
 _MEGABYTES_OF_TURN = 0.0122
 _PURGED = ("tiger-" + "Lily/4711", "correct horse " + "battery", "x" + "9Kq-22801-zz")
 _PART = 8
@@ -30,17 +32,32 @@ _PART = 8
 
 
 def measure(scale: Scale) -> Iterator[Table]:
-    """A first recording as it is by itself, without redaction, and with values that were purged."""
+    """The next turn, and a first recording, as it is by itself, without redaction, and with values that were purged."""
+    yield _next_turn(scale)
     with timing.folder() as home:
         project = home / "project"
         project.mkdir()
         place = timing.here(home, project)
         files, size = _files(scale, home, project)
-        took: dict[str, list[Took]] = {WITHOUT: [], "redacted (goal 1.15 x)": [], "and three values purged": []}
+        took: dict[str, list[Took]] = {WITHOUT: [], f"redacted{_GOAL}": [], "and three values purged": []}
         for _ in range(scale.rounds):
             for name, found in took.items():
                 found.append(_recorded(place, home, files, redact=name != WITHOUT, purged=name.startswith("and")))
         yield timing.of(f"{size / 1e6:.0f} MB recorded for the first time", took, WITHOUT)
+
+
+def _next_turn(scale: Scale) -> Table:
+    with timing.folder() as plain, timing.folder() as usual:
+        desks = {name: Desk(home, scale.turns // 5) for name, home in ((WITHOUT, plain), (f"redacted{_GOAL}", usual))}
+        settings.change(Beside(desks[WITHOUT].store), "record.redact", False)
+        for desk in desks.values():
+            desk.take_in()
+            desk.record()
+        took: dict[str, list[Took]] = {name: [] for name in desks}
+        for _ in range(scale.rounds):
+            for name, desk in desks.items():
+                took[name].append(desk.record())
+        return timing.of("the next turn, by the recorder", took, WITHOUT)
 
 
 def _files(scale: Scale, home: Path, project: Path) -> tuple[Path, int]:
