@@ -76,7 +76,13 @@ class Memory:
     beside: set[str] = field(default_factory=set)
     cells: dict[str, list[Known]] = field(default_factory=dict)
     """By its id the commits that brought a cell."""
-    turns: int = 0
+    prompts: set[str] = field(default_factory=set)
+    """The keys of the turns that were checked: a turn that grew or was merged has several commits."""
+
+    @property
+    def turns(self) -> int:
+        """How many turns were checked."""
+        return len(self.prompts)
 
     def note(self, known: Known) -> None:
         """Takes what was checked."""
@@ -309,7 +315,7 @@ class _Commit:
 
     def _check_turn(self, before: Known, state: Session, seen: Seen) -> Turn | None:
         """What the turn says, None where it cannot be read."""
-        self.memory.turns += 1
+        self.memory.prompts.add(self.key)
         number = self.number
         if not number or not self.key:
             self._say("wrong", "trailer", f"a commit of the event {self.event} names no turn or no prompt")
