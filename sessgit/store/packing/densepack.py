@@ -132,6 +132,7 @@ class Writer:
 
 
 def compressed(data: bytes) -> bytes:
+    """What a pack holds of an object or a delta, nearly as small as it gets."""
     return bytes(deflate.zlib_compress(data, _LEVEL))
 
 
