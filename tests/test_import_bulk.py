@@ -22,7 +22,9 @@ from shell import Shell
 from strategies import SECRET, transcripts
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.agents.claude.lines import Line
 from sessgit.errors import StoreError
+from sessgit.model.conversation.message import Extent
 from sessgit.model.progress import unseen
 from sessgit.ops.bulk import families
 from sessgit.ops.bulk import spoken as spoken_words
@@ -175,6 +177,21 @@ def test_without_words_at_hand_they_are_read(tmp_path: Path) -> None:
     path.write_bytes(b"no pickle!")
     assert spoken.at("a" * 40) is None
     assert spoken.at("c" * 40) is None
+
+
+def test_a_full_disk_leaves_its_room_to_the_turns(tmp_path: Path) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mount is not allowed here")
+    try:
+        writer = Writer(tmp_path / "words")
+        body = [Line(b"", Extent(0, 0), {"type": "user", "message": {"content": "word " * 4_000}})] * 2
+        for number in range(10):
+            writer.put(f"{number:040}", "b" * 40, body)
+        writer.close()
+        assert (writer.places, list(tmp_path.iterdir())) == ({}, [])
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
 def test_no_more_is_put_aside_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self.places: dict[str, tuple[int, int]] = {}
-        self._length = 0
+        self._path, self._length = path, 0
         self._file: IO[bytes] | None = None
         with suppress(OSError):
             self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
@@ -70,11 +70,14 @@ class Writer:
                 self._give_up()
 
     def _give_up(self) -> None:
+        """Leaves what room there is to what must be written."""
         self.places.clear()
         file, self._file = self._file, None
         with suppress(OSError):
             if file is not None:
                 file.close()
+        with suppress(OSError):
+            self._path.unlink()
 
 
 class Spoken:
