@@ -105,6 +105,7 @@ class Spoken:
         try:
             with path.open("rb") as file:
                 file.seek(start)
+                # A process of this import wrote it, into a folder of the store that nobody else may enter.
                 blob, hashes, rows = pickle.loads(file.read(length))
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
