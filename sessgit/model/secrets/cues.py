@@ -7,9 +7,10 @@ use: most sessions hold no secret.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from sessgit.model.secrets import later
+from sessgit.model.secrets.sieve import Sieve
 
 _TAIL = later.TAIL.replace("?P<quote>", "?:")
 # Every value that is taken for a secret has a digit or a sign, and most code after such a name has none.
@@ -127,26 +128,37 @@ NAME_CUES_5 = NAME_CUES_4 | {"salt"}
 _PARTS = ((4, later.FROM_4), (5, later.FROM_5))
 _WINDOW = 1 << 20
 _OVERLAP = 1 << 14
+_KEPT = 256
+"""So many choices of cues are remembered."""
+_SIEVE = Sieve()
 
 
 def has_cue(text: bytes, version: int) -> bool:
     """False only if no rule of a version would change the text, or a string of the JSON line."""
-    exact, folded = _searches(version)
+    likely = _SIEVE.likely(text)
+    if likely is not None and not likely:
+        return False
+    exact, folded = _searches(version, likely)
     for _, sign, search in exact:
         if (not sign or sign in text) and search(text):
             return True
-    for lower in _lower(text):
+    for lower in _lower(text) if folded else ():
         for _, sign, search in folded:
             if (not sign or sign in lower) and search(lower):
                 return True
     return False
 
 
+def prepare(made: bytes) -> None:
+    """Gets ready to look through much, with what `sieve.made` made in another process."""
+    _SIEVE.take(made)
+
+
 def cues_of(text: bytes, version: int) -> set[str]:
     """The names of the cues of a version that a text holds."""
-    exact, folded = _searches(version)
+    exact, folded = _searches(version, _SIEVE.likely(text))
     found = {name for name, sign, search in exact if (not sign or sign in text) and search(text)}
-    for lower in _lower(text):
+    for lower in _lower(text) if folded else ():
         found |= {name for name, sign, search in folded if (not sign or sign in lower) and search(lower)}
     return found
 
@@ -163,10 +175,12 @@ def _lower(text: bytes) -> Iterator[bytes]:
 _Search = tuple[str, bytes, Callable[[bytes], object]]
 
 
-@cache
-def _searches(version: int) -> tuple[tuple[_Search, ...], tuple[_Search, ...]]:
-    """The cues of a version that are for texts as they are, and those for texts in lower case."""
-    found = [(cue.lower, (cue.name, cue.sign, compiled(_of(cue.pattern, version)).search)) for cue in CUES]
+@lru_cache(_KEPT)
+def _searches(version: int, likely: frozenset[str] | None) -> tuple[tuple[_Search, ...], tuple[_Search, ...]]:
+    """The cues of a version that are for texts as they are, and those for texts in lower case; of these names only,
+    where names are given."""
+    cues = [cue for cue in CUES if likely is None or cue.name in likely]
+    found = [(cue.lower, (cue.name, cue.sign, compiled(_of(cue.pattern, version)).search)) for cue in cues]
     return tuple(one for lower, one in found if not lower), tuple(one for lower, one in found if lower)
 
 

@@ -165,6 +165,9 @@ CHECKS = {
 }
 """How finds of some of them are told from what only looks so."""
 
+SIGNS = {"jwt": b"eyJ", "jwk": b"kty", "maxmind-key": b"_mmk"}
+"""What every match of some of them has."""
+
 _PASSWORD = r"[^\x00-\x20\x7f\"'\\`|<>]{4,128}"
 _QUOTES = r"[\\\"']{0,8}"
 _ARMOR = (

@@ -306,7 +306,7 @@ class _Rules:
         pattern = compiled(rule.pattern)
         group = "secret" if "secret" in pattern.groupindex else 0
         found: list[Span] = []
-        if (rule.check == "manifest" and not _MANIFEST.search(data)) or (rule.check == "jwk" and b"kty" not in data):
+        if rule.sign not in data or (rule.check == "manifest" and not _MANIFEST.search(data)):
             return found
         for match in pattern.finditer(data):
             if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):

@@ -34,6 +34,8 @@ class Rule:
     check: str = "token"
     since: int = 1
     """The version of the rules that it came with: a session keeps to those that it began with."""
+    sign: bytes = b""
+    """What every match has, where that is sought much faster than the pattern."""
 
 
 _PRIVATE_KEY = (
@@ -63,7 +65,7 @@ RULES = (
     Rule("sentry-org-token", "_", r"sntrys_[A-Za-z0-9+/=_-]{40,}"),
     Rule("grafana-cloud-token", "_", r"glc_[A-Za-z0-9+/=]{32,}"),
     Rule("supabase-key", "_", r"(?:sbp_[a-f0-9]{40}|sb_secret_[A-Za-z0-9_-]{20,})"),
-    Rule("jwt", ".", _JWT),
+    Rule("jwt", ".", _JWT, sign=b"eyJ"),
     Rule("aws-access-key", "A", r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])"),
     Rule("google-api-key", "A", r"AIza[A-Za-z0-9_-]{35}"),
     Rule("google-client-secret", "-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
@@ -148,7 +150,7 @@ RULES = (
         r"dp\.(?:pt|ct|st|sa|scim|audit)\.(?:[a-z0-9_-]{1,35}\.)?[A-Za-z0-9]{40,44}",
     ),
     Rule("vault-token", ".", r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
-    Rule("terraform-token", ".", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}"),
+    Rule("terraform-token", ".", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}", sign=b".atlasv1."),
     Rule("pulumi-token", "-", r"pul-[a-f0-9]{40}"),
     Rule("postman-api-key", "-", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
     Rule("planetscale-token", "_", r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}"),
@@ -158,8 +160,11 @@ RULES = (
     Rule("sourcegraph-token", "_", r"sgp_(?:[A-Za-z0-9]{16}_|local_)?[a-f0-9]{40}"),
     Rule("wakatime-api-key", "_", r"waka_[0-9a-f]{8}-[0-9a-f-]{27}"),
     Rule("contentful-token", "-", r"CFPAT-[A-Za-z0-9_-]{43}"),
-    *(Rule(kind, cue, pattern, later.CHECKS.get(kind, "token"), since) for since, kind, cue, pattern in later.KINDS),
-    *(Rule(kind, cue, pattern, check, 3) for kind, cue, pattern, check in later.AFTER),
+    *(
+        Rule(kind, cue, pattern, later.CHECKS.get(kind, "token"), since, later.SIGNS.get(kind, b""))
+        for since, kind, cue, pattern in later.KINDS
+    ),
+    *(Rule(kind, cue, pattern, check, 3, later.SIGNS.get(kind, b"")) for kind, cue, pattern, check in later.AFTER),
     *(Rule(kind, cue, pattern, check, 4) for kind, cue, pattern, check in later.AFTER_4),
     *(Rule(kind, cue, pattern, check, 5) for kind, cue, pattern, check in later.AFTER_5),
     Rule("postgres-password", "@", r"postgres(?:ql)?(?:\+[a-z0-9]+)?" + _URL, "password"),
