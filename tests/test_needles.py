@@ -161,6 +161,130 @@ def test_a_value_goes_out_of_hex_dumps(value: str, end: str, before: bytes) -> N
             assert needles.clean_line(line, finder) == (line, 0)
 
 
+OCTAL = """\
+0000000 062542 067546 062562 070040 060554 067151 062523 071143
+0000020 072145 033461 021040 021161 056040 020170 067141 020144
+0000046"""
+WORDS = """\
+0000000 6562 6f66 6572 7020 616c 6e69 6553 7263
+0000010 7465 3731 2220 2271 5c20 2078 6e61 2064
+0000026"""
+LONG_WORDS = """\
+00000000: 6f666562 70206572 6e69616c 72636553  before plainSecr
+00000010: 37317465     2220                    et17 \""""
+PAIRS = """\
+000000  62  65  66  6f  72  65  20  70  6c  61  69  6e  53  65  63  72  >before plainSecr<
+         b   e   f   o   r   e       p   l   a   i   n   S   e   c   r
+000010  65  74  31  37  20  22  71  22  0a                              >et17 "q".<
+         e   t   1   7       "   q   "  \\n
+000019"""
+BYTES = """\
+    12\t0000000 142 145 146 157 162 145 040 160 154 141 151 156 123 145 143 162
+    13\t0000020 145 164 061 067 040 042 161 042 040 134 170 040 141 156 144 040"""
+
+
+@pytest.mark.parametrize(
+    ("shown", "left"),
+    [
+        (
+            OCTAL,
+            """\
+0000000 062542 067546 062562 AAAAAA AAAAAA AAAAAA AAAAAA AAAAAA
+0000020 AAAAAA AAAAAA 021040 021161 056040 020170 067141 020144
+0000046""",
+        ),
+        (
+            WORDS,
+            """\
+0000000 6562 6f66 6572 AA20 AAAA AAAA AAAA AAAA
+0000010 AAAA AAAA 2220 2271 5c20 2078 6e61 2064
+0000026""",
+        ),
+        (
+            LONG_WORDS,
+            """\
+00000000: 6f666562 AA206572 AAAAAAAA AAAAAAAA  before AAAAAAAAA
+00000010: AAAAAAAA     2220                    AAAA \"""",
+        ),
+        (
+            PAIRS,
+            """\
+000000  62  65  66  6f  72  65  20  AA  AA  AA  AA  AA  AA  AA  AA  AA  >before AAAAAAAAA<
+         b   e   f   o   r   e       A   A   A   A   A   A   A   A   A
+000010  AA  AA  AA  AA  20  22  71  22  0a                              >AAAA "q".<
+         A   A   A   A       "   q   "  \\n
+000019""",
+        ),
+        (
+            BYTES,
+            """\
+    12\t0000000 142 145 146 157 162 145 040 AAA AAA AAA AAA AAA AAA AAA AAA AAA
+    13\t0000020 AAA AAA AAA AAA 040 042 161 042 040 134 170 040 141 156 144 040""",
+        ),
+    ],
+    ids=["octal", "words", "long words", "pairs", "bytes"],
+)
+@pytest.mark.parametrize("depth", range(4))
+def test_a_value_goes_out_of_words_octal_and_characters_also_in_json_in_json(shown: str, left: str, depth: int) -> None:
+    """As `od`, `hexdump` without -C and `xxd -e` print them, on a machine whose words begin with their last byte."""
+    for finder in (Known(["plainSecret17"]), hashed("plainSecret17")):
+        text, expected = shown, left
+        for _ in range(depth):
+            text, expected = (json.dumps({"out": one, "code": 0}) for one in (text, expected))
+        assert needles.clean_text(text.encode(), finder)[0] == expected.encode()
+        assert needles.clean_line(dump({"a": text}), finder)[0] == dump({"a": expected})
+        assert needles.clean_text(expected.encode(), finder) == (expected.encode(), 0)
+
+
+@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize("before", ["", "    ", "{n:6d}\u2192", "{n}\t  "])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_value_goes_out_of_code_in_lines_that_begin_with_something_else(before: str, depth: int, end: str) -> None:
+    coded = base64.b64encode(b"before plainSecret17 and after it this").decode()
+    rows = [coded[:24], coded[24:48], coded[48:]]
+    shown, left = (
+        end.join(["$ cat x", *(before.format(n=n) + row for n, row in enumerate(found, 9))])
+        for found in (rows, ["YmVmb3JlIHAAAAAAAAAAAAAA", "AAcgYW5kIGFmdGVyIGl0IHRo", rows[2]])
+    )
+    for _ in range(depth):
+        shown, left = (json.dumps({"out": [one]}) for one in (shown, left))
+    for finder in (Known(["plainSecret17"]), hashed("plainSecret17")):
+        assert needles.clean_line(dump({"a": shown}), finder) == (dump({"a": left}, ensure_ascii=False), 1)
+
+
+def test_of_two_values_in_one_dump_the_second_one_goes_later_as_well() -> None:
+    shown = hexdump(b"one: plainSecret17 two: otherSecret18").encode()
+    first = needles.clean_text(shown, Known(["plainSecret17"]))[0]
+    both = needles.clean_text(shown, Known(["plainSecret17", "otherSecret18"]))[0]
+    assert needles.clean_text(first, Known(["otherSecret18"])) == (both, 4)
+    assert (
+        both.decode()
+        == """\
+00000000  6f 6e 65 3a 20 AA AA AA  AA AA AA AA AA AA AA AA  |one: AAAAAAAAAAA|
+00000010  AA AA 20 74 77 6f 3a 20  AA AA AA AA AA AA AA AA  |AA two: AAAAAAAA|
+00000020  AA AA AA AA AA                                    |AAAAA|
+00000025"""
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b" " * 90 + b"x\n",
+        b"aa " * 90,
+        b"6562 6f66\n0000010 ",
+        b"|" * 90,
+        b"\\n\\",
+        b'"\\u00',
+        b"A" * 30 + b"\n" + b" " * 90,
+    ],
+)
+def test_what_only_looks_like_a_dump_takes_linear_time(text: bytes) -> None:
+    begun = time.process_time()
+    needles.clean_text(b"0000000 6562 6f66\n0000010 " + text * (300_000 // len(text)), hashed("plainSecret17"))
+    assert time.process_time() - begun < 2
+
+
 def test_a_value_is_seen_through_escapes_that_nobody_needs() -> None:
     line = b'{"a":"x \\u0070lainSecret17 y","b":"path\\/to"}'
     assert needles.clean_line(line, Known(["plainSecret17"])) == (b'{"a":"x [redacted:purged] y","b":"path\\/to"}', 1)

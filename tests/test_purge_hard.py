@@ -54,6 +54,22 @@ def test_a_value_of_several_lines_that_a_tool_numbered(sessgit: Shell) -> None:
     again(sessgit)
 
 
+def test_a_value_in_dumps_in_json_in_a_result(sessgit: Shell) -> None:
+    data = f"user: {VALUE}\n".encode()
+    data += b"\0" * (-len(data) % 16)
+    words = [int.from_bytes(data[at : at + 2], "little") for at in range(0, len(data), 2)]
+    rows = [(2 * at, words[at : at + 8]) for at in range(0, len(words), 8)]
+    octal = "\n".join(f"{at:07o} " + " ".join(f"{one:06o}" for one in row) for at, row in rows)
+    shown = "\n".join(f"{at:07x} " + " ".join(f"{one:04x}" for one in row) for at, row in rows)
+    result = json.dumps({"stdout": json.dumps({"od": octal, "hexdump": shown})})
+    one = sessgit.talk().prompt("dump it").tool("Bash", {"command": "od x; hexdump x"}, result)
+    sessgit.recorded(one.tool("Bash", {"command": "hexdump x"}, f"{shown}\n" * 40).answer("ok").stop_lines())
+    purged(sessgit)
+    text = "".join(git(sessgit.store, "show", f"{SESSION}:{path}") for path in files(sessgit.store))
+    assert not [word for word in (*octal.split(" ")[4:8], *shown.split(" ")[4:8]) if word in text]
+    again(sessgit)
+
+
 @pytest.mark.parametrize(
     "value",
     ["tiger/lily " + '"4711"', "größe" + " 4711 ☃", "a<b>&'c' " + "4711", "back\\slash" + "4711", "emoji 🦊" + " 4711"],

@@ -68,6 +68,16 @@ def test_a_new_key_is_not_made_in_silence(sessgit: Shell) -> None:
     assert sessgit("verify").code == 0
 
 
+def test_a_key_that_cannot_be_read_is_told_in_words(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", f"see {VALUE}"))
+    key = sessgit.store / "key"
+    key.unlink()
+    key.mkdir()
+    done = sessgit("purge", VALUE, "--yes")
+    assert done.code == 7
+    assert done.err.startswith(f"Error: cannot read {key}: Is a directory.\nHint: ")
+
+
 @pytest.mark.parametrize("gone", ["state/forbidden", "state"])
 def test_a_list_that_is_gone_is_told(sessgit: Shell, gone: str) -> None:
     sessgit.recorded(sessgit.talk().turns("one", f"see {VALUE}"))

@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 from urllib.parse import quote, quote_plus
 
 from sessgit.model.cutting.jsonscan import decode, encode, string_tokens
 from sessgit.model.secrets import dumps
-from sessgit.model.secrets.dumps import Span
+from sessgit.model.secrets.dumps import Part, Span
 
 MARK = b"[redacted:purged]"
 SHORTEST = 6
@@ -36,15 +36,8 @@ _NUMBERED = re.compile(
     rb"(?:^|[\n\"]|\\n)(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t|\\t)|(?:[^\s:\"\\]{1,200}[:-])?[0-9]{1,6}[:-])", re.MULTILINE
 )
 _LINE_NUMBER = re.compile(rb"^(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t)|(?:[^\s:]{1,200}?[:-])?[0-9]{1,6}[:-])", re.MULTILINE)
-_NUMBER = re.compile(rb"^(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t)|(?:[^\s:]{1,200}?[:-])?[0-9]{1,6}[:-])", re.MULTILINE)
-# The end of a full line of base64 or hex, in a text and in a string of a line. Each begins with what is rare.
-_CODED = (
-    re.compile(rb"\n(?<=[A-Za-z0-9+/_-]{24}\n|[A-Za-z0-9+/_-]{23}\r\n)(?=[A-Za-z0-9+/_-]{4})"),
-    re.compile(rb"\\n(?<=[A-Za-z0-9+/_-]{24}\\n|[A-Za-z0-9+/_-]{22}\\r\\n)(?=[A-Za-z0-9+/_-]{4})"),
-)
-_BREAK = re.compile(rb"\r?\n(?<=[A-Za-z0-9+/_-]{24}\n|[A-Za-z0-9+/_-]{23}\r\n)(?=[A-Za-z0-9+/_=-])")
-_CODE = re.compile(rb"[A-Za-z0-9+/_-]")
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
+_Found = TypeVar("_Found", Span, Part)
 
 
 class Finder(Protocol):
@@ -213,9 +206,9 @@ class Several:
         return chosen(span for finder in self._finders for span in finder.spans(data))
 
 
-def chosen(found: Iterable[Span]) -> list[Span]:
+def chosen(found: Iterable[_Found]) -> list[_Found]:
     """Those that do not lie in one before them: the leftmost first, of several at one place the longest."""
-    out: list[Span] = []
+    out: list[_Found] = []
     for span in sorted(set(found), key=lambda one: (one[0], -one[1], one[2])):
         if not out or span[0] >= out[-1][1]:
             out.append(span)
@@ -235,21 +228,20 @@ def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
     spans = finder.spans(data)
     if finder.many_lines and _NUMBERED.search(data):
         spans = chosen([*spans, *_between_numbers(data, finder)])
-    if dumps.is_broken(data):
-        spans = chosen([*spans, *dumps.over_lines(data, finder.spans)])
-    if dumps.is_dump(data):
-        spans = chosen([*spans, *dumps.dumped(data, finder.spans)])
-    if not spans:
-        return data, 0
-    return _marked(data, spans)
+    parts: list[Part] = [
+        (start, end, dumps.blank(data[start:end]) if is_base64 else MARK) for start, end, is_base64 in spans
+    ]
+    if dumps.may_hold(data):
+        parts = chosen([*parts, *dumps.parts(data, finder.spans)])
+    return _with(data, parts) if parts else (data, 0)
 
 
-def _marked(data: bytes, spans: Sequence[Span]) -> tuple[bytes, int]:
+def _with(data: bytes, parts: Sequence[Part]) -> tuple[bytes, int]:
     pieces, done = list[bytes](), 0
-    for start, end, is_base64 in spans:
-        pieces += (data[done:start], dumps.blank(data[start:end]) if is_base64 else MARK)
+    for start, end, new in parts:
+        pieces += (data[done:start], new)
         done = end
-    return b"".join([*pieces, data[done:]]), len(spans)
+    return b"".join([*pieces, data[done:]]), len(parts)
 
 
 def _between_numbers(data: bytes, finder: Finder) -> Iterator[Span]:
@@ -283,13 +275,14 @@ def clean_lines(data: bytes, finder: Finder) -> tuple[bytes, int]:
     """The same of a file of lines, of which the last may lack its newline."""
     if not may_hide(data, finder) and not finder.holds(data):
         return data, 0
-    printed = chosen(dumps.dumped(data, finder.spans)) if dumps.is_dump(data) else []
-    left = _marked(data, printed)[0] if printed else data
+    may_hold = dumps.may_hold(data)
+    printed = chosen(dumps.dumped(data, finder.spans)) if may_hold else []
+    left = _with(data, printed)[0] if printed else data
     found = [clean_line(line, finder) for line in left.split(b"\n")]
     total = sum(count for _, count in found)
     clean = b"\n".join(line for line, _ in found) if total else left
-    over = chosen(dumps.over_lines(clean, finder.spans)) if dumps.is_broken(clean) else []
-    return _marked(clean, over)[0] if over else clean, len(printed) + total + len(over)
+    over = chosen(dumps.over_lines(clean, finder.spans)) if may_hold else []
+    return _with(clean, over)[0] if over else clean, len(printed) + total + len(over)
 
 
 def cut_short(text: str, values: Iterable[str]) -> str:

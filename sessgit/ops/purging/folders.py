@@ -171,7 +171,8 @@ def side_name(ref: str, keys: Mapping[str, str]) -> str:
 def _files(first: int, lines: Sequence[bytes], rules: int) -> dict[str, bytes]:
     made = [Line(raw, Extent(0, 0), parse(raw)) for raw in lines]
     body = made[first:]
-    return folder.files(made[:first], body, cells.describe(body), rules)
+    every = folder.files(made[:first], body, cells.describe(body), rules)
+    return {name: bytes(data) for name, data in every.items()}
 
 
 def _in_place(stored: Mapping[str, bytes], finder: Finder) -> dict[str, bytes]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from sessgit.model.secrets import needles
 from sessgit.model.secrets.cues import has_cue
-from sessgit.model.secrets.needles import Finder
 from sessgit.store.layout import Beside
 from sessgit.store.secrets import forbidden
+
+if TYPE_CHECKING:
+    from sessgit.model.secrets.needles import Finder
 
 Clean = Callable[[bytes], tuple[bytes, int]]
 """From bytes to those that are stored, and how much was replaced in them; the same object where nothing was."""
@@ -16,12 +18,12 @@ Clean = Callable[[bytes], tuple[bytes, int]]
 
 def line(beside: Beside, rules: Mapping[str, int]) -> Clean:
     """What cleans a line, or a file that may be a JSON document, of a session with these rules."""
-    return _both(beside, rules.get("redact", 0), _redact_line, needles.clean_line)
+    return _both(beside, rules.get("redact", 0), _redact_line, _purge_line)
 
 
 def text(beside: Beside, rules: Mapping[str, int]) -> Clean:
     """What cleans a plain text of such a session."""
-    return _both(beside, rules.get("redact", 0), _redact_text, needles.clean_text)
+    return _both(beside, rules.get("redact", 0), _redact_text, _purge_text)
 
 
 def _both(
@@ -43,7 +45,7 @@ def _both(
     return clean
 
 
-# Loaded where something may be a secret: what tells then takes as long to load as a turn to record.
+# Loaded where something may be a secret, or was purged: what tells then takes as long to load as a turn to record.
 
 
 def _redact_line(raw: bytes, version: int) -> tuple[bytes, int]:
@@ -56,3 +58,15 @@ def _redact_text(text: bytes, version: int) -> tuple[bytes, int]:
     from sessgit.model.secrets.redact import redact_text
 
     return redact_text(text, version)
+
+
+def _purge_line(raw: bytes, finder: Finder) -> tuple[bytes, int]:
+    from sessgit.model.secrets.needles import clean_line
+
+    return clean_line(raw, finder)
+
+
+def _purge_text(text: bytes, finder: Finder) -> tuple[bytes, int]:
+    from sessgit.model.secrets.needles import clean_text
+
+    return clean_text(text, finder)

@@ -12,13 +12,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sessgit.errors import StoreError
 from sessgit.model import canonical
-from sessgit.model.secrets.needles import Hashed, Print
 from sessgit.store.layout import Beside
 from sessgit.store.store import write_private
+
+if TYPE_CHECKING:
+    from sessgit.model.secrets.needles import Hashed, Print
 
 _VERSION = 1
 _WHY = "What it keeps out is not known. Put it back, or delete it and purge the values again."
@@ -49,6 +51,8 @@ def values(beside: Beside) -> list[Value]:
 
 def finder(beside: Beside, known: Iterable[Value]) -> Hashed:
     """Finds these values."""
+    from sessgit.model.secrets.needles import Hashed
+
     return Hashed(_key(beside), [one for value in known for one in value.prints])
 
 
@@ -126,7 +130,7 @@ def _key(beside: Beside) -> bytes:
     try:
         return beside.key.read_bytes()
     except OSError as error:
-        raise StoreError(f"cannot read {beside.key}: {error}", _NO_KEY) from error
+        raise StoreError(f"cannot read {beside.key}: {error.strerror or error}", _NO_KEY) from error
 
 
 def _json(one: Value) -> dict[str, Any]:
@@ -144,6 +148,8 @@ def _json(one: Value) -> dict[str, Any]:
 
 
 def _value(document: dict[str, Any]) -> Value:
+    from sessgit.model.secrets.needles import Print
+
     prints = tuple(
         Print(
             int(one["length"]),

@@ -20,7 +20,7 @@ def load(beside: Beside) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise StoreError(f"cannot read {beside.rewritten}: {error}") from error
+        raise StoreError(f"cannot read {beside.rewritten}: {error.strerror or error}") from error
     out = dict[str, str]()
     for old, first in pairs.items():
         new, met = first, {old}
