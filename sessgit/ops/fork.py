@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sessgit.agents.claude import cells, folder, home
 from sessgit.agents.claude.beside.folders import Place
@@ -20,22 +21,20 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Cell, Turn
 from sessgit.model.programs import unified
-from sessgit.model.secrets import needles
 from sessgit.ops import operations
-from sessgit.ops.code import worktree
-from sessgit.ops.code.worktree import Worktree
-from sessgit.ops.edit import without_secrets
 from sessgit.ops.files import keeping, sidefiles
 from sessgit.ops.files.laying import turn_lines
 from sessgit.ops.files.sidefiles import WrittenFile
 from sessgit.ops.finding.places import check_folder, place_of
 from sessgit.ops.pad import lists
-from sessgit.ops.recording.commits import counts
 from sessgit.store import layout, refs
 from sessgit.store.journal import Wrote
-from sessgit.store.secrets import forbidden
-from sessgit.store.store import Store
+from sessgit.store.secrets import cleaning
+from sessgit.store.store import Store, with_newlines
 from sessgit.store.transaction import Move
+
+if TYPE_CHECKING:
+    from sessgit.ops.code.worktree import Worktree
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -93,6 +92,8 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     if plan.config is not None:
         head = replace(head, transcript=str(place_of(plan.config, head, store.beside) or head.transcript))
     if plan.name:
+        from sessgit.ops.edit import without_secrets
+
         plan = replace(plan, name=without_secrets(store, plan.name, head)[0])
     cut = _up_to_cell(store, point) if point.cell else None
     shared = point.turn - 1 if cut else point.turn
@@ -142,6 +143,8 @@ def into_worktree(
     store: Store, head: Session, point: Point, plan: Plan, planned: Worktree, env: Mapping[str, str]
 ) -> Forked:
     """The same in a git worktree that is made first, and taken away again where there is no fork in the end."""
+    from sessgit.ops.code import worktree
+
     worktree.make(planned, env)
     try:
         return fork(store, head, point, replace(plan, project=planned.folder))
@@ -246,6 +249,8 @@ def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, plan: 
     address = f"{point.session}@{state.origin.cell or state.origin.turn}"
     trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
     if cut is not None:
+        from sessgit.ops.recording.commits import counts
+
         beside = sidefiles.of_lines(store, point.commit, point.turn, cut.lines)
         tree = store.write_folder(folder.files(cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), beside)
         changes[layout.turn(point.turn)] = (tree, True)
@@ -310,9 +315,7 @@ def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]
             found = [line for extent in message.extents for line in reader.again(extent)]
     except SessgitError:
         return None
-    if store.hmac(line.written + b"\n" for line in found) != message.get("Original-HMAC"):
+    if store.hmac(with_newlines(line.written for line in found)) != message.get("Original-HMAC"):
         return None
-    known = forbidden.values(store.beside)
-    purged = forbidden.finder(store.beside, known)
-    own = [needles.clean_line(line.written, purged)[0] if known else line.written for line in found]
-    return [*lines[: len(lines) - len(found)], *own]
+    without_purged = cleaning.line(store.beside, {})
+    return [*lines[: len(lines) - len(found)], *(without_purged(line.written)[0] for line in found)]

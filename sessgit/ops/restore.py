@@ -17,13 +17,15 @@ from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ConflictError, DamageError, MovedError, NotFoundError, StoreError
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
+from sessgit.model.unjoined import Unjoined
 from sessgit.ops import operations
 from sessgit.ops.files import behind, laying, sidefiles
 from sessgit.ops.files.laying import Laid
 from sessgit.ops.files.sidefiles import WrittenFile
 from sessgit.ops.finding import places
 from sessgit.ops.finding.places import Here
-from sessgit.store import layout, locks, refs
+from sessgit.store import layout, locks, refs, settings
+from sessgit.store.files.large import steps
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store
@@ -42,11 +44,16 @@ class Restored:
     a fork's beginning could be written anew, though not to the same bytes.
     """
 
-    data: bytes
+    file: Unjoined
     redacted: int
     missing: int
     checked: int
     rewritten: bool = False
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes."""
+        return bytes(self.file)
 
     @property
     def exact(self) -> bool:
@@ -73,6 +80,8 @@ class Outcome:
     """How many turns the transcript got that came from elsewhere."""
     same: bool = True
     """Whether it holds the bytes that the store has, or is another file with the same turns, which was there."""
+    stands_for: str = ""
+    """The folder of another machine for which `project` stands here from now on."""
 
 
 def restore(
@@ -82,29 +91,36 @@ def restore(
     that is level with an earlier point of the session gets the turns that it lacks.
 
     `config` is the agent's folder. With `project`, a folder, they are written for the agent started there, and the
-    session is of that project from `now` on. `here` says which folders stand for those of other machines.
+    session is of that project from `now` on; but where its project is one of another machine, which goes on there, a
+    setting says that the folder stands for it here. `here` says which folders stand for those of other machines.
     """
-    state = places.localized(store.state(_head(store, session)), here)
+    recorded = store.state(_head(store, session))
+    state = places.localized(recorded, here)
     target = places.target(config, state, project, store.beside)
     moved = bool(project) and places.move_along(config, state, target)
     places.check_alone(config, target)
     restored, laid = _rebuilt(store, session)
-    found = _bytes(target)
-    holds_all = found is None or found.startswith(restored.data)
-    appended = 0 if holds_all else behind.bring_level(store, session, config, target)
-    name = _name_line(state, restored.data)
+    is_there, rest = _held(target, restored.file)
+    appended = behind.bring_level(store, session, config, target) if is_there and rest is None else 0
+    name = _name_line(state, restored.file)
     there = _there(store, state, laid, target)
-    if project:
+    stands_for = ""
+    if project and places.is_elsewhere(config, recorded, store.beside, here):
+        state = replace(state, project=project)
+        stands_for = _stand_for(store, recorded.project, project) if here(recorded.project) != project else ""
+    elif project:
         with locks.session(store.beside, session, _LOCK_WAIT):
             state = _moved(store, session, project, target, now)
     place = Place(config, target.parent, state.agent_id, state.agent_version)
     files = sidefiles.write(behind.beside(store, session), place, sidefiles.rules_of(store, state))
     if there is None:
-        transcript.write(target, restored.data, name)
-        return Outcome(target, restored, False, tuple(files), bool(name), state.project)
+        transcript.write(target, *restored.file.pieces(), name)
+        return Outcome(target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for)
     # A line that an earlier restoring added counts as missing until it is recorded.
     restored = replace(restored, missing=max(0, restored.missing - there.named))
-    return Outcome(target, restored, True, tuple(files), bool(there.named), state.project, moved, appended, there.same)
+    return Outcome(
+        target, restored, True, tuple(files), bool(there.named), state.project, moved, appended, there.same, stands_for
+    )
 
 
 def write_to(store: Store, session: str, path: Path) -> Outcome:
@@ -112,12 +128,12 @@ def write_to(store: Store, session: str, path: Path) -> Outcome:
     if not path.parent.is_dir():
         raise NotFoundError(f"there is no folder {path.parent}", "Make it first, or name another place.")
     restored = rebuild(store, session)
-    found = _bytes(path)
-    if found is None:
-        transcript.write(path, restored.data)
-    elif found != restored.data:
-        raise _gone_on(path) if found.startswith(restored.data) else _other(path)
-    return Outcome(path, restored, found is not None)
+    is_there, rest = _held(path, restored.file)
+    if not is_there:
+        transcript.write(path, *restored.file.pieces())
+    elif rest != b"":
+        raise _other(path) if rest is None else _gone_on(path)
+    return Outcome(path, restored, is_there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +150,12 @@ def _there(store: Store, state: Session, laid: Laid, target: Path) -> _There | N
 
     Raises ConflictError where it holds anything else.
     """
-    found = _bytes(target)
-    if found is None:
+    is_there, rest = _held(target, laid.data)
+    if not is_there:
         return None
-    data = laid.data
-    rest = found[len(data) :]
-    if found.startswith(data) and (not rest or transcript.is_titles(rest, state.agent_id)):
+    if rest is not None and (not rest or transcript.is_titles(rest, state.agent_id)):
         return _There(len(rest))
-    if found.startswith(data):
+    if rest is not None:
         raise _gone_on(target)
     stands = behind.standing(store, state.id, laid, target)
     if not stands.known:
@@ -151,12 +165,16 @@ def _there(store: Store, state: Session, laid: Laid, target: Path) -> _There | N
     return _There(same=False)
 
 
-def _bytes(path: Path) -> bytes | None:
+def _held(path: Path, data: Unjoined) -> tuple[bool, bytes | None]:
+    """Whether there is a file, and what it holds behind these bytes, None where it does not begin with them."""
     try:
         with opened(path) as source:
-            return source.file.read()
+            for piece in steps(data.pieces()):
+                if source.file.read(len(piece)) != bytes(piece):
+                    return True, None
+            return True, source.file.read()
     except NotFoundError:
-        return None
+        return False, None
 
 
 def _gone_on(path: Path) -> ConflictError:
@@ -170,14 +188,22 @@ def _other(path: Path) -> ConflictError:
     )
 
 
-def _name_line(state: Session, data: bytes) -> bytes:
+def _name_line(state: Session, file: Unjoined) -> bytes:
     """The line that tells the client the session's name, where its own lines do not: empty, if none is needed.
 
     A torn last line is left alone: what came behind it would be a part of it.
     """
-    if not state.name or not data.endswith(b"\n") or transcript.title_of(data) == state.name:
+    if not state.name or not file.lines or file.torn:
+        return b""
+    if next(filter(None, map(transcript.title_of, reversed(file.lines))), "") == state.name:
         return b""
     return transcript.title_line(state.name, state.agent_id) + b"\n"
+
+
+def _stand_for(store: Store, folder: str, project: str) -> str:
+    """The folder of another machine, for which the project stands from now on."""
+    settings.change(store.beside, f"project.map.{folder}", project)
+    return folder
 
 
 def _moved(store: Store, session: str, project: str, target: Path, now: float) -> Session:
@@ -247,5 +273,4 @@ def verify(store: Store, session: str) -> Verified:
     path = Path(state.transcript)
     if not state.transcript or not home.is_there(path):
         return Verified(restored, state.turns, None, None)
-    with opened(path) as source:
-        return Verified(restored, state.turns, path, source.file.read() == restored.data)
+    return Verified(restored, state.turns, path, _held(path, restored.file)[1] == b"")

@@ -18,8 +18,10 @@ import pygit2
 from pygit2.enums import FileMode, ObjectType, Option
 
 from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError, UnreadableError
+from sessgit.model import canonical
+from sessgit.model.unjoined import Bytes
 from sessgit.store import locks, proving, refs
-from sessgit.store.files import lasting, private
+from sessgit.store.files import large, lasting, private
 from sessgit.store.layout import Beside
 
 AUTHOR = ("sessgit", "sessgit@localhost")
@@ -87,11 +89,9 @@ class Repository:
         if self._lock is not None:
             return
         self._lock = weakref.finalize(self, locks.release, locks.writing(Beside(self.path)))
-        pruned = locks.last_pruning(Beside(self.path))
-        if pruned != self._pruned:
+        if locks.last_pruning(Beside(self.path)) != self._pruned:
             # libgit2 goes on to believe in packs that are no more, and does not write what they held.
-            self._open()
-            self._pruned = pruned
+            self.reopen()
 
     def release(self) -> None:
         """Tells that refs lead to all that was written, or never will."""
@@ -130,7 +130,8 @@ class Repository:
                 pygit2.option(Option.ENABLE_FSYNC_GITDIR, False)
         odb = repo.odb
         sources = [backend.read for backend in odb.backends]  # parts of what `odb` holds: to be gone before it
-        self._sources = sources if self._aside is None else [*sources[1:], sources[0]]  # what is aside is little
+        packs = sources.pop(self._aside is not None)  # what is aside is little, and comes first there
+        self._sources = [packs, proving.loose(self.path / "objects"), *sources]
         self._repo, self._odb = repo, odb
 
     def settle(self) -> None:
@@ -161,8 +162,11 @@ class Repository:
 
     # Objects
 
-    def write_blob(self, data: bytes) -> str:
-        return self._write(lambda: self._repo.create_blob(data))
+    def write_blob(self, data: Bytes) -> str:
+        if len(data) <= large.LEAST:
+            return self._write(lambda: self._repo.create_blob(bytes(data)))
+        folder = self._aside.folder if self._aside is not None else self.path / "objects"
+        return self._write(lambda: large.write(folder, data, self.has))
 
     def edit_tree(self, base: str | None, changes: Mapping[str, Entry | None]) -> str:
         """The tree `base` with each path replaced by an object, or taken out; folders left empty go too."""
@@ -189,7 +193,10 @@ class Repository:
         return self._write(builder.write)
 
     def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
-        """A commit that no ref points to yet; author and committer date are `time`, in UTC."""
+        """A commit that no ref points to yet; author and committer date are `time`, in UTC, and never before 1970."""
+        if time >> 32:  # the library would write 32 bits of it
+            said = (tree, parents, AUTHOR, max(0, time), message)
+            return self._write(lambda: self._repo.write(ObjectType.COMMIT, proving.commit(*said)))
         who = pygit2.Signature(*AUTHOR, time, 0)
         return self._write(lambda: self._repo.create_commit(None, who, who, message, tree, list(parents)))
 
@@ -239,6 +246,11 @@ class Repository:
         if kind != ObjectType.BLOB:
             raise StoreError(f"object {oid} is not a file")
         return data
+
+    def lines(self, oid: str, longest: float = float("inf")) -> list[bytes]:
+        """What `split` makes of a file at its newlines, of a large one with nothing in the place of longer lines."""
+        found = large.lines(self.path, self._odb.read_header, oid, longest, _UNREAD)
+        return self.blob(oid).split(b"\n") if found is None else found
 
     def commit(self, oid: str) -> Commit:
         """The commit; raises NotFoundError where the object is none, UnreadableError."""
@@ -311,15 +323,7 @@ class Repository:
     def merge_bases(self, a: str, b: str) -> list[str]:
         """The newest commits that the histories of both lead to, sorted; none of them leads to another."""
         with _translated("cannot read the history of the store"):
-            known = {str(commit.id) for commit in self._repo.walk(a)}
-            found, seen, waiting = set[str](), set[str](), [b]
-            while waiting:
-                oid = waiting.pop()
-                if oid in known:
-                    found.add(oid)
-                elif oid not in seen:
-                    seen.add(oid)
-                    waiting += self.commit(oid).parents
+            found = proving.first_known(b, {str(c.id) for c in self._repo.walk(a)}, self.commit)
         return sorted(one for one in found if not any(one != other and self.is_ancestor(one, other) for other in found))
 
     def _object(self, oid: str) -> pygit2.Object:
@@ -376,13 +380,8 @@ class Repository:
 
 
 def _commit(found: pygit2.Commit) -> Commit:
-    return Commit(
-        str(found.id),
-        str(found.tree_id),
-        tuple(str(p) for p in found.parent_ids),
-        found.raw_message.decode("utf-8", "replace"),
-        found.commit_time,
-    )
+    parents, message = tuple(map(str, found.parent_ids)), found.raw_message.decode("utf-8", "replace")
+    return Commit(str(found.id), str(found.tree_id), parents, message, int(canonical.nearest_time(found.commit_time)))
 
 
 def _unreadable(oid: str, error: Exception) -> UnreadableError:

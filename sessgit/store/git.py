@@ -18,6 +18,9 @@ from sessgit.store.files import private
 
 DAMAGED = "sessgit verify tells what is missing or damaged. Nothing was changed."
 """The hint where git finds something that it cannot read."""
+LARGE = "64m"
+"""git reads what is larger piece by piece, and looks for nothing that is like it: that takes several times as much
+memory."""
 _FAR = re.compile(rb"Compressing objects: +[0-9]+% \(([0-9]+)/([0-9]+)\)")
 _PHASE = re.compile(rb"[A-Z][a-z]+ [a-z ]+: +[0-9]+|Delta compression using|Total [0-9]+|$")
 _LACKING = re.compile(r"missing|corrupt|bad (object|tree|sha1)|unable to read|could not parse|does not match")
@@ -53,7 +56,7 @@ def run(
     descriptors on where this process is killed. Raises StoreError where it fails or is missing."""
     try:
         done = subprocess.run(
-            [program(), "--git-dir", str(store), *arguments], env=env(), check=True, cwd="/",
+            _command(store, arguments), env=env(), check=True, cwd="/",
             stdin=given or subprocess.DEVNULL, stdout=told or subprocess.PIPE, stderr=subprocess.PIPE,
             pass_fds=[lock for lock in locks if lock], umask=private.UMASK,
         )  # fmt: skip
@@ -71,7 +74,7 @@ def pack_objects(
     `run` does."""
     try:
         with subprocess.Popen(
-            [program(), "--git-dir", str(store), *arguments], env=env(), cwd="/", stdin=given or subprocess.DEVNULL,
+            _command(store, arguments), env=env(), cwd="/", stdin=given or subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[lock for lock in locks if lock],
             umask=private.UMASK,
         ) as child:  # fmt: skip
@@ -99,7 +102,7 @@ def speaking(store: Path, arguments: Sequence[str], locks: Sequence[int], given:
     does, once all is read."""
     try:
         child = subprocess.Popen(
-            [program(), "--git-dir", str(store), *arguments], env=env(), cwd="/", stdin=given, stdout=subprocess.PIPE,
+            _command(store, arguments), env=env(), cwd="/", stdin=given, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, pass_fds=[lock for lock in locks if lock], umask=private.UMASK,
         )  # fmt: skip
     except OSError as error:
@@ -115,6 +118,10 @@ def speaking(store: Path, arguments: Sequence[str], locks: Sequence[int], given:
         said = child.stderr.read()
     if child.returncode:
         raise _failed(said, child.returncode)
+
+
+def _command(store: Path, arguments: Sequence[str]) -> list[str]:
+    return [program(), "--git-dir", str(store), "-c", f"core.bigFileThreshold={LARGE}", *arguments]
 
 
 def _failed(stderr: bytes, code: int) -> StoreError:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +24,7 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.cutting import texts
+from sessgit.model.unjoined import Bytes
 from sessgit.store import layout, refs
 from sessgit.store.files import owner, private
 
@@ -203,12 +204,13 @@ class Store:
             )
         raise DamageError(f"commit {commit} says no format that is known")
 
-    def lines(self, commit: str, number: int) -> TurnLines:
-        """The lines of turn `number` as of a commit, long strings filled in."""
+    def lines(self, commit: str, number: int, longest: float = float("inf")) -> TurnLines:
+        """The lines of turn `number` as of a commit, long strings filled in; in the place of one of a large turn that
+        is longer than that, as it is stored, there is an empty one."""
         folder = self.folder(commit, number)
         texts_tree = folder.get(layout.TEXTS)
         stored = self.repo.tree(texts_tree[0]) if texts_tree else {}
-        before, body = (_split(self._file(folder, name)) for name in (layout.BEFORE, layout.BODY))
+        before, body = (self._lines(folder, name, longest) for name in (layout.BEFORE, layout.BODY))
         if not stored:
             return TurnLines(before, body)
         wanted = {name: self.repo.blob(stored[name][0]) for name in texts.names(before + body) if name in stored}
@@ -236,13 +238,22 @@ class Store:
         entry = self.repo.entry(self.tree(commit), layout.TAIL)
         return self.repo.blob(entry[0]) if entry else b""
 
+    def tail_lines(self, commit: str) -> list[bytes]:
+        """What `split` makes of them at their newlines."""
+        entry = self.repo.entry(self.tree(commit), layout.TAIL)
+        return self.repo.lines(entry[0]) if entry else [b""]
+
     def _file(self, folder: Mapping[str, tuple[str, bool]], name: str) -> bytes:
         entry = folder.get(name)
         return self.repo.blob(entry[0]) if entry else b""
 
+    def _lines(self, folder: Mapping[str, tuple[str, bool]], name: str, longest: float) -> list[bytes]:
+        entry = folder.get(name)
+        return self.repo.lines(entry[0], longest)[:-1] if entry else []
+
     # Writing
 
-    def write_folder(self, files: Mapping[str, bytes], kept: Mapping[str, tuple[str, bool]] | None = None) -> str:
+    def write_folder(self, files: Mapping[str, Bytes], kept: Mapping[str, tuple[str, bool]] | None = None) -> str:
         """A tree of files by path; `kept` are entries taken over as they are."""
         changes: dict[str, tuple[str, bool] | None] = dict(kept or {})
         changes.update({path: (self.repo.write_blob(data), False) for path, data in files.items()})
@@ -277,6 +288,21 @@ class Store:
 def join_lines(lines: Iterable[bytes]) -> bytes:
     """The bytes of a file of these lines, each with its newline."""
     return b"".join(line + b"\n" for line in lines)
+
+
+def hash_of(lines: Iterable[bytes]) -> str:
+    """The SHA-256 of a file of these lines, each with its newline."""
+    digest = hashlib.sha256()
+    for part in with_newlines(lines):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def with_newlines(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines with their newlines between them, none of them copied."""
+    for line in lines:
+        yield line
+        yield b"\n"
 
 
 def _split(data: bytes) -> list[bytes]:

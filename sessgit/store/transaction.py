@@ -6,14 +6,13 @@ every ref, checks every old value, and only then writes.
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from sessgit.errors import ROOM, MovedError, StoreError
-from sessgit.store import git, locks, refs
+from sessgit.store import locks, refs
 from sessgit.store.files import private
 from sessgit.store.layout import Beside
 
@@ -37,6 +36,10 @@ def move_all(store: Path, moves: Sequence[Move], *, lasting: bool = True) -> Non
     """
     if not moves:
         return
+    import subprocess
+
+    from sessgit.store import git  # and what else a child process needs, which few commands do
+
     # Else git looks for each commit's id among the refs first, in seven places, and again for its old value.
     waits = f"core.fsync={'' if lasting else '-'}reference"  # what git does by itself differs by its version
     plain = ["-c", "core.warnAmbiguousRefs=false", "-c", waits]
@@ -60,6 +63,13 @@ def move_all(store: Path, moves: Sequence[Move], *, lasting: bool = True) -> Non
             raise StoreError(f"the refs could not be moved: {said}", refs.LOCKED if locked else refs.hint(said, ROOM))
         refs.take_stale_locks(store, [move.ref for move in moves])
         time.sleep(_WAIT)
+
+
+def check() -> None:
+    """Raises StoreError where there is no git to move them."""
+    from sessgit.store import git
+
+    git.program()
 
 
 def _line(move: Move) -> str:

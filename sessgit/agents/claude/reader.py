@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -64,7 +65,10 @@ def make(raw: bytes, extent: Extent, redact: Redact) -> Line:
 
 
 class Reader:
-    """Reads forward from `offset`; `offset` is then behind the last complete line, `torn` what follows it."""
+    """Reads forward from `offset`; `offset` is then behind the last complete line, `torn` what follows it.
+
+    One line may be as long as all else in memory together: of that there is no second copy.
+    """
 
     def __init__(self, source: Opened, offset: int, redact: Redact) -> None:
         self.offset = offset
@@ -74,21 +78,12 @@ class Reader:
 
     def lines(self, chunk: int = _CHUNK) -> Iterator[Line]:
         """Each complete line up to the size that the file had when it was opened, read so many bytes at once."""
-        step = chunk
-        while True:
-            data = self.at(self.offset, min(step, self._source.size - self.offset))
-            start = self.offset
-            found = deque(split(data, start))
-            is_end = start + len(data) >= self._source.size or not data
-            torn = data[found[-1][1].end - start if found else 0 :] if is_end else b""
-            del data  # one line may be as large
-            while found:
-                self.offset = found[0][1].end
-                yield make(*found.popleft(), self._redact)
-            if is_end:
-                self.torn = torn
+        for raw, extent in self._read(self.offset, self._source.size, chunk):
+            if extent.length == len(raw):
+                self.torn = raw
                 return
-            step = chunk if self.offset > start else step * 2
+            self.offset = extent.end
+            yield make(raw, extent, self._redact)
 
     def tail(self) -> list[Line]:
         """The torn last line, if there is one."""
@@ -98,11 +93,12 @@ class Reader:
 
     def again(self, extent: Extent) -> list[Line]:
         """The lines of an extent, read once more; none where the file is too short for it."""
-        data = self.at(extent.offset, extent.length)
-        if len(data) != extent.length:
-            return []
-        lines = [make(raw, where, self._redact) for raw, where in split(data, extent.offset)]
-        return lines if len(lines) == extent.lines else []
+        lines, end = list[Line](), extent.offset
+        for raw, where in self._read(extent.offset, extent.end, _CHUNK):
+            end = where.end
+            if where.length > len(raw):
+                lines.append(make(raw, where, self._redact))
+        return lines if end == extent.end and len(lines) == extent.lines else []
 
     def at(self, offset: int, length: int) -> bytes:
         """So many bytes of the file, fewer at its end, however many a cursor may ask for."""
@@ -113,3 +109,22 @@ class Reader:
             parts.append(part)
             length -= len(part)
         return b"".join(parts)
+
+    def _read(self, start: int, end: int, chunk: int) -> Iterator[tuple[bytes, Extent]]:
+        """The lines between two places, and last what follows the last newline, as long as its extent."""
+        while data := self.at(start, min(chunk, end - start)):
+            found = deque(split(data, start)) or deque([self._long(start, end, chunk)])
+            del data
+            start = found[-1][1].end
+            while found:
+                yield found.popleft()
+
+    def _long(self, start: int, end: int, chunk: int) -> tuple[bytes, Extent]:
+        """The line that begins at a place, or what there is of it."""
+        line, at = BytesIO(), start
+        while data := self.at(at, min(chunk, end - at)):
+            newline = data.find(b"\n")
+            at += line.write(data if newline < 0 else data[:newline])
+            if newline >= 0:
+                return line.getvalue(), Extent(start, at + 1 - start)
+        return line.getvalue(), Extent(start, at - start)

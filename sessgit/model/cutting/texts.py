@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 
 from sessgit.model.cutting import jsonscan
 
@@ -35,8 +36,12 @@ Label = Callable[[int, str], tuple[str, str]]
 """From a line's index and a JSON key to the tool (or line type) and the path of the file, or ``""``."""
 
 
-def cut(lines: Sequence[bytes], label: Label, version: int = RULES_VERSION) -> tuple[list[bytes], dict[str, bytes]]:
+def cut(
+    lines: Sequence[bytes], label: Label, version: int = RULES_VERSION, valid: Container[int] = ()
+) -> tuple[list[bytes], dict[str, bytes]]:
     """The lines with their long strings cut out, and the texts by name; by the rules 1 numbers stay in a text.
+
+    `valid` has the indices of lines that are known to be JSON; others are looked at.
 
     Guarantees `fill(*cut(lines, label)) == lines`: a string is cut out only where what is stored of it gives the very
     same token, and no line that has a marker already is cut, nor any other line with it.
@@ -44,7 +49,11 @@ def cut(lines: Sequence[bytes], label: Label, version: int = RULES_VERSION) -> t
     if not any(len(line) >= LIMIT for line in lines) or any(_MARK in line for line in lines):
         return list(lines), {}
     texts: dict[str, bytes] = {}
-    return [_cut_line(line, index, label, texts, version) for index, line in enumerate(lines)], texts
+    done = [
+        _cut_line(line, partial(label, index), texts, version, is_json=index in valid)
+        for index, line in enumerate(lines)
+    ]
+    return done, texts
 
 
 def fill(lines: Sequence[bytes], texts: Mapping[str, bytes]) -> list[bytes]:
@@ -65,7 +74,7 @@ def whole(name: str, stored: str) -> str:
         return stored
     width, arrow, first, count = _WIDTHS[found[1]], _ARROWS[found[2]], int(found[3]), int(found[4])
     lines = stored.split("\n")
-    numbered = (f"{number:>{width}}{arrow}{line}" for number, line in enumerate(lines[:count], start=first))
+    numbered = map(f"%{width or ''}d{arrow}%s".__mod__, enumerate(lines[:count], start=first))
     return "\n".join([*numbered, *lines[count:]])
 
 
@@ -77,14 +86,10 @@ def _plain(text: str) -> tuple[str, str]:
         return text, ""
     lines, first, arrow = text.split("\n"), int(begins[1]), begins[2]
     width = begins.end() - 1 if begins[0].startswith(" ") else 0
-    plain: list[str] = []
-    for number, line in enumerate(lines, start=first):
-        prefix = f"{number:>{width}}{arrow}"
-        if not line.startswith(prefix):
-            break
-        plain.append(line[len(prefix) :])
-    count, last = len(plain), first + len(plain)
-    if count < _LEAST_LINES or width not in _WIDTHS.values() or last > _MOST_LINES:
+    prefixes = list(map(f"%{width or ''}d{arrow}".__mod__, range(first, first + len(lines))))
+    count = [*map(str.startswith, lines, prefixes), False].index(False)
+    plain, last = map(str.removeprefix, lines[:count], prefixes), first + count
+    if count < _LEAST_LINES or width not in _WIDTHS.values() or max(last, count + 1) > _MOST_LINES:
         return text, ""
     kind = "w" if width else "n"
     told = f".{kind}{'a' if arrow == '→' else 't'}{first}.{count}"
@@ -96,11 +101,13 @@ def names(lines: Sequence[bytes]) -> list[str]:
     return [m[1].decode() for line in lines if _MARK in line for m in _MARKER.finditer(line)]
 
 
-def _cut_line(line: bytes, index: int, label: Label, texts: dict[str, bytes], version: int) -> bytes:
+def _cut_line(
+    line: bytes, label: Callable[[str], tuple[str, str]], texts: dict[str, bytes], version: int, *, is_json: bool
+) -> bytes:
     if not LIMIT <= len(line) <= LONGEST_LINE:
         return line
     tokens = list(jsonscan.string_values(line, min_length=LIMIT))
-    if not tokens or not _is_json(line):
+    if not tokens or not (is_json or _is_json(line)):
         return line
     parts: list[bytes] = []
     done = 0
@@ -109,9 +116,7 @@ def _cut_line(line: bytes, index: int, label: Label, texts: dict[str, bytes], ve
         if cuttable is None:
             continue
         stored, numbers = _stored(cuttable) if version > 1 else (cuttable, "")
-        name = _name(stored, numbers, *label(index, key), key)
-        if numbers and whole(name, stored.decode()) != cuttable.decode():
-            continue
+        name = _name(stored, numbers, *label(key), key)
         if texts.setdefault(name, stored) != stored:
             continue
         parts += line[done:start], b'{"$text":"', name.encode(), b'"}'
@@ -131,12 +136,18 @@ def _is_json(line: bytes) -> bool:
 def _cuttable(token: bytes) -> bytes | None:
     """The token's text in UTF-8, or None where encoding that text would not give the very same token."""
     text = jsonscan.decode(token)
-    if text is None or jsonscan.encode(text) != token:
+    if text is None or (_may_differ(token) and jsonscan.encode(text) != token):
         return None
     try:
         return text.encode()
     except UnicodeEncodeError:
         return None
+
+
+def _may_differ(token: bytes) -> bool:
+    """Whether a valid token may be written in another way than `jsonscan.encode` does: each other escape is the only
+    one for its character, and what may stand without one always does."""
+    return b"\\u" in token or b"\\/" in token
 
 
 def digest(text: bytes) -> str:

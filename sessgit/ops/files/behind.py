@@ -21,7 +21,6 @@ from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.conversation.session import Session
 from sessgit.ops.files import laying, sidefiles
 from sessgit.ops.files.laying import Laid, Piece
-from sessgit.ops.merging import writing
 from sessgit.ops.recording import catchup, family
 from sessgit.store import locks
 from sessgit.store.indexed.rows import Branch
@@ -137,6 +136,8 @@ def _complete(store: Store, session: str, path: Path) -> None:
     """Completes what a kill left half appended; what a merge left it completes itself."""
     note = appending.load(store.beside, session)
     if note is not None and not note.brought:
+        from sessgit.ops.merging import writing
+
         writing.finish(store, session, path)
         appending.forget(store.beside, session)
 
@@ -189,7 +190,7 @@ class _File:
 
     def new(self, pieces: Sequence[Piece]) -> list[bytes]:
         """The lines of pieces that it lacks, but for those that wait behind its last turn for the next one already."""
-        lines = transcript.parsed(line for piece in pieces for line in piece.lines)
+        lines = transcript.parsed(line + end for piece in pieces for line, end in piece.ended)
         waiting = [line.raw + b"\n" for line in self.cutter.pending]
         same = max((_alike(waiting[at:], lines) for at in range(len(waiting))), default=0)
         # A torn line would be glued to the next one.

@@ -15,17 +15,18 @@ from sessgit.agents.claude.writing import transcript
 from sessgit.errors import DamageError, NotFoundError
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
-from sessgit.ops.recording import family
+from sessgit.model.unjoined import Unjoined
+from sessgit.ops.recording import shared
 from sessgit.store import layout, refs
-from sessgit.store.store import Store
+from sessgit.store.store import Store, hash_of
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Lines that stood together: in which file, where in it, and as they are stored; `key` is that of their turn.
 
-    Each line has its newline but for one that was torn. `key` is ``""`` for what belongs to no turn or to several;
-    `is_tail` says that they stood behind the last turn.
+    The lines are without their newlines; `torn` says that the last one had none. `key` is ``""`` for what belongs to no
+    turn or to several; `is_tail` says that they stood behind the last turn.
     """
 
     file: int
@@ -33,6 +34,13 @@ class Piece:
     lines: tuple[bytes, ...]
     key: str = ""
     is_tail: bool = False
+    torn: bool = False
+
+    @property
+    def ended(self) -> list[tuple[bytes, bytes]]:
+        """Each line, and its newline or nothing."""
+        ends = [b"\n"] * (len(self.lines) - 1) + [b"" if self.torn else b"\n"]
+        return list(zip(self.lines, ends, strict=False))
 
 
 @dataclass
@@ -57,8 +65,14 @@ class Laid:
     end: int
 
     @property
-    def data(self) -> bytes:
-        return b"".join(line for piece in self.pieces for line in piece.lines)
+    def data(self) -> Unjoined:
+        """The file of all of them."""
+        lines, torn = list[bytes](), False
+        for piece in self.pieces:
+            first, *others = piece.lines
+            lines += [lines.pop() + first if torn else first, *others]
+            torn = piece.torn
+        return Unjoined(lines, torn)
 
 
 def pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
@@ -87,7 +101,7 @@ def lay_out(found: Sequence[Piece]) -> Laid:
             start, rest = piece.extent.offset, piece
             near = [one for one in near if one.extent.end > start]
             if near:
-                rest = _unlaid(piece, [line for one in near for line in one.lines])
+                rest = _unlaid(piece, [line for one in near for line in one.ended])
             elif position >= 0:
                 missing += start - position
             if rest.lines:
@@ -126,7 +140,7 @@ def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[b
     """The lines of a turn as the session's own file has them."""
     stored = store.lines(commit, number)
     lines = [*stored.before, *stored.body]
-    return [family.own(raw, state) for raw in lines] if family.is_shared(store, commit, state, number) else lines
+    return [shared.own(raw, state) for raw in lines] if shared.is_shared(store, commit, state, number) else lines
 
 
 def prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
@@ -145,14 +159,14 @@ def _order(piece: Piece) -> tuple[int, int, int]:
     return piece.file, piece.extent.offset, -piece.extent.length
 
 
-def _unlaid(piece: Piece, laid: list[bytes]) -> Piece:
+def _unlaid(piece: Piece, laid: list[tuple[bytes, bytes]]) -> Piece:
     """A piece that begins among lines which are laid out, without those of its lines that are among them."""
-    lines = list(piece.lines)
+    lines = piece.ended
     count = len(lines)
     if any(laid[at : at + count] == lines for at in range(len(laid) - count + 1)):
         return replace(piece, lines=())
     same = next((n for n in range(min(count, len(laid)), 0, -1) if laid[-n:] == lines[:n]), 0)
-    return replace(piece, lines=tuple(lines[same:]))
+    return replace(piece, lines=piece.lines[same:])
 
 
 def _put_prefix(store: Store, state: Session, origin: Origin, first: str, out: Pieces) -> None:
@@ -162,7 +176,8 @@ def _put_prefix(store: Store, state: Session, origin: Origin, first: str, out: P
     else:
         out.rewritten = True
     out.redacted += _secrets(store, origin.commit, origin.turn)
-    out.found.append(Piece(1, Extent(0, origin.prefix), tuple(_split(data))))
+    *lines, rest = data.split(b"\n")
+    out.found.append(Piece(1, Extent(0, origin.prefix), (*lines, rest) if rest else tuple(lines), torn=bool(rest)))
 
 
 def _secrets(store: Store, tip: str, turns: int) -> int:
@@ -211,41 +226,36 @@ class _Collector:
         if count > len(lines):
             raise DamageError(f"turn {message.get('Turn')} has {len(lines)} lines, its extents speak of {count}")
         first = len(lines) - count
-        placed = [line + b"\n" for line in lines[first:]]
+        placed = lines[first:]
         most = self.open.get(key, len(lines)) - first if key else count
         self.open[key] = min(first, self.open.get(key, first))
         if most > 0:
             self._put(message, placed[:most], placed, key)
 
     def _take_tail(self, commit: str, message: Message) -> None:
-        lines = list(_split(self.store.tail(commit)))
-        self._put(message, lines, lines, "", is_tail=True)
+        *lines, rest = self.store.tail_lines(commit)
+        lines += [rest] if rest else []
+        self._put(message, lines, lines, "", is_tail=True, torn=bool(rest))
 
     def _put(
-        self, message: Message, lines: Sequence[bytes], every: Sequence[bytes], key: str, *, is_tail: bool = False
-    ) -> None:
+        self, message: Message, lines: Sequence[bytes], every: Sequence[bytes], key: str, *, is_tail: bool = False,
+        torn: bool = False,
+    ) -> None:  # fmt: skip
         """Puts those of the lines that the message speaks of where it says; a line that begins none stands nowhere."""
         self._check(message, every)
         self.out.redacted += message.number("Redacted") or 0
         for extent in message.extents:
-            if own := tuple(lines[: extent.lines]):
-                self.out.found.append(Piece(message.file, extent, own, key, is_tail))
-            lines = lines[extent.lines :]
+            own, lines = tuple(lines[: extent.lines]), lines[extent.lines :]
+            if own:
+                self.out.found.append(Piece(message.file, extent, own, key, is_tail, torn and not lines))
 
     def _check(self, message: Message, lines: Sequence[bytes]) -> None:
         expected = message.get("Lines-SHA256")
         if not expected or not lines:
             return
-        if hashlib.sha256(b"".join(lines[:-1]) + lines[-1].removesuffix(b"\n") + b"\n").hexdigest() != expected:
+        if hash_of(lines) != expected:
             raise DamageError(
                 f"the lines of turn {message.get('Turn') or '@0'} are not those that were recorded",
                 "sessgit verify tells what is damaged.",
             )
         self.out.checked += 1
-
-
-def _split(data: bytes) -> Iterator[bytes]:
-    *whole, torn = data.split(b"\n")
-    yield from (line + b"\n" for line in whole)
-    if torn:
-        yield torn

@@ -63,22 +63,25 @@ def catch_up(
 
     Only a file that lies where the client's transcripts lie is read, whatever the state says.
     """
-    path = places.place_of(config, state, layout.Beside(index.path))
+    beside = layout.Beside(index.path)
+    path = places.place_of(config, state, beside)
     if path is None:
         return CaughtUp(True)
-    final = _let_go(config, path, state.agent_id, now)
-    if is_level(layout.Beside(index.path), state.id, path, final=final) or not home.is_transcript(config, path):
+    final = _let_go(beside, config, path, state, now)
+    if is_level(beside, state.id, path, final=final) or not home.is_transcript(config, path):
         return CaughtUp(True)
     return record_file(open_store, index, path, config, privacy, project=state.project, final=final)
 
 
-def _let_go(config: Path, path: Path, agent_id: str, now: float) -> bool:
+def _let_go(beside: layout.Beside, config: Path, path: Path, state: Session, now: float) -> bool:
     """Whether nobody seems to write the file any more, though no event said so: a killed client sends none."""
+    from sessgit.ops.programs import opening
+
     try:
         quiet = now - path.stat().st_mtime > QUIET
     except OSError:
         return False
-    return quiet and not home.is_open(config, agent_id)
+    return quiet and not home.is_open(config, state.agent_id) and not opening.is_open(beside, state.id)
 
 
 def record_file(  # noqa: PLR0913 - what to record, where to, and how

@@ -5,7 +5,6 @@ Each function writes objects and returns the id of a commit that no ref points t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,9 +19,11 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Gist, Turn
 from sessgit.model.cutting import texts
+from sessgit.model.unjoined import Bytes, of_lines
 from sessgit.ops.recording.source import Head
 from sessgit.store import layout
-from sessgit.store.store import Store, join_lines
+from sessgit.store.files.large import object_id
+from sessgit.store.store import Store, hash_of, with_newlines
 
 Changes = Mapping[str, tuple[str, bool] | None]
 
@@ -51,7 +52,7 @@ class Content:
         return cells.describe(self.body)
 
     @cached_property
-    def stored(self) -> dict[str, bytes]:
+    def stored(self) -> dict[str, Bytes]:
         """The files that the lines become."""
         return folder.files(self.before, self.body, self.told, self.rules.get("cut", texts.RULES_VERSION))
 
@@ -104,10 +105,15 @@ def end(store: Store, on: str, lines: Sequence[Line], state: Session, file: int,
     return store.write_commit(on, _tail(store, lines, torn=torn), state, message, [on], time)
 
 
-def tail_bytes(lines: Sequence[Line], *, torn: bool) -> bytes:
+def tail_bytes(lines: Sequence[Line], *, torn: bool) -> Bytes:
     """The lines as `tail.jsonl` holds them; a torn last line has no newline."""
-    data = join_lines(line.raw for line in lines)
-    return data[:-1] if torn else data
+    return of_lines([line.raw for line in lines], torn=torn)
+
+
+def has_tail(store: Store, on: str, lines: Sequence[Line], *, torn: bool) -> bool:
+    """Whether a commit holds just these lines behind its last turn's body."""
+    data, entry = tail_bytes(lines, torn=torn), store.repo.entry(store.tree(on), layout.TAIL)
+    return (entry[0] if entry else "") == (object_id("blob", data) if data else "")
 
 
 def _tail(store: Store, lines: Sequence[Line], *, torn: bool) -> Changes:
@@ -182,21 +188,21 @@ def _provenance(store: Store, lines: Sequence[Line], file: int) -> list[tuple[st
         return []
     out = [("File", str(file))] if file > 1 else []
     out += [("Extent", str(extent)) for extent in messages.join(line.extent for line in lines)]
-    stored = hashlib.sha256()
-    for line in lines:
-        stored.update(line.raw)
-        stored.update(b"\n")
-    out.append(("Lines-SHA256", stored.hexdigest()))
+    out.append(("Lines-SHA256", hash_of(line.raw for line in lines)))
     secrets = sum(line.secrets for line in lines)
     if secrets:
         out.append(("Redacted", str(secrets)))
-        out.append(("Original-HMAC", store.hmac(line.written + b"\n" for line in lines)))
+        out.append(("Original-HMAC", store.hmac(with_newlines(line.written for line in lines))))
     return out
 
 
-def ended(state: Session, body: Sequence[Line], tail: Sequence[Line]) -> Session:
-    """The state at the end of a session: interrupted where the body of its last turn says so."""
-    cut_short = bool(body) and cells.describe(body).interrupted
+def is_cut_short(body: Sequence[Line]) -> bool:
+    """Whether a turn with this body was interrupted."""
+    return bool(body) and cells.describe(body).interrupted
+
+
+def ended(state: Session, tail: Sequence[Line], *, cut_short: bool) -> Session:
+    """The state at the end of a session, whose last turn was interrupted where that was `cut_short`."""
     last = max((cells.time_of(line) for line in tail), default="")
     return replace(state, state="interrupted" if cut_short else "ended", ended=max(state.updated, last))
 

@@ -24,11 +24,12 @@ from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.programs import unified
 from sessgit.ops.files import keeping
+from sessgit.ops.recording.shared import with_session
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import kin
 from sessgit.store.indexed.rows import Row
-from sessgit.store.store import Store, join_lines
+from sessgit.store.store import Store, with_newlines
 
 _FIRST = 1 << 16
 """So many bytes are read at once to find the first prompt: most often it stands among the first lines."""
@@ -202,7 +203,8 @@ class Lineage:
             self.extents += [[line.extent for line in lines[: node.copied]], []]
         self.extents[-1] += [line.extent for line in lines[node.copied :]]
         self.secrets += sum(line.secrets for line in lines)
-        self._lines.update(join_lines(line.raw for line in lines))
+        for part in with_newlines(line.raw for line in lines):
+            self._lines.update(part)
         node.commit = row.commit
         node.before, node.body = [], []
         return True
@@ -265,24 +267,3 @@ class Lineage:
             return False
         self._replaced = True
         return True
-
-
-def is_shared(store: Store, commit: str, state: Session, number: int) -> bool:
-    """Whether a turn's folder is the one of the session that this one left, where the file has this one's id."""
-    origin = state.origin
-    if origin is None or not origin.replaced or number > origin.turn:
-        return False
-    path = layout.turn(number)
-    return store.repo.entry(store.tree(commit), path) == store.repo.entry(store.tree(origin.commit), path)
-
-
-def own(raw: bytes, state: Session) -> bytes:
-    """A line of a shared folder as it stands in the session's own file."""
-    return raw if state.origin is None else with_session(raw, state.origin.replaced, state.agent_id)
-
-
-def with_session(raw: bytes, old: Sequence[str], new: str) -> bytes:
-    """The line with the session's id in the place of others, wherever one stands as a `sessionId`."""
-    for agent_id in old:
-        raw = raw.replace(b'"sessionId":"%s"' % agent_id.encode(), b'"sessionId":"%s"' % new.encode())
-    return raw

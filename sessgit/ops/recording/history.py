@@ -6,15 +6,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from heapq import heappop, heappush
+from math import inf
 
 from sessgit.agents.claude.cutter import Node, Place, line_of
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import make, no_redaction
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.store import layout
+from sessgit.store.files.large import LEAST
 from sessgit.store.index import Index
 from sessgit.store.recorder.cursor import Cursor
-from sessgit.store.store import Store
+from sessgit.store.store import Store, hash_of
 
 _FAR = 1 << 200
 _FILE = 1 << 50
@@ -114,9 +116,33 @@ class Recorded:
             self._push(node.parent, self._read(node, -end))
         return self._places[uuid][1] if uuid in self._places else None
 
-    def lines(self, node: Node, commit: str = "") -> tuple[list[Line], list[Line]]:
-        """The lines of a recorded turn, before and body apart; they do not say where they stood in the file."""
-        stored = self._store.lines(commit or node.commit, node.number)
+    def lines_again(
+        self, node: Node, commit: str, placed: list[Line], own: Callable[[bytes], bytes] | None
+    ) -> tuple[list[Line], list[Line]]:
+        """The lines of a recorded turn as of a commit, before and body apart, as `own` makes them the session's where
+        they are another's; the last of them out of the agent's file, where `placed` are still they, so that their
+        places are known.
+
+        What is read there is not held a second time: one line may be as long as all else in memory together.
+        """
+        expected = self._store.message(node.commit).get("Lines-SHA256")
+        is_here = bool(placed) and hash_of(line.raw for line in placed) == expected
+        before, body = self.lines(node, commit, LEAST if is_here else inf)
+        absent = max(0, len(before) + len(body) - len(placed))
+        if is_here and not all(line.raw for line in [*before, *body][:absent]):  # one is long, or has nothing in it
+            before, body = self.lines(node, commit)
+        lines = [*before, *body]
+        if own is not None:
+            lines = [make(own(line.raw), line.extent, no_redaction) for line in lines]
+        if is_here:
+            lines[absent:] = placed
+        node.copied = next((n for n, line in enumerate(lines) if line.extent.length), 0)
+        return lines[: len(before)], lines[len(before) :]
+
+    def lines(self, node: Node, commit: str = "", longest: float = inf) -> tuple[list[Line], list[Line]]:
+        """The lines of a recorded turn, before and body apart; they do not say where they stood in the file. In the
+        place of one of a large turn that is longer than that there is an empty one."""
+        stored = self._store.lines(commit or node.commit, node.number, longest)
         made = [make(raw, Extent(0, 0), no_redaction) for raw in stored.before + stored.body]
         return made[: len(stored.before)], made[len(stored.before) :]
 

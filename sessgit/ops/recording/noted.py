@@ -48,7 +48,7 @@ class Noted:
             return
         if self.heard is not None:
             self.heard(commit, store.repo.tree(entry[0])[layout.BODY][0], content.body)
-        body = content.stored[layout.BODY].split(b"\n")[:-1]
+        body = bytes(content.stored[layout.BODY]).split(b"\n")[:-1]
         self.cells[commit] = entry[0], content.told.cells, body, node.key
         self.size += len(content.stored[layout.BODY])
         if self.size > _WAITING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Literal
 
 from sessgit.agents.claude import cells, facts
@@ -16,12 +17,12 @@ from sessgit.agents.claude.beside import sidefiles
 from sessgit.agents.claude.cutter import Cutter, Node
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line, is_prompt
-from sessgit.agents.claude.reader import Opened, Reader, make, no_redaction, opened
+from sessgit.agents.claude.reader import Opened, Reader, opened
 from sessgit.errors import MovedError, StoreError
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
-from sessgit.ops.recording import commits, family, files
+from sessgit.ops.recording import commits, family, files, shared
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.elsewhere import read_to, set_apart
 from sessgit.ops.recording.history import Recorded, by_index, goes_on
@@ -94,6 +95,7 @@ class _Pass:
         self.tops: dict[str, str] = {}
         """For the last turn of each branch, by its prompt, the branch's tip; for the start, by ``""``."""
         self.written: list[int] = []
+        self.last: tuple[Node, bool] | None = None  # the turn that was written last, and whether it was interrupted
         self.noted = Noted()
         self.resumed = False
         self.known_commit = ""
@@ -120,9 +122,10 @@ class _Pass:
             cutter.keep(self.recorded_head, self.recorded_rewound)
         if not self.old_head and cutter.head is None and not (self.source.final and self.file.size):
             return Result(self.session)
-        for node in [*cutter.rewound.values(), cutter.head]:
-            if node is not None and node.grown:
+        for node in filter(None, [*cutter.rewound.values(), cutter.head]):
+            if node.grown:
                 self._write(cutter, node)
+            node.before, node.body = [], []  # the node stays longer than this pass
         tips = {name: self._base(node) for name, node in cutter.rewound.items()}
         tips[self.session] = self._head(cutter)
         tips = set_apart(self.store, self.source, self.old_head, cutter.rewound, self.recorded_head, tips)
@@ -233,6 +236,7 @@ class _Pass:
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
             self.noted.take(self.store, on, node, content, is_last=length == len(body))
         self.tops[node.key] = node.commit = on
+        self.last = node, content.told.interrupted
         self.written.append(node.number)
 
     def _base(self, parent: Node | None) -> str:
@@ -266,18 +270,12 @@ class _Pass:
 
     def _lines_again(self, node: Node) -> tuple[list[Line], list[Line]]:
         """The recorded lines, out of the agent's file where it still holds them, so that their places are known."""
-        tip = self.tops[node.key]
-        before, body = self.recorded.lines(node, tip)
-        lines = [*before, *body]
-        if self.state is not None and family.is_shared(self.store, tip, self.state, node.number):
-            lines = [make(family.own(line.raw, self.state), line.extent, no_redaction) for line in lines]
-        message = self.store.message(node.commit)
-        if message.get("Session") == self.session and message.file == self.number:
-            placed = [line for extent in message.extents for line in self.reader.again(extent)]
-            if placed and [line.raw for line in placed] == [line.raw for line in lines[-len(placed) :]]:
-                lines[-len(placed) :] = placed
-        node.copied = next((n for n, line in enumerate(lines) if line.extent.length), 0)
-        return lines[: len(before)], lines[len(before) :]
+        tip, message = self.tops[node.key], self.store.message(node.commit)
+        is_shared = self.state is not None and shared.is_shared(self.store, tip, self.state, node.number)
+        is_here = message.get("Session") == self.session and message.file == self.number
+        placed = [line for extent in message.extents for line in self.reader.again(extent)] if is_here else []
+        own = partial(shared.own, state=self.state) if is_shared and self.state else None
+        return self.recorded.lines_again(node, tip, placed, own)
 
     def _subagent_lines(self, node: Node) -> dict[str, int]:
         """How many lines of each subagent's file are recorded with the turn."""
@@ -341,13 +339,11 @@ class _Pass:
     def _fork(self) -> str:
         assert self.lineage is not None
         point = self.lineage.commit
-        parent = self.store.state(point)
-        state = self.lineage.state(parent, self.session, self.source.agent_id)
-        state = self._identified(state)
+        state = self.lineage.state(self.store.state(point), self.session, self.source.agent_id)
         changes = {**self.lineage.changes(), layout.TAIL: None, layout.LIVE: None}
         message = self.lineage.message(self.session)
         time = self.store.commit(point).time
-        return self.store.write_commit(point, changes, state, message, [point], time)
+        return self.store.write_commit(point, changes, self._identified(state), message, [point], time)
 
     # The end
 
@@ -359,11 +355,16 @@ class _Pass:
         torn = self.reader.tail()
         lines = [*cutter.pending, *torn]
         state = self.store.state(top)
-        if state.state != "active" and commits.tail_bytes(lines, torn=bool(torn)) == self.store.tail(top):
+        if state.state != "active" and commits.has_tail(self.store, top, lines, torn=bool(torn)):
             return top
-        body = self.recorded.lines(cutter.head, top)[1] if cutter.head is not None else []
-        state = commits.ended(self._identified(state), body, lines)
+        state = commits.ended(self._identified(state), lines, cut_short=self._is_cut_short(cutter.head, top))
         return commits.end(self.store, top, lines, state, self.number, torn=bool(torn))
+
+    def _is_cut_short(self, head: Node | None, top: str) -> bool:
+        """Whether the last turn, as the commit `top` has it, was interrupted."""
+        if self.last and self.last[0] is head:
+            return self.last[1]
+        return head is not None and commits.is_cut_short(self.recorded.lines(head, top)[1])
 
     def _move(self, tips: dict[str, str]) -> None:
         """Moves what has changed: rewound branches first, then the head, then what the head took over goes."""

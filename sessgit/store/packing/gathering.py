@@ -18,7 +18,8 @@ from sessgit.errors import MovedError, StoreError
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
-from sessgit.store import backend, layout
+from sessgit.model.unjoined import Bytes
+from sessgit.store import backend, layout, proving
 from sessgit.store.backend import AUTHOR, Commit, Entry
 from sessgit.store.index import Index
 from sessgit.store.indexed import derived, tables
@@ -65,10 +66,10 @@ class Gathering(backend.Repository):
 
     # Objects
 
-    def write_blob(self, data: bytes) -> str:
+    def write_blob(self, data: Bytes) -> str:
         self.written += 1
         oid = self._pack.add(BLOB, data)
-        if len(data) <= _SMALL:
+        if isinstance(data, bytes) and len(data) <= _SMALL:
             self._blobs.keep(oid, data)
         return oid
 
@@ -93,11 +94,8 @@ class Gathering(backend.Repository):
 
     def write_commit(self, tree: str, parents: list[str], message: str, time: int) -> str:
         self.written += 1
-        name, address = AUTHOR
-        who = f"{name} <{address}> {time} +0000"
-        head = [f"tree {tree}", *(f"parent {parent}" for parent in parents), f"author {who}", f"committer {who}"]
         try:
-            data = "\n".join((*head, "", message)).encode()
+            data = proving.commit(tree, parents, AUTHOR, max(0, time), message)
         except UnicodeEncodeError as error:
             raise StoreError(f"cannot write to the store: {error}") from error
         oid = self._pack.add(COMMIT, data)

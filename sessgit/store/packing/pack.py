@@ -17,6 +17,8 @@ from typing import Final
 import deflate
 
 from sessgit.errors import ROOM, StoreError
+from sessgit.model.unjoined import Bytes, pieces
+from sessgit.store.files.large import object_id, steps
 
 BLOB: Final = "blob"
 TREE: Final = "tree"
@@ -59,7 +61,7 @@ class Pack:
     def __len__(self) -> int:
         return len(self._places)
 
-    def add(self, kind: str, data: bytes) -> str:
+    def add(self, kind: str, data: Bytes) -> str:
         """The id of an object, which the pack holds from now on."""
         oid = object_id(kind, data)
         if oid in self._places:
@@ -68,20 +70,19 @@ class Pack:
         if len(data) > _LARGE:
             self._add_large(oid, kind, header, data)
             return oid
-        packed = header + (deflate.zlib_compress(data, _LEVEL))
+        packed = header + (deflate.zlib_compress(bytes(data), _LEVEL))
         self._places[oid] = (kind, self.length, len(packed), zlib.crc32(packed))
         self._put(packed)
         return oid
 
-    def _add_large(self, oid: str, kind: str, header: bytes, data: bytes) -> None:
+    def _add_large(self, oid: str, kind: str, header: bytes, data: Bytes) -> None:
         """Writes an object as it is compressed, piece by piece: another copy of it may be more than there is room."""
         begin, check, packing = self.length, zlib.crc32(header), zlib.compressobj(_LEVEL)
         self._put(header)
-        with memoryview(data) as whole:
-            for start in range(0, len(whole), _STEP):
-                piece = packing.compress(whole[start : start + _STEP])
-                check = zlib.crc32(piece, check)
-                self._put(piece)
+        for step in steps(pieces(data)):
+            piece = packing.compress(step)
+            check = zlib.crc32(piece, check)
+            self._put(piece)
         last = packing.flush()
         self._put(last)
         self._places[oid] = (kind, begin, self.length - begin, zlib.crc32(last, check))
@@ -178,13 +179,6 @@ def ids(index: bytes) -> list[str]:
     count = int.from_bytes(index[_HEAD - 4 : _HEAD], "big")
     names = index[_HEAD : _HEAD + count * _SHA]
     return [names[place : place + _SHA].hex() for place in range(0, len(names), _SHA)]
-
-
-def object_id(kind: str, data: bytes) -> str:
-    """The id that git gives an object."""
-    digest = hashlib.sha1(b"%s %d\0" % (kind.encode("ascii"), len(data)), usedforsecurity=False)
-    digest.update(data)
-    return digest.hexdigest()
 
 
 def entry_header(kind: int, size: int) -> bytes:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sessgit.agents.claude import home
@@ -82,7 +82,7 @@ class Subagents:
         out: dict[str, bytes] = {}
         for name, (path, prompt) in files.items():
             turn, start, end = self._done.get(name, ("", 0, 0))
-            mine = prompt in prompts if prompt else _mentions(lines, name)
+            mine = prompt in prompts if prompt else mentions((line.raw for line in lines), name)
             if turn == key or (not turn and (mine or is_last)):
                 start = start if name.endswith(".jsonl") else 0
                 piece = self._read(path, start)
@@ -178,10 +178,11 @@ def plan_name(name: str) -> str:
     return f"{'-'.join(words)}.md"
 
 
-def _mentions(lines: Sequence[Line], name: str) -> bool:
+def mentions(lines: Iterable[bytes], name: str) -> bool:
+    """Whether any of the lines names a subagent, by the name of its file."""
     agent = name.removeprefix("agent-").partition(".")[0]
     token = json.dumps(agent).encode()
-    return any(token in line.raw for line in lines)
+    return any(token in line for line in lines)
 
 
 def _entries(folder: Path, start: str = "") -> list[Path]:
