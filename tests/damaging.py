@@ -17,12 +17,38 @@ from sessgit.model import canonical
 from sessgit.ops import verify
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
+from sessgit.store import refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
 LONG = "x = 1\n" * 1000
 THIRD = "turns/0000/000003"
 SECOND = "turns/0000/000002"
+
+
+@dataclass
+class Made:
+    """A commit in the making, that was another one."""
+
+    store: Store
+    tree: str
+    message: str
+    parents: list[str]
+
+    def put(self, path: str, data: bytes | None) -> None:
+        entry = None if data is None else (self.store.repo.write_blob(data), False)
+        self.tree = self.store.repo.edit_tree(self.tree, {path: entry})
+
+    def say(self, old: str, new: str) -> None:
+        assert old in self.message
+        self.message = self.message.replace(old, new, 1)
+
+    def state(self, part: str, **values: Any) -> None:
+        entry = self.store.repo.entry(self.tree, "session.json")
+        assert entry is not None
+        document = json.loads(self.store.repo.blob(entry[0]))
+        document[part] |= values
+        self.put("session.json", canonical.dumps(document))
 
 
 @dataclass
@@ -38,7 +64,7 @@ class Recorded:
         record(self.store, self.index, Source(path, path.stem, self.folder.parents[1], final=final), Rules(granularity))
 
     def tip(self, branch: str = SESSION) -> str:
-        return run_git(self.store.path, "rev-parse", f"refs/heads/{branch}").strip()
+        return refs.read(self.store.path, f"refs/heads/{branch}") or ""
 
     def remade(
         self, *, files: dict[str, bytes | None] | None = None, message: Callable[[str], str] = str,
@@ -66,6 +92,24 @@ class Recorded:
         message = f"{subject}\n\nSession: {SESSION}\nEvent: {event}\n{trailers}"
         return self.remade(files=files, message=lambda _: message, parents=[self.tip(), *parents])
 
+    def again(self, event: str, change: Callable[[Made], object], branch: str = SESSION) -> None:
+        """Makes the first commit of an event anew, with something changed, and all that stand on it."""
+        found = run_git(self.store.path, "rev-list", "--first-parent", "--reverse", f"refs/heads/{branch}").split()
+        events = [self.store.message(one).get("Event") for one in found]
+        first = events.index(event)
+        above: list[str] | None = None
+        for number, name in enumerate(found[first:]):
+            old = self.store.commit(name)
+            made = Made(self.store, old.tree, old.message, list(old.parents) if above is None else above)
+            if not number:
+                change(made)
+            elif made.parents and len(old.parents) > 1:
+                made.parents += old.parents[1:]
+            above = [self.store.repo.write_commit(made.tree, made.parents, made.message, old.time)]
+        assert above is not None
+        self.store.repo.release()
+        run_git(self.store.path, "update-ref", f"refs/heads/{branch}", above[0])
+
     def file(self, path: str) -> bytes:
         entry = self.store.repo.entry(self.store.tree(self.tip()), path)
         assert entry is not None
@@ -84,19 +128,35 @@ class Recorded:
         return [(one.severity, one.kind, one.where.removeprefix(SESSION)) for one in done.findings]
 
 
+Harm = Callable[[Recorded], object]
+Found = tuple[str, str, str]
+"""The severity, kind and place of a finding."""
+
+
 @contextmanager
 def harmed(kept: Recorded) -> Iterator[None]:
     """Whatever is done to the refs inside is taken back."""
-    before = run_git(kept.store.path, "for-each-ref", "--format=%(refname) %(objectname)")
+    before = refs.read_all(kept.store.path)
     try:
         yield
     finally:
-        now = run_git(kept.store.path, "for-each-ref", "--format=%(refname)").split()
-        old = dict(line.split() for line in before.splitlines())
-        steps = [f"delete {ref}\n" for ref in now if ref not in old]
-        steps += [f"update {ref} {oid}\n" for ref, oid in old.items()]
+        now = refs.read_all(kept.store.path)
+        steps = [f"delete {ref}\n" for ref in now if ref not in before]
+        steps += [f"update {ref} {oid}\n" for ref, oid in before.items() if now.get(ref) != oid]
         command = ["git", "-C", str(kept.store.path), "update-ref", "--stdin"]
         subprocess.run(command, input="".join(steps).encode(), check=True)
+
+
+def missed(kept: Recorded, harms: dict[str, tuple[Harm, Found]], *, deep: bool = False) -> dict[str, Any]:
+    """What each harm gave in the place of what it should."""
+    out = {}
+    for name, (harm, wanted) in harms.items():
+        with harmed(kept):
+            harm(kept)
+            found = kept.found(deep=deep)
+        if wanted not in found:
+            out[name] = found
+    return out
 
 
 def three_turns(store: Store, index: Index, claude: Path) -> Recorded:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import damaging
 import pytest
-from damaging import THIRD, Recorded, harmed
+from damaging import THIRD, Recorded, harmed, missed
 from hypothesis import given
 from hypothesis import strategies as st
 from merging import parted
@@ -18,12 +18,12 @@ from plain import run_git
 from shell import Shell
 from strategies import SECRET
 from test_verify import loose, unpack
-from test_verify_sides import ENTRY, missed, state
+from test_verify_sides import ENTRY, state
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.model import canonical
 from sessgit.ops import restore, search
-from sessgit.ops.verifying.history import Known, Memory
+from sessgit.ops.verifying.memory import Known, Memory
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 from sessgit.store.words import checking
@@ -90,6 +90,7 @@ def anew(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     shell.out("pad", "claim", "It pays.", "--into", theirs)
     shell.out("edit", SESSION, "--label", "ours", "--stage", "shaping")
     shell.out("pad", "claim", "It is small.", "--into", SESSION)
+    shell.now += 60
     shell.out("merge", theirs, "--into", SESSION, "--new", "both")
     shell.out("edit", SESSION, "--label", "later")
     store = Store(shell.store)
@@ -111,6 +112,8 @@ def test_a_merge_into_a_new_session_says_what_its_sides_said(anew: Recorded) -> 
 
     for harm in (
         lambda: stated([]),
+        lambda: stated(["fast"]),  # as of the fork point, before ours had a label of its own
+        lambda: stated(["ours"]),
         lambda: stated(["fast", "nobody's"]),
         lambda: anew.remade(files={"pad/claims.jsonl": None}, branch=made),
         lambda: anew.remade(files={"pad/risks.jsonl": ENTRY}, branch=made),
@@ -185,13 +188,37 @@ def test_a_title_that_no_line_of_any_file_gave(store: Store, index: Index, claud
     assert store.message(made.tip()).file == 2
     assert made.found() == []
     assert missed(made, {
-        key: (lambda k, key=key: state(k, metadata={key: "x"}), ("note", "state", ""))
-        for key in ("title", "agent_version", "git_branch")
+        key: (lambda k, key=key, value=value: state(k, metadata={key: value}), ("note", "state", ""))
+        for key, value in {"title": "x", "agent_version": "x", "git_branch": "x", "headless": True}.items()
     }, deep=True) == {}  # fmt: skip
     with harmed(made):
-        made.then("edit", "edit: name “parser”", files=made.stated(authored={"name": "parser"}))
         state(made, metadata={"title": "parser"})
+        made.then("edit", "edit: name “parser”", files=made.stated(authored={"name": "parser"}))
         assert made.found() == []
+
+
+def test_who_held_a_session_of_several_files(store: Store, index: Index, claude: Path) -> None:
+    """A program did, as all lines say that are known; as soon as a person adds one, no program does."""
+    made = Recorded(store, index, claude)
+    talk = Talk().turns(f"use {SECRET}, or {SECRET}", "one").stop_lines()
+    talk.lines[:] = [line.replace(b'"entrypoint":"cli"', b'"entrypoint":"sdk-py"') for line in talk.lines]
+    made.keep(talk, final=True)
+    path = claude / f"{SESSION}.jsonl"
+    path.unlink()
+    restore.restore(store, SESSION, claude.parents[1])
+    talk.lines[:] = path.read_bytes().split(b"\n")[:-1]
+    talk.turns("two").stop_lines()
+    for person in (False, True):
+        if not person:
+            talk.lines[:] = [line.replace(b'"entrypoint":"cli"', b'"entrypoint":"sdk-py"') for line in talk.lines]
+        made.keep(talk, final=True)
+        assert store.message(made.tip()).file == 2
+        assert json.loads(made.file("session.json"))["metadata"]["headless"] is not person
+        assert made.found() == []
+        with harmed(made):
+            state(made, metadata={"headless": person})
+            assert ("note", "state", "") in made.found()
+        talk.turns("three").stop_lines()
 
 
 # Subagents
@@ -209,6 +236,27 @@ def test_a_subagent_behind_its_turn(store: Store, index: Index, claude: Path) ->
         with harmed(made):
             line = {**json.loads(data), "timestamp": time}
             made.remade(files={f"{THIRD}/subagents/agent-7c2d.jsonl": json.dumps(line).encode() + b"\n"})
+            assert made.found() == wanted
+
+
+def test_a_subagent_without_times_behind_the_turn_that_has_its_result(store: Store, index: Index, claude: Path) -> None:
+    """Its file was there when the result came; one whose name no result holds may have come later."""
+    made = Recorded(store, index, claude)
+    talk = Talk().turns("one").prompt("two").tool("Task", {"prompt": "x"}, '{"agentId":"7c2d"}').answer("ok")
+    talk.lines[-2] = talk.lines[-2].replace(b'"type":"user"', b'"toolUseResult":{"agentId":"7c2d"},"type":"user"', 1)
+    path = subagent(claude, talk, "7c2d", "found")
+    data = path.read_bytes()
+    path.unlink()
+    made.keep(talk.turns("three").stop_lines())
+    nameless = data.replace(b'"promptId":', b'"prompt":')
+    for name, line, wanted in (
+        ("7c2d", data, [("note", "subagent", "@3")]),
+        ("7c2d", nameless, [("note", "subagent", "@3")]),
+        ("8d3e", data, []),
+        ("8d3e", nameless, []),
+    ):
+        with harmed(made):
+            made.remade(files={f"{THIRD}/subagents/agent-{name}.jsonl": line})
             assert made.found() == wanted
 
 

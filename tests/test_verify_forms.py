@@ -168,7 +168,7 @@ def test_what_is_right_is_left(kept: Recorded) -> None:
     """What the harms above are made of has no finding by itself."""
     for right in (
         lambda: ended(kept),
-        lambda: kept.remade(files={"pad/insights.jsonl": entry(id="")}),
+        lambda: kept.then("edit", "edit: x", files={"pad/insights.jsonl": entry(id="")}),
         lambda: kept.remade(files={f"{THIRD}/subagents/agent-7c.jsonl": b"{}\n", "live/todos/a.json": b"x"}),
         lambda: kept.then("edit", "edit: label x", files=kept.stated(authored={"labels": ["x"]})),
     ):
@@ -177,7 +177,7 @@ def test_what_is_right_is_left(kept: Recorded) -> None:
             assert [one for one in kept.found() if one[1] != "pad"] == []
     for line in (entry(), entry(cycle=2), entry(text="[redacted:purged]")):
         with harmed(kept):
-            kept.remade(files={"pad/insights.jsonl": line})
+            kept.then("edit", "edit: x", files={"pad/insights.jsonl": line})
             assert kept.found() == []
 
 
@@ -236,7 +236,11 @@ def test_names_that_two_machines_gave(kept: Recorded) -> None:
     for session in (SESSION, OTHER):
         state = json.loads(run_git(kept.store.path, "show", f"{session}:session.json"))
         state["authored"]["name"] = "parser"
-        kept.remade(files={"session.json": canonical.dumps(state)}, branch=session)
+        message = f"edit: name “parser”\n\nSession: {session}\nEvent: edit\n"
+        kept.remade(
+            files={"session.json": canonical.dumps(state)}, message=lambda _, said=message: said,
+            parents=[kept.tip(session)], branch=session,
+        )  # fmt: skip
     assert kept.found() == [("note", "name", OTHER)]
 
 

@@ -4,8 +4,8 @@ file, indexes and the agent's own files against what is recorded."""
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ from zlib import crc32
 
 import damaging
 import pytest
-from damaging import SECOND, Recorded, harmed
-from merging import parted, tip
+from damaging import SECOND, Recorded, harmed, missed
+from merging import THEIRS, parted, tip
 from plain import run_git
 from shell import Shell
 from strategies import SECRET
-from transcripts import SESSION, Talk, subagent
+from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.model import canonical
 from sessgit.ops import search
@@ -27,27 +27,12 @@ from sessgit.ops.syncing import joining
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
-Harm = Callable[[Recorded], object]
 ENTRY = b'{"cycle":1,"id":"5ae6f8b4","kind":"risk","session":"s","text":"a","time":"2026-03-01T10:00:00.000Z"}\n'
 
 
 @pytest.fixture
 def kept(store: Store, index: Index, claude: Path) -> Recorded:
     return damaging.three_turns(store, index, claude)
-
-
-def missed(
-    kept: Recorded, harms: dict[str, tuple[Harm, tuple[str, str, str]]], *, deep: bool = False
-) -> dict[str, Any]:
-    """What each harm gave in the place of what it should."""
-    out = {}
-    for name, (harm, wanted) in harms.items():
-        with harmed(kept):
-            harm(kept)
-            found = kept.found(deep=deep)
-        if wanted not in found:
-            out[name] = found
-    return out
 
 
 def state(kept: Recorded, **parts: dict[str, Any]) -> None:
@@ -129,6 +114,29 @@ def test_a_merge_says_what_its_sides_said(merged: Recorded) -> None:
             )}), wrong,
         ),
         "another date": (lambda k: k.remade(later=7), ("wrong", "date", "@3")),
+        "of another one": (
+            lambda k: k.remade(message=lambda said: re.sub("(?m)^Origin: [^@\n]*", f"Origin: {SESSION}", said)), wrong,
+        ),
+    }) == {}  # fmt: skip
+
+
+@pytest.mark.parametrize("theirs", [THEIRS, f"{THEIRS}@3", OTHER])
+def test_labels_of_a_merge_of_turns(
+    theirs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a conversation that nobody said anything of, of some of its turns, and of one that has nothing in common."""
+    shell = parted(Shell(monkeypatch, capsys))
+    shell.recorded(shell.talk(OTHER).turns("of another kind"))
+    shell.out("edit", SESSION, "--label", "ours")
+    shell.out("merge", theirs, "--into", SESSION)
+    if theirs != OTHER:
+        shell.out("edit", THEIRS, "--label", "later")
+    store = Store(shell.store)
+    kept = Recorded(store, Index(store.path, lambda: store), Path())
+    assert kept.found() == []
+    assert missed(kept, {
+        str(labels): (lambda k, labels=labels: state(k, authored={"labels": labels}), ("wrong", "merge", "@4"))
+        for labels in ([], ["nobody's"], ["nobody's", "ours"])
     }) == {}  # fmt: skip
 
 

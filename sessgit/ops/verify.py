@@ -18,8 +18,8 @@ from sessgit.model import ids
 from sessgit.model.finding import Finding, is_sound, sorted_by_severity
 from sessgit.model.progress import Progress
 from sessgit.ops.files import laying
-from sessgit.ops.verifying import around, cutting, history, owned, remembered, under
-from sessgit.ops.verifying.history import Memory
+from sessgit.ops.verifying import around, cutting, history, owned, remembered
+from sessgit.ops.verifying.memory import Memory, unsaid
 from sessgit.ops.verifying.turns import REPAIR, Where
 from sessgit.store import layout, refs
 from sessgit.store.damage import objects
@@ -35,7 +35,7 @@ _FSCK = "sessgit repair with the conversation's id brings it back where a file o
 @dataclass(frozen=True, slots=True)
 class Checked:
     """What was found of a session: `turns` that were read, `proved` hashes of laid-out lines that hold, and whether its
-    file was `cut` once more. Of no session it is what was found of commits that are kept for undo."""
+    file was `cut` once more. Of no session it is what was found of commits that are kept for undo, or tagged."""
 
     session: str
     turns: int
@@ -123,6 +123,7 @@ def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory
         except NewerStoreError as error:
             found.append(Where(branch).found("note", "newer", str(error), error.hint))
         found += _name(store, branch, tip)
+    found += unsaid(memory, session)
     own = {branch: tip for branch, tip in tips.items() if not layout.is_other(branch)}
     proved, was_cut = 0, False
     is_readable = not any(finding.severity == "damage" or finding.kind == "shared" for finding in found)
@@ -131,6 +132,8 @@ def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory
             pieces = laying.pieces(store, session, own)
             laid, proved = laying.lay_out(pieces.found), pieces.checked
             found += remembered.check_cursor(store, session, own, pieces.found)
+            found += owned.check_prefix(store, session, own[session], pieces)
+            found += owned.check_places(session, pieces.found, laid.missing)
             if pieces.rewritten:
                 found.append(
                     where.found("note", "prefix", "the beginning that the fork wrote comes out in other bytes")
@@ -149,8 +152,10 @@ def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory
 
 
 def _kept(store: Store, session: str, kept: Mapping[str, str], memory: Memory) -> Iterator[Finding]:
-    """What is wrong with commits of a session that only undo leads to, told of the refs that keep them."""
+    """What is wrong with commits of a session that only undo or a tag leads to, told of these refs."""
     for ref, tip in kept.items():
+        if tip in memory.commits:
+            continue  # told of a branch
         try:
             found = list(history.check(store, session, tip, memory))
         except NewerStoreError as error:
@@ -190,7 +195,7 @@ def _planned(store: Store, index: Index | None) -> _Work:
     for branch, (tip, _) in sorted(refs.branches(store.path).items()):
         if ids.is_branch(branch):
             tips.setdefault(layout.session_of(branch), {})[branch] = tip
-    kept = under.tips(store)
+    kept = around.tips(store)
     names = sorted({*tips, *kept})
     turns: dict[str, tuple[str, int]] = {}
     if index is not None:

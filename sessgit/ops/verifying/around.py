@@ -11,6 +11,7 @@ from pathlib import Path
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import canonical, ids, words
 from sessgit.model.address import check_tag
+from sessgit.model.conversation.message import EVENTS
 from sessgit.model.finding import Finding
 from sessgit.ops.repairing import gone
 from sessgit.ops.verifying import aside, forms
@@ -28,22 +29,41 @@ _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 def check(store: Store) -> Iterator[Finding]:
     """What is wrong with the refs as a whole, and with what lies beside the repository."""
     held = refs.read_all(store.path)
-    known = set[str]()
+    known = dict[str, set[str]]()
     yield from _packs(store.path)
     yield from _broken(store.path)
     with suppress(StoreError):  # of a journal that cannot be read it is told below
         yield from gone.findings(store)
-        known = {one.id for one in journal.read(store.beside)}
+        known = {one.id: {move.old for move in one.moves if move.old} for one in journal.read(store.beside)}
     heads = {
         name.removeprefix(space) for space in (layout.HEADS, layout.ARCHIVE) for name in held if name.startswith(space)
     }
     for ref, oid in sorted(held.items()):
         yield from _ref(store, ref, oid, heads, known)
+        live = held.get(ref.replace(layout.ARCHIVE, layout.HEADS, 1), oid) if ref.startswith(layout.ARCHIVE) else oid
+        if live != oid:
+            yield Finding("note", "ref", ref, "the branch is live too, with another last commit: that one counts")
     yield from _names(store, held)
     yield from aside.check(store)
 
 
-def _ref(store: Store, ref: str, oid: str, heads: Collection[str], known: Collection[str]) -> Iterator[Finding]:
+def tips(store: Store) -> dict[str, dict[str, str]]:
+    """By session the commits of it that are kept or tagged, by their refs. One that cannot be read is left out: of a
+    ref that leads nowhere `check` tells."""
+    found: dict[str, dict[str, str]] = {}
+    held = {**refs.read_all(store.path, layout.KEEP), **refs.read_all(store.path, layout.TAGS)}
+    for ref, oid in sorted(held.items()):
+        try:
+            commit = store.repo.peel(oid)
+            session = store.message(commit).get("Session") if commit else ""
+        except SessgitError:
+            continue
+        if commit and session:
+            found.setdefault(session, {})[ref] = commit
+    return found
+
+
+def _ref(store: Store, ref: str, oid: str, heads: Collection[str], known: Mapping[str, set[str]]) -> Iterator[Finding]:
     if ref.startswith((layout.HEADS, layout.ARCHIVE)):
         name = ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
         if not ids.is_branch(name):
@@ -68,7 +88,7 @@ def _ref(store: Store, ref: str, oid: str, heads: Collection[str], known: Collec
         yield Finding("note", "ref", ref, "sessgit knows no such ref; it is left alone")
 
 
-def _keep(store: Store, ref: str, oid: str, known: Collection[str]) -> Iterator[Finding]:
+def _keep(store: Store, ref: str, oid: str, known: Mapping[str, set[str]]) -> Iterator[Finding]:
     name = ref.removeprefix(layout.KEEP)
     if not _KEPT.fullmatch(name):
         yield Finding("wrong", "ref", ref, "no operation keeps a tip under such a name")
@@ -76,6 +96,13 @@ def _keep(store: Store, ref: str, oid: str, known: Collection[str]) -> Iterator[
         yield Finding("damage", "object", ref, f"what it keeps for undo is missing: object {oid}", "", (oid,))
     elif name.partition("-")[0] not in known:
         yield Finding("note", "ref", ref, "it keeps a tip for an operation that is not written down")
+    elif not any(_is_kept(store, oid, old) for old in known[name.partition("-")[0]]):
+        yield Finding("note", "ref", ref, "it keeps what its operation took nothing away of")
+
+
+def _is_kept(store: Store, oid: str, old: str) -> bool:
+    """Whether a commit is what a ref held, or what a repair could leave of it."""
+    return oid == old or bool(store.repo.trouble(old)) or store.repo.is_ancestor(oid, old)
 
 
 def _remote(store: Store, ref: str, oid: str) -> Iterator[Finding]:
@@ -107,10 +134,11 @@ def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
         )
         return
     try:
-        session = store.message(commit).get("Session")
+        message = store.message(commit)
+        is_one = bool(message.get("Session")) and message.get("Event") in EVENTS
     except SessgitError:
-        session = ""
-    if not session:
+        is_one = False
+    if not is_one:
         yield Finding("wrong", "tag", ref, "it leads to a commit that is none of a session")
 
 
@@ -124,7 +152,7 @@ def _tombstone(store: Store, ref: str, oid: str) -> Iterator[Finding]:
     is_one = not commit.parents and commit.tree == _EMPTY_TREE and message.subject == "deleted"
     if not is_one or message.get("Session") != ref.removeprefix(layout.DELETED):
         yield Finding("wrong", "ref", ref, "it is no tombstone of that session")
-    elif any(not re.fullmatch("[0-9a-f]{40}", tip) for tip in tips) or not forms.is_signed(store, commit):
+    elif not tips or any(not re.fullmatch("[0-9a-f]{40}", tip) for tip in tips) or not forms.is_signed(store, commit):
         yield Finding("wrong", "ref", ref, "its tombstone is not written as they are")
 
 

@@ -67,12 +67,12 @@ def _cut(session: str, laid: Laid, prefix: int, said: Sayings) -> _Made:
     for piece in laid.pieces:
         at = piece.extent.offset
         is_written = piece.file == 1 and at < prefix
-        for raw in piece.lines:
-            line = make(raw.removesuffix(b"\n"), Extent(at, len(raw)), no_redaction)
-            at += len(raw)
-            if raw.endswith(b"\n"):
-                said.note(line)
-            if raw.endswith(b"\n") and (line.uuid or not is_written):
+        for raw, end in piece.ended:
+            line = make(raw, Extent(at, len(raw) + len(end)), no_redaction)
+            at = line.extent.end
+            if end:
+                said.note(line, piece.file)
+            if end and (line.uuid or not is_written):
                 cutter.feed(line)
     nodes = [node for tip in (cutter.head, *cutter.rewound.values()) for node in line_of(tip)]
     # Where words were redacted, places differ, and so does a key that was made of one.

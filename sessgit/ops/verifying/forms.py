@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.model import canonical
@@ -15,6 +14,7 @@ from sessgit.model.conversation.message import EVENTS, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding
+from sessgit.ops.files import keeping
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
 from sessgit.store.backend import AUTHOR, Commit
@@ -22,6 +22,7 @@ from sessgit.store.store import Store
 
 TURNS = ("turn", "cell", "graft")
 TAILS = ("end", "compact")
+_NOBODY = Session("", "")
 _FORMAT = "d00491fd7e5bb6fa28c517a0bb32b8b506539d4d"
 """The id of the file that `format` is: `1` and a newline."""
 _SUBJECTS = {
@@ -29,8 +30,8 @@ _SUBJECTS = {
     "compact": r"compact: the conversation so far into a summary",
     "fork": r"fork: .+",
     "edit": r"edit: .+",
-    "merge": r"merge: .+",
-    "repair": r"repair: .+",
+    "merge": r"merge: (?:(?:a summary of )?[0-9,]+ turns?|what was said|what was brought back) of .+",
+    "repair": r"repair: .+ of .+",
 }
 _SINGLE = {
     **dict.fromkeys(("Turn", "Prompt", "Model", "Tools"), (*TURNS, "fork")),
@@ -49,7 +50,13 @@ _SHAPES = {
     "Project-Head": r"[0-9a-f]{40}(?:[0-9a-f]{24})? \(.*\)",
     "Redacted": r"[1-9][0-9]{0,14}",
     "File": r"[2-9]|[1-9][0-9]{1,14}",
+    "Origin": r"[a-z0-9][a-z0-9-]{0,63}(?:\.[rm]-[0-9a-f]{8})?(?:@[1-9][0-9]{0,8}(?:-[1-9][0-9]{0,8})?)?",
+    "Mended": r"[0-9]+:[0-9]+ .+|and [0-9]+ more",
 }
+_NEEDED = {
+    **dict.fromkeys(("graft", "merge"), ("Origin",)), "repair": ("Origin",), "fork": ("Fork-Point",),
+    "cell": ("Cell",),
+}  # fmt: skip
 _MENDED = 41
 _CHANGES = {
     **dict.fromkeys(TURNS, (layout.STATE, layout.TURNS, layout.TAIL, layout.LIVE, *layout.CARRIED)),
@@ -89,7 +96,13 @@ def check(store: Store, seen: Seen, entries: Mapping[str, tuple[str, bool]]) -> 
     yield from _trailers(seen)
     yield from _parents(store, seen)
     yield from _tree(store, seen, entries)
-    yield from _carried(seen)
+    is_imported = store.repo.entry(seen.commit.tree, f"{layout.KEPT}/{keeping.SOURCE}") is not None
+    yield from _carried(seen, is_imported=is_imported)
+    is_edit = seen.event == "edit" and len(seen.commit.parents) == 1 and not is_imported
+    if is_edit and seen.parent and entries.get(layout.KEPT) != store.repo.tree(seen.parent.tree).get(layout.KEPT):
+        yield seen.wrong("tree", f"an edit that no import made changes {layout.KEPT}")
+    if seen.event in (*TURNS, "start", "fork") and (seen.state.state != "active" or seen.state.ended):
+        yield seen.wrong("state", f"after a commit of the event {seen.event} it says that the session has ended")
 
 
 def is_signed(store: Store, commit: Commit) -> bool:
@@ -122,31 +135,6 @@ def check_times(seen: Seen, told: Turn | None, tail: Sequence[Line]) -> Iterator
         yield seen.wrong("date", f"its date is {canonical.rfc3339(time)}, which its lines or parents do not say")
 
 
-def check_end(seen: Seen, tail: Sequence[Line], *, is_cut_short: bool | None) -> Iterator[Finding]:
-    """The state of a session that ended: how, and when."""
-    last = max((cells.time_of(line) for line in tail), default="")
-    if is_cut_short is not None and seen.state.state != ("interrupted" if is_cut_short else "ended"):
-        yield seen.wrong("state", f"it says that the session is {seen.state.state}, which its last turn does not")
-    if seen.state.ended != max(seen.state.updated, last):
-        yield seen.wrong("state", "metadata.ended_at is not the latest time of its turns and its last lines")
-    turns = f"{seen.state.turns} turn{'' if seen.state.turns == 1 else 's'}"
-    if seen.message.subject != f"end: {turns}":
-        yield seen.wrong("trailer", f"its subject is not “end: {turns}”")
-
-
-def check_cell(seen: Seen, told: Turn) -> Iterator[Finding]:
-    """The cell that a commit of one names, and its number and operation in the subject."""
-    name = seen.message.get("Cell")
-    at = next((n for n, one in enumerate(told.cells, start=1) if one.id == name), None)
-    if at is None:
-        shown = canonical.one_line(name, 40) or "none"
-        yield seen.wrong("trailer", f"Cell names {shown}, which the turn does not have")
-        return
-    subject = f"cell {seen.message.get('Turn')}.{at}: {told.cells[at - 1].operation}"
-    if seen.message.subject != messages.dumps(Message(subject)).partition("\n")[0]:
-        yield seen.wrong("trailer", "the subject is not what its cell says")
-
-
 def tail_lines(data: bytes) -> list[Line]:
     """The lines of a `tail.jsonl`, a torn one too."""
     *whole, torn = data.split(b"\n")
@@ -168,6 +156,14 @@ def check_places(message: Message, lines: Sequence[bytes], where: Where, *, torn
         if extent.length != sum(map(len, own)) + len(own) - (torn and at == len(lines)):
             yield where.found("wrong", "extent", f"the extent {extent} is not as long as its lines")
             return
+
+
+def authored(state: Session) -> Session:
+    """What people and programs said, and nothing else."""
+    return replace(
+        _NOBODY, name=state.name, description=state.description, labels=state.labels, stage=state.stage,
+        confidence=state.confidence, unified=state.unified,
+    )  # fmt: skip
 
 
 # Inside
@@ -193,10 +189,10 @@ def _trailers(seen: Seen) -> Iterator[Finding]:
             yield seen.wrong("trailer", f"a commit of the event {event} has a trailer {key}")
         elif key in _SINGLE and held.count(key) > 1:
             yield seen.wrong("trailer", f"it has the trailer {key} several times")
-        elif key in held and key in _SHAPES and not re.fullmatch(_SHAPES[key], message.get(key)):
-            yield seen.wrong("trailer", f"{key} is “{message.get(key)}”")
-    needed = {"graft": ("Origin",), "repair": ("Origin",), "fork": ("Fork-Point",), "cell": ("Cell",)}.get(event, ())
-    yield from (seen.wrong("trailer", f"it has no trailer {key}") for key in needed if key not in held)
+        elif key in _SHAPES:
+            odd = [value for value in message.all(key) if not re.fullmatch(_SHAPES[key], value)]
+            yield from (seen.wrong("trailer", f"{key} is “{value}”") for value in odd[:1])
+    yield from (seen.wrong("trailer", f"it has no trailer {key}") for key in _NEEDED.get(event, ()) if key not in held)
     if "Original-HMAC" in held and "Redacted" not in held:
         yield seen.wrong("trailer", "it proves original lines, and says that none was redacted")
     if held.count("Mended") > _MENDED:
@@ -226,6 +222,11 @@ def _parents(store: Store, seen: Seen) -> Iterator[Finding]:
 def _tree(store: Store, seen: Seen, entries: Mapping[str, tuple[str, bool]]) -> Iterator[Finding]:
     if entries.get(layout.FORMAT_FILE, ("", False))[0] != _FORMAT:
         yield seen.wrong("tree", f"{layout.FORMAT_FILE} is not 1 and a newline")
+    if unknown := sorted(entries.keys() - set(_HELD)):
+        shown = canonical.one_line(unknown[0], 60)
+        yield seen.where.found("note", "tree", f"sessgit knows no {shown} in a commit; it is left alone")
+    if seen.parent is not None and seen.event in (*TURNS, "end") and seen.commit.tree == seen.parent.tree:
+        yield seen.wrong("history", f"a commit of the event {seen.event} changes nothing")
     if seen.parent is None or seen.event not in _CHANGES:
         return
     old = store.repo.tree(seen.parent.tree)
@@ -234,8 +235,9 @@ def _tree(store: Store, seen: Seen, entries: Mapping[str, tuple[str, bool]]) -> 
             yield seen.wrong("tree", f"a commit of the event {seen.event} changes {name}")
 
 
-def _carried(seen: Seen) -> Iterator[Finding]:
-    """What belongs to the session and changes with none of its turns."""
+def _carried(seen: Seen, *, is_imported: bool) -> Iterator[Finding]:
+    """What belongs to the session and changes with none of its turns; what another system said of one that
+    `is_imported` counts too."""
     before, state = seen.before, seen.state
     if before is None or before.id != state.id or len(seen.commit.parents) != 1:
         return
@@ -247,10 +249,19 @@ def _carried(seen: Seen) -> Iterator[Finding]:
         yield seen.wrong("counts", "rules.redacted changed, and no turn did")
     if seen.event == "edit" and _said(state) != _said(before):
         yield seen.wrong("state", "it says otherwise what only lines say: version, branch, or whether it is headless")
+    if seen.event in TAILS and authored(state) != authored(before):
+        yield seen.wrong("state", f"a commit of the event {seen.event} changes what people or programs said")
+    if seen.event == "edit" and not is_imported and _kept(state) != _kept(before):
+        what = "it says otherwise what no edit changes: its agent, title, times, or whether it has ended"
+        yield seen.wrong("state", what)
 
 
 def _said(state: Session) -> tuple[str, str, bool]:
     return state.agent_version, state.git_branch, state.headless
+
+
+def _kept(state: Session) -> tuple[str, ...]:
+    return state.agent, state.agent_id, state.title, state.created, state.updated, state.ended, state.state
 
 
 def _seconds(text: str) -> int:

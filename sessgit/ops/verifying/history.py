@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from sessgit.agents.claude.lines import Line
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
@@ -14,12 +14,12 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.cutting import texts as text_rules
 from sessgit.model.finding import Finding, Severity
-from sessgit.ops.recording.commits import counts
-from sessgit.ops.verifying import beside, forms, states, together, trees, turns
+from sessgit.ops.verifying import beside, events, forms, states, together, trees, turns
 from sessgit.ops.verifying.forms import TAILS, TURNS, Seen
+from sessgit.ops.verifying.memory import Known, Memory, is_said
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
-from sessgit.store.backend import Commit
+from sessgit.store.backend import Commit, Entry
 from sessgit.store.store import Store
 
 _FORKS = ("fork",)
@@ -27,75 +27,6 @@ _STILL = ("end", "compact", "edit", "merge", "repair", "start")
 """The events that bring no turn."""
 _SHOWN = 5
 _BESIDE = (layout.LIVE, layout.PAD, layout.KEPT)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a checked commit leads to: its last turn, the state as of it and as of the turn before, and whether
-    anything up to here is damaged."""
-
-    commit: str
-    session: str
-    number: int = 0
-    key: str = ""
-    state: Session | None = None
-    base: Session | None = None
-    is_damaged: bool = False
-    cells: frozenset[str] = frozenset()
-    """The ids of the turn's cells."""
-    is_cut_short: bool | None = None
-    """Whether the turn was interrupted, None where it could not be read."""
-    earlier: Known | None = None
-    """The commit before it; None at the start, and where that cannot be read."""
-    depth: int = 0
-    """How many commits are known before it."""
-    skip: Known | None = None
-    """One further back, so that any of them is reached in few steps."""
-
-    def on(self, before: Known | None) -> Known:
-        """The same, standing on another commit."""
-        skip = before.skip if before is not None else None
-        if before is None:
-            return replace(self, earlier=None, depth=0, skip=None)
-        is_even = skip is not None and skip.skip is not None and before.depth + skip.skip.depth == 2 * skip.depth
-        return replace(self, earlier=before, depth=before.depth + 1, skip=skip.skip if skip and is_even else before)
-
-    def holds(self, other: Known) -> bool:
-        """Whether the other one is this commit or one before it."""
-        at: Known | None = self
-        while at is not None and at.depth > other.depth:
-            at = at.skip if at.skip is not None and at.skip.depth >= other.depth else at.earlier
-        return at is other
-
-
-@dataclass
-class Memory:
-    """What a process has checked already: what sessions share is checked once."""
-
-    commits: dict[str, Known] = field(default_factory=dict)
-    beside: set[str] = field(default_factory=set)
-    cells: dict[str, list[Known]] = field(default_factory=dict)
-    """By its id the commits that brought a cell."""
-    prompts: set[str] = field(default_factory=set)
-    """The keys of the turns that were checked: a turn that grew or was merged has several commits."""
-
-    @property
-    def turns(self) -> int:
-        """How many turns were checked."""
-        return len(self.prompts)
-
-    def note(self, known: Known) -> None:
-        """Takes what was checked."""
-        self.commits[known.commit] = known
-        before = known.earlier
-        is_same = before is not None and (before.number, before.key) == (known.number, known.key)
-        for cell in known.cells - (before.cells if before is not None and is_same else frozenset()):
-            self.cells.setdefault(cell, []).append(known)
-
-    def nearest(self, cell: str, known: Known | None) -> Known | None:
-        """The last commit up to that one that brought a cell with this id, None for none."""
-        found = [one for one in self.cells.get(cell, ()) if known is not None and known.holds(one)]
-        return max(found, key=lambda one: one.depth, default=None)
 
 
 def check(store: Store, branch: str, tip: str, memory: Memory) -> Iterator[Finding]:
@@ -110,8 +41,11 @@ def check(store: Store, branch: str, tip: str, memory: Memory) -> Iterator[Findi
     cut_off = bool(found)
     for commit in reversed(commits):
         one = _Commit(store, branch, commit, before, memory, is_first=before is None and not cut_off)
-        before = one.check()
-        memory.note(before)
+        known = one.check()
+        memory.note(known)
+        if one.is_said_otherwise:
+            memory.said.append(known)
+        before = known
         cut_off = False
         yield from one.found
     if before is not None and before.state is not None:
@@ -172,6 +106,8 @@ class _Commit:
         at = self.number or (before.number if before else None) or None
         self.where = Where(branch if own else self.session or branch, at)
         self.found: list[Finding] = []
+        self.is_said_otherwise = False
+        self.carried: tuple[Entry | None, ...] = ()
 
     def check(self) -> Known:
         """What is known after the commit; `found` is what is wrong with it."""
@@ -194,7 +130,11 @@ class _Commit:
                 told = self._check_turn(before, state, seen)
             self.found += forms.check_times(seen, told, tail)
             if self.event == "end":
-                self.found += forms.check_end(seen, tail, is_cut_short=before.is_cut_short)
+                self.found += events.check_end(seen, tail, is_cut_short=before.is_cut_short)
+            elif self.event == "start":
+                self.found += events.check_start(self.store, seen)
+            elif self.event in _FORKS:
+                self.found += events.check_fork(self.store, seen, before.number)
         except (DamageError, StoreError) as error:
             self._lost(error)
         base = self._base(before)
@@ -207,6 +147,8 @@ class _Commit:
         known = self._after(before, state, is_damaged=damaged)
         if not self._is_turn or not self.number:
             return known
+        if before.state is not None and before.session == self.session:
+            self.is_said_otherwise = not is_said(before, known)
         cells = frozenset(cell.id for cell in told.cells) if told else frozenset[str]()
         is_cut_short = told.interrupted if told else None
         return replace(known, number=self.number, key=self.key, base=base, cells=cells, is_cut_short=is_cut_short)
@@ -214,7 +156,13 @@ class _Commit:
     def _after(self, before: Known, state: Session | None = None, *, is_damaged: bool) -> Known:
         """What is known after the commit if it brings no turn."""
         return replace(
-            before, commit=self.commit.id, session=self.session, state=state, is_damaged=is_damaged, cells=frozenset()
+            before,
+            commit=self.commit.id,
+            session=self.session,
+            state=state,
+            is_damaged=is_damaged,
+            cells=frozenset(),
+            carried=self.carried,
         ).on(self.before)
 
     def _seen(self, state: Session) -> Seen:
@@ -251,21 +199,6 @@ class _Commit:
             )
         if self.event == "start" and not self.is_first and self.before is not None:
             self._say("wrong", "history", "a start stands in the middle of the history")
-        if self.event in _FORKS and state.origin is not None and self.before is not None:
-            self._check_fork(state)
-
-    def _check_fork(self, state: Session) -> None:
-        origin, before = state.origin, self.before
-        assert origin is not None and before is not None
-        if origin.commit != before.commit:
-            self._say("wrong", "fork", "its origin names another commit than the one that it stands on")
-        elif origin.turn != before.number:
-            self._say(
-                "wrong", "fork", f"its origin says {origin.turn} shared turns, the fork point is turn {before.number}"
-            )
-        address = f"{origin.session}@{origin.cell or origin.turn}"
-        if self.message.get("Fork-Point") != address:
-            self._say("wrong", "trailer", f"Fork-Point is not {address}")
 
     # The tree
 
@@ -274,6 +207,7 @@ class _Commit:
         commit of an end or a compaction."""
         tree = self.store.tree(self.commit.id)
         entries = self.store.repo.tree(tree)
+        self.carried = tuple(entries.get(name) for name in layout.CARRIED)
         for name in self.store.repo.strange(tree):
             self._say("wrong", "tree", f"{canonical.one_line(name, 60)} is neither a plain file nor a folder")
         for name in (name for name in _BESIDE if name in entries):
@@ -291,6 +225,8 @@ class _Commit:
             n for n in trees.changed(self.store, self.before.commit if self.before else None, tree) if n != self.number
         }
         if self.event in _FORKS and state.origin is not None and not state.origin.prefix:
+            for number in sorted(changed & set(range(1, state.origin.turn + 1))):
+                self._check_own(state, number)
             changed -= set(range(1, state.origin.turn + 1))
         if changed and self.before is not None:
             more = f" and {len(changed) - _SHOWN:,} more" if len(changed) > _SHOWN else ""
@@ -310,6 +246,14 @@ class _Commit:
         self.found += turns.check_hash(self.message, raw, self.where)
         self.found += forms.check_places(self.message, raw, self.where, torn=not data.endswith(b"\n"))
         return lines
+
+    def _check_own(self, state: Session, number: int) -> None:
+        """A shared turn whose folder holds the lines of a fork's own file."""
+        entry = self.store.repo.entry(self.store.tree(self.commit.id), layout.turn(number))
+        cut = state.rules.get("cut", 0)
+        if entry is not None:
+            known = cut if 1 <= cut <= text_rules.RULES_VERSION else 0
+            self.found += turns.check(self.store, entry[0], Where(self.session, number), cut=known)[1]
 
     # The turn
 
@@ -338,22 +282,13 @@ class _Commit:
             self.found += turns.check_hash(self.message, made.raw, self.where)
             self.found += forms.check_places(self.message, made.raw, self.where)
         if recompute:
-            self._check_trailers(made.told)
-            self.found += forms.check_cell(seen, made.told) if self.event == "cell" else ()
+            self.found += events.check_told(seen, made.told, number)
+            self.found += events.check_cell(seen, made.told) if self.event == "cell" else ()
+        self.found += () if same else events.check_compaction(self.store, seen, made)
+        if (base := self._base(before)) is not None:
+            self.found += events.check_secrets(seen, made, base)
         self._check_depends(made.told)
         return made.told
-
-    def _check_trailers(self, told: Turn) -> None:
-        """The trailers that the turn's lines decide."""
-        for key, value in counts(told):
-            if self.message.get(key) != canonical.one_line(value, 500):
-                self._say("wrong", "trailer", f"{key} is “{self.message.get(key)}”, the lines say “{value}”")
-        if self.event in ("turn", "graft"):
-            subject = messages.dumps(
-                Message(f"turn {self.number}: {canonical.one_line(told.prompt, 200) or '(no text)'}")
-            )
-            if self.message.subject != subject.partition("\n")[0]:
-                self._say("wrong", "trailer", "the subject is not what the prompt says")
 
     def _check_depends(self, told: Turn) -> None:
         """Every edge leads to an earlier cell, of the turn or where a program said so of one before; ids of a

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids, words
+from sessgit.model.cutting.texts import LONGEST_LINE
 from sessgit.model.finding import Finding
 from sessgit.ops.cells import turns
 from sessgit.ops.files.laying import Piece
@@ -81,7 +82,7 @@ def _has_other_cells(store: Store, index: Index, name: str) -> bool:
             folder, row = store.folder(rows[number].commit, number), rows[number]
             if known.folder != store.repo.entry(store.tree(row.commit), layout.turn(number))[0]:  # type: ignore[index]
                 return True
-            body = store.repo.blob(folder[layout.BODY][0]).split(b"\n")[:-1]
+            body = store.repo.lines(folder[layout.BODY][0], LONGEST_LINE)[:-1]
             if turns.known(known.folder, store.cells(row.commit, number), body, row.prompt) != known:
                 return True
         except (SessgitError, LookupError, TypeError):

@@ -39,9 +39,13 @@ class Sayings:
     """What was so after any of the lines."""
     titles: set[str] = field(default_factory=set)
     """The titles that any of the lines gave, whatever their rank."""
+    holders: set[tuple[int, bool]] = field(default_factory=set)
+    """In which file a line says who holds the session, and whether that is a program."""
 
-    def note(self, line: Line) -> None:
+    def note(self, line: Line, file: int) -> None:
         self.named.names = self.names
+        if line.type == "user" and line.text("entrypoint"):
+            self.holders.add((file, line.text("entrypoint").startswith("sdk")))
         if line.type not in ("user", "assistant"):
             alone = Facts()
             alone.note(line)
@@ -74,7 +78,7 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid, said:
         if laid.missing or not _is_level(store, session, tips):
             return
         if laid.file != 1:
-            yield from _several(store, session, tips, said)
+            yield from _several(store, session, tips, said, laid.file)
             return
         held = _of_state(store.state(tips[session]))
         known = [*said.last, *map(_of_state, _stated(store, session, tips.values()))]
@@ -90,13 +94,18 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid, said:
         yield Where(session).found("wrong", "state", what)
 
 
-def _several(store: Store, session: str, tips: Mapping[str, str], said: Sayings) -> Iterator[Finding]:
-    """What of the state at the head no line of any file ever said; a title also where it is a name that was given."""
-    held = _of_state(store.state(tips[session]))
+def _several(store: Store, session: str, tips: Mapping[str, str], said: Sayings, last: int) -> Iterator[Finding]:
+    """What of the state at the head no line of any file ever said; a title also where it is a name that was given.
+    Who held it, lines of the `last` file say, and what stood in it before is among those of all files."""
+    head = store.state(tips[session])
+    held = _of_state(head)
     known = [*said.every, *map(_of_state, _stated(store, session, tips.values()))]
     ever = {name: {values[at] for values in known} for at, name in enumerate(_PARTS)}
     ever["title"] |= {*said.titles, *said.names}
     wrong = [name for at, name in enumerate(_PARTS) if name in _LAST and held[at] and held[at] not in ever[name]]
+    by_person, by_program = ({file for file, is_program in said.holders if is_program is one} for one in (False, True))
+    if last in by_person if head.headless else (last in by_program and not by_person):
+        wrong.append("headless")
     if wrong:
         what = f"its {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not what any line of its files says"
         yield Where(session).found("note", "state", what)

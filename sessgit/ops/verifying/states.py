@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from sessgit.errors import DamageError, SessgitError
 from sessgit.model import canonical, ids
 from sessgit.model.address import check_name
 from sessgit.model.conversation import session as sessions
-from sessgit.model.conversation.session import STAGES, STATES, Session
+from sessgit.model.conversation.session import STAGES, STATES, Origin, Session
 from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.model.finding import Finding
 from sessgit.model.programs import unified
@@ -22,6 +24,18 @@ from sessgit.store.store import Store
 
 _TITLE = 200
 _RULES = ("cut", "redact")
+_AGENT = "claude"
+_SHOWN = 3
+_OF_PROGRAMS = {
+    "activation": (
+        "rlm_active", "activation_mode", "activation_reason", "complexity_score", "current_depth", "max_depth",
+    ),
+    "budget": ("max_recursive_calls", "total_recursive_calls", "cost_usd"),
+    "context": ("working_memory", "files", "tool_outputs"),
+    "trajectory": ("export_path", "events_count"),
+    "metadata": ("rlm_version",),
+}  # fmt: skip
+"""What programs set, and what other systems keep beside it that follows from the lines."""
 
 
 def read(store: Store, commit: str, session: str, where: Where) -> tuple[Session, list[Finding]]:
@@ -93,6 +107,11 @@ def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
         yield f"the state “{canonical.one_line(str(said), 40)}” is none"
     yield from _authored(_part(document, "authored"), state)
     yield from (f"rules.{rule} is missing" for rule in _RULES if rule not in state.rules)
+    yield from _kinds(document, state)
+    if state.agent != _AGENT:
+        yield f"the agent “{canonical.one_line(state.agent, 40)}” is none"
+    if state.origin is not None:
+        yield from _left(state.origin, session)
     for key in ("created_at", "updated_at", "ended_at"):
         value = _part(document, "metadata").get(key)
         if value is not None and (not isinstance(value, str) or canonical.seconds(value) is None):
@@ -102,6 +121,41 @@ def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
     total = _part(document, "budget").get("total_tokens_used")
     if total != sum(tokens.total for tokens in state.tokens.values()):
         yield "budget.total_tokens_used is not the sum of its models"
+
+
+def _kinds(document: Mapping[str, Any], state: Session) -> Iterator[str]:
+    """Values that a reader takes for missing ones, and those that no writer leaves out or stores."""
+    for path in islice(_differing(document, json.loads(sessions.dumps(state))), _SHOWN):
+        yield f"{path} is missing, or of no kind that it can have"
+    for part, keys in _OF_PROGRAMS.items():
+        rest = state.extra.get(part)
+        held = (
+            [part] if rest is not None and not isinstance(rest, dict) else [key for key in keys if key in (rest or {})]
+        )
+        yield from (f"{part}.{key} is none that a program can set".replace(f"{part}.{part}", part) for key in held)
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """The paths at which two documents are not the same."""
+    for key in sorted(one.keys() | other.keys()):
+        left, right = one.get(key, _differing), other.get(key, _differing)
+        if isinstance(left, dict) and isinstance(right, dict):
+            yield from _differing(left, right, f"{above}{key}.")
+        elif left != right or isinstance(left, bool) != isinstance(right, bool):
+            yield canonical.one_line(f"{above}{key}", 80)
+
+
+def _left(origin: Origin, session: str) -> Iterator[str]:
+    """The form of what a state says of where the session left another one."""
+    shapes = (
+        re.fullmatch("[0-9a-f]{40}", origin.commit), ids.is_branch(origin.session),
+        re.fullmatch("[0-9a-f]{64}" if origin.prefix else "", origin.prefix_sha256),
+        re.fullmatch(rf"(?:{origin.turn + 1}\.[1-9][0-9]{{0,8}})?", origin.cell),
+    )  # fmt: skip
+    if not all(shapes):
+        yield "its origin says no place at which a session can be left"
+    elif origin.session == session:
+        yield "its origin is the session itself"
 
 
 def _authored(said: Mapping[str, Any], state: Session) -> Iterator[str]:
@@ -115,12 +169,18 @@ def _authored(said: Mapping[str, Any], state: Session) -> Iterator[str]:
         yield f"its description has more than {edit.LONGEST_DESCRIPTION:,} characters"
     if len(state.labels) > edit.MOST_LABELS or any(not 0 < len(one) <= edit.LONGEST_LABEL for one in state.labels):
         yield "its labels are too many or too long"
+    if not all(map(_is_label, state.labels)):
+        yield "a label is none that a session can have"
     if list(state.labels) != sorted(set(state.labels)):
         yield "its labels are not sorted, or stand there twice"
     if state.stage and state.stage not in STAGES:
         yield f"the stage “{canonical.one_line(state.stage, 40)}” is none"
     if said.get("confidence") is not None and state.confidence is None:
         yield "its confidence is no number from 0 to 1"
+
+
+def _is_label(text: str) -> bool:
+    return text == text.strip() and text[:1] not in "+-" and "," not in text and canonical.is_printable(text)
 
 
 def _used(state: Session) -> dict[str, tuple[int, Tokens]]:

@@ -4,12 +4,13 @@ person decided."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from sessgit.errors import SessgitError
+from sessgit.errors import SessgitError, StoreError
+from sessgit.model import canonical, ids
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.finding import Finding
 from sessgit.model.merging import merge
@@ -18,10 +19,10 @@ from sessgit.model.programs import unified
 from sessgit.ops.merging import pads
 from sessgit.ops.merging.sides import Sides, base_of, began_at
 from sessgit.ops.syncing import joining
-from sessgit.ops.verifying import under
+from sessgit.ops.verifying import around
 from sessgit.ops.verifying.forms import Seen
-from sessgit.store import layout, refs
-from sessgit.store.backend import Entry, Repository
+from sessgit.store import journal, layout, refs
+from sessgit.store.backend import Commit, Entry, Repository
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
 
@@ -74,7 +75,7 @@ def _differing(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> list[str
 
 def _merged(store: Store, seen: Seen) -> Iterator[Finding]:
     ours, theirs = seen.commit.parents
-    top, other, state = store.state(ours), store.state(theirs), seen.state
+    top, state = store.state(ours), seen.state
     before = list(_before(store, seen, ours))
     own = replace(
         state, description=top.description, labels=top.labels, stage=top.stage, confidence=top.confidence,
@@ -87,18 +88,63 @@ def _merged(store: Store, seen: Seen) -> Iterator[Finding]:
         yield seen.wrong("merge", "it says otherwise than before it whether the session has ended, and when")
     if store.commit(seen.commit.id).time != max(store.commit(tip).time for tip in (ours, theirs)):
         yield seen.wrong("date", "its date is not the later one of its parents'")
-    wrong = list(_not_made(store, seen, ours, top, other))
-    if not wrong:
-        return
-    first = before[-1][0]
-    if store.message(first).get("Event") != "fork":
+    if not _is_of_theirs(store, seen):
+        yield seen.wrong("merge", "its Origin names a session that its second parent is none of")
+    others, first = _meant(store, theirs), before[-1][0]
+    wrong = _least(_not_made(store, seen, ours, top, other) for other in others)
+    is_fork = store.message(first).get("Event") == "fork"
+    if wrong and not is_fork:
         yield seen.wrong("merge", f"its {' and '.join(wrong)} is not {_MADE_OF}")
+    if not is_fork or not (wrong or _is_new(store, seen.state.id)):
         return
     # Into a new session: decided as of the one that it was made of, of which somebody may have taken edits back since.
-    left = list(_left(store, store.state(first).origin))
-    if left and all(any(_not_made(store, seen, tip, store.state(tip), other)) for tip in left):
+    left = list(_left(store, store.state(first).origin, store.commit(first).time))
+    wrong = _least(_not_made(store, seen, tip, store.state(tip), other) for tip in left for other in others)
+    if wrong:
         what = f"its {' and '.join(wrong)} is not {_MADE_OF}, nor of the session that it began with"
         yield seen.where.found("note", "merge", what)
+
+
+def _is_new(store: Store, session: str) -> bool:
+    """Whether a merge made the session, as far as that is written down."""
+    with suppress(StoreError):
+        moves = ((one.command, move) for one in journal.read(store.beside) for move in one.moves)
+        return any((told, move.ref, move.old) == ("merge", layout.head(session), None) for told, move in moves)
+    return False
+
+
+def _least(found: Iterable[list[str]]) -> list[str]:
+    return min(found, key=len, default=[])
+
+
+def _is_of_theirs(store: Store, seen: Seen) -> bool:
+    """Whether the second parent is a commit of the session that was brought back, as far as that is here."""
+    named = layout.session_of(seen.message.get("Origin").partition("@")[0])
+    theirs = seen.commit.parents[1]
+    if store.message(theirs).get("Session") == named:
+        return True
+    tips = [tip for tip, _ in refs.branches(store.path, named).values()] if ids.is_branch(named) else []
+    return not tips or any(commit.id == theirs for tip in tips for commit in store.repo.first_parents(tip))
+
+
+def _meant(store: Store, theirs: str) -> list[Session]:
+    """What people may have said of theirs when it was merged: as of its tip, or of any commit that goes on from there,
+    where it was merged up to a turn."""
+    state = store.state(theirs)
+    if store.message(theirs).get("Event") in _WHOLE:
+        return [state]
+    found = {_said(state): state}
+    held = refs.branches(store.path, state.id)
+    tips = [tip for tip, _ in held.values()] + list(around.tips(store).get(state.id, {}).values())
+    for commit in store.repo.since([tip for tip in tips if store.repo.is_ancestor(theirs, tip)], [theirs]):
+        if store.message(commit.id).get("Session") == state.id:
+            later = store.state(commit.id)
+            found.setdefault(_said(later), replace(state, labels=later.labels, unified=later.unified))
+    return list(found.values())
+
+
+def _said(state: Session) -> tuple[object, ...]:
+    return state.labels, canonical.compact(unified.document(state.unified))
 
 
 def _before(store: Store, seen: Seen, tip: str) -> Iterator[tuple[str, Session]]:
@@ -111,35 +157,55 @@ def _before(store: Store, seen: Seen, tip: str) -> Iterator[tuple[str, Session]]
             return
 
 
-def _left(store: Store, origin: Origin | None) -> Iterator[str]:
-    """What the session that a new one was made of may have stood at: the fork point, and what people said behind it
-    before a turn followed; nothing where it is gone."""
+def _left(store: Store, origin: Origin | None, made: int) -> Iterator[str]:
+    """What the session that a new one was made of may have stood at then: the last of the fork point and what people
+    said behind it before a turn followed; several where they were of the same second, or taken back since; nothing
+    where it is gone."""
     session = layout.session_of(origin.session) if origin else ""
     held = refs.branches(store.path, session) if session else {}
     if origin is None or session not in held:
         return
-    tips = [tip for tip, _ in held.values()] + list(under.tips(store).get(session, {}).values())
-    found = {origin.commit: None}
-    for commit in reversed(list(store.repo.since(tips, [origin.commit]))):
-        is_still = store.message(commit.id).get("Event") in _WHOLE
-        if is_still and commit.parents and commit.parents[0] in found:
-            found[commit.id] = None
-    yield from found
+    tips = [tip for tip, _ in held.values()] + list(around.tips(store).get(session, {}).values())
+    standing = {commit.id for commit in store.repo.since([tip for tip, _ in held.values()], [origin.commit])}
+    after = dict[str, list[Commit]]()
+    for commit in store.repo.since(tips, [origin.commit]):
+        after.setdefault(commit.parents[0] if commit.parents else "", []).append(commit)
+    last, waiting = {origin.commit}, [origin.commit]
+    until = max(made, store.commit(origin.commit).time)
+    while waiting:
+        above = waiting.pop()
+        for commit in after.get(above, ()):
+            if commit.time <= until and store.message(commit.id).get("Event") in _WHOLE:
+                waiting.append(commit.id)
+                last.add(commit.id)
+                if commit.time < made and commit.id in standing:
+                    last.discard(above)
+    yield from last
 
 
-def _not_made(store: Store, seen: Seen, ours: str, top: Session, other: Session) -> Iterator[str]:
-    """What of the merge is not what comes of theirs and of ours as it stood at a commit; nothing where the two have no
-    history in common."""
+def _not_made(store: Store, seen: Seen, ours: str, top: Session, other: Session) -> list[str]:
+    """What of the merge is not what comes of theirs and of ours as it stood at a commit; nothing where the two have
+    turns in common and no history."""
     theirs = seen.commit.parents[1]
     base = base_of(store, ours, theirs)
-    if not base:
-        return
-    began = Base(*(store.state(began_at(store, tip, base)) for tip in (ours, theirs)))
-    if store.message(theirs).get("Event") in _WHOLE:
-        yield from _decided(
-            seen.state, [merge.resolved(top, merge.decide(began, top, other, choice)) for choice in _SIDES]
-        )
-    yield from _carried(store, seen, ours, top, other, base)
+    if not base and _first_key(store, ours) == _first_key(store, theirs):
+        return []
+    began = Base(*(_began(store, tip, base) for tip in (ours, theirs)))
+    results = [merge.resolved(top, merge.decide(began, top, other, choice)) for choice in _SIDES]
+    return [*_decided(seen.state, results), *_carried(store, seen, ours, top, other, base)]
+
+
+def _began(store: Store, tip: str, base: str) -> Session:
+    commit = began_at(store, tip, base)
+    return store.state(commit) if commit else Session(store.state(tip).id, "")
+
+
+def _first_key(store: Store, tip: str) -> str:
+    """The key of the first turn that a commit leads to."""
+    return next(
+        (key for one in reversed(list(store.repo.first_parents(tip))) if (key := store.message(one.id).get("Prompt"))),
+        "",
+    )
 
 
 def _decided(state: Session, results: Sequence[Session]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -17,11 +16,14 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.cutting import texts
 from sessgit.model.finding import Finding, Severity
+from sessgit.model.unjoined import lines_of
 from sessgit.store import layout
-from sessgit.store.store import Store
+from sessgit.store.store import Store, hash_of
 
 _OWN = (layout.BEFORE, layout.BODY, layout.CELLS)
 _FOLDERS = (layout.TEXTS, layout.SUBAGENTS, layout.FILES)
+_Files = dict[str, list[bytes]]
+"""By name what `split` makes of a file at its newlines."""
 REPAIR = "sessgit repair {session} looks for it in the conversation's file and on remotes."
 
 
@@ -68,24 +70,24 @@ def check(store: Store, oid: str, where: Where, *, cut: int) -> tuple[Folder, li
     found += _modes(store, oid, where)
     if layout.BODY not in entries:
         return Folder(), [*found, where.found("damage", "tree", f"it has no {layout.BODY}")]
-    files: dict[str, bytes] = {}
+    files, long = _Files(), dict[str, bytes]()
     for name in (name for name in _OWN if name in entries):
         try:
-            files[name] = store.repo.blob(entries[name][0])
+            files[name] = store.repo.lines(entries[name][0])
         except StoreError:
             found.append(where.lost(store, entries[name][0], name))
     for name in (name for name in _FOLDERS if name in entries):
-        found += _below(store, entries[name][0], f"{name}/", where, files if name == layout.TEXTS else None)
+        found += _below(store, entries[name][0], f"{name}/", where, long if name == layout.TEXTS else None)
         found += _named(store, name, entries[name][0], where) if name != layout.TEXTS else ()
     found += _torn(files, where)
     if any(finding.kind in ("object", "tree") for finding in found) or layout.BODY not in files:
         return Folder(), found
-    made = _filled(files)
+    made = _filled(files, long)
     if not made.body:
         return Folder(), [*found, where.found("damage", "tree", f"{layout.BODY} is empty")]
     made.told = cells.describe(made.body)
     if cut:
-        found += _recomputed(files, made, where, cut)
+        found += _recomputed(files, long, made, where, cut)
     return made, found
 
 
@@ -110,13 +112,11 @@ def check_hash(message: Message, lines: Sequence[bytes], where: Where) -> Iterat
     placed = sorted((extent.offset, extent.end) for extent in extents)
     if any(end > start for (_, end), (start, _) in pairwise(placed)):
         yield where.found("wrong", "extent", "two of its extents overlap")
-    if count and expected:
-        digest = hashlib.sha256(b"".join(line + b"\n" for line in lines[len(lines) - count :])).hexdigest()
-        if digest != expected:
-            yield where.found(
-                "damage", "hash", "its lines are not those that were recorded: Lines-SHA256 differs",
-                REPAIR.format(session=layout.session_of(where.branch)),
-            )  # fmt: skip
+    if count and expected and hash_of(lines[len(lines) - count :]) != expected:
+        yield where.found(
+            "damage", "hash", "its lines are not those that were recorded: Lines-SHA256 differs",
+            REPAIR.format(session=layout.session_of(where.branch)),
+        )  # fmt: skip
 
 
 def below(store: Store, oid: str, prefix: str, where: Where) -> list[Finding]:
@@ -146,7 +146,7 @@ def _below(store: Store, oid: str, prefix: str, where: Where, into: dict[str, by
             found += [where.lost(store, entry, path)] if store.repo.trouble(entry) else []
         else:
             try:
-                into[path] = store.repo.blob(entry)
+                into[name] = store.repo.blob(entry)
             except StoreError:
                 found.append(where.lost(store, entry, path))
                 continue
@@ -173,35 +173,35 @@ def _modes(store: Store, oid: str, where: Where) -> Iterator[Finding]:
         yield where.found("wrong", "tree", f"{name} is neither a plain file nor a folder")
 
 
-def _torn(files: Mapping[str, bytes], where: Where) -> Iterator[Finding]:
+def _torn(files: _Files, where: Where) -> Iterator[Finding]:
     for name in _OWN:
-        if name in files and not files[name].endswith(b"\n"):
+        if name in files and files[name][-1]:
             yield where.found("damage", "tree", f"{name} does not end with a newline")
 
 
-def _filled(files: Mapping[str, bytes]) -> Folder:
-    before, body = (files.get(name, b"").split(b"\n")[:-1] for name in (layout.BEFORE, layout.BODY))
-    long = {path.partition("/")[2]: data for path, data in files.items() if path.startswith(f"{layout.TEXTS}/")}
+def _filled(files: _Files, long: Mapping[str, bytes]) -> Folder:
+    before, body = (files.get(name, [])[:-1] for name in (layout.BEFORE, layout.BODY))
     if long:
         before, body = texts.fill(before, long), texts.fill(body, long)
     return Folder(parsed(before), parsed(body))
 
 
-def _recomputed(files: Mapping[str, bytes], made: Folder, where: Where, cut: int) -> Iterator[Finding]:
+def _recomputed(files: _Files, long: Mapping[str, bytes], made: Folder, where: Where, cut: int) -> Iterator[Finding]:
     assert made.told is not None
-    expected = folder.files(made.before, made.body, made.told, cut)
-    if files.get(layout.CELLS) != expected.get(layout.CELLS):
+    every = folder.files(made.before, made.body, made.told, cut)
+    expected = {name: lines_of(data) for name, data in every.items() if name in _OWN}
+    if files.get(layout.CELLS) != expected.pop(layout.CELLS, None):
         yield where.found("wrong", "cells", f"{layout.CELLS} is not what the lines say")
-    stored = b"".join(files.get(name, b"") for name in (layout.BEFORE, layout.BODY)).split(b"\n")
-    there = {path.partition("/")[2] for path in files if path.startswith(f"{layout.TEXTS}/")}
-    named = set(texts.names(stored)) if there else set[str]()
+    others = {name: lines for name, lines in files.items() if name != layout.CELLS}
+    there = set(long)
+    named = {name for lines in others.values() for name in texts.names(lines)} if there else set[str]()
     if lost := sorted(named - there):
         more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
         yield where.found("damage", "text", f"texts/{lost[0]}{more} is missing, which the lines name")
     if unused := sorted(there - named):
         yield where.found("wrong", "text", f"texts/{unused[0]} is there, and no line names it")
-    others = {name: data for name, data in files.items() if name != layout.CELLS}
-    if not lost and not unused and others != {name: data for name, data in expected.items() if name != layout.CELLS}:
+    anew = {name.partition("/")[2]: data for name, data in every.items() if name not in _OWN}
+    if not lost and not unused and (others, long) != (expected, anew):
         # The lines are the same all the same.
         whole = Where(where.branch)
         yield whole.found("note", "text", "its texts are cut otherwise than its rules say")

@@ -26,12 +26,14 @@ def run(
     """Check that nothing stored is damaged.
 
     Turns are numbered without gaps; what stands in commits, cells and counts is what the lines say; commits change what
-    their event may change; lines have the hashes that were taken when they were recorded; refs lead where they
-    should. Nothing is changed. Each finding says where it is and what to do next, and leaves all other conversations
-    as they are. Exit code 6 if anything is damaged or wrong.
+    their event may change; merges and joins are what their two sides make of them; lines have the hashes that were
+    taken when they were recorded; refs lead where they should, also tags and what is kept for undo. Nothing is changed.
+    Each finding says where it is and what to do next, and leaves all other conversations as they are; a note costs
+    nothing that was recorded. Exit code 6 if anything is damaged or wrong.
 
     --deep has git read and hash every object, lays every transcript out to cut it into turns once more, and holds the
-    title and what else its lines say, the indexes, and the client's own files against what is stored.
+    title and what else its lines say, the indexes, and the client's own files against what is stored: where the files
+    of subagents belong, and the proofs of words that were redacted.
     """
     from sessgit.errors import DamageError
     from sessgit.ops import verify
