@@ -133,7 +133,7 @@ def _session(words: Texts, number: int, path: Path) -> Iterator[tuple[bytes, int
         body = [Line(data, Extent(0, 0), parse(data)) for data in raws]
         told = cells.describe(body)
         state = states.after_turn(state, told, turn)
-        files = {f"{layout.turn(turn)}/{name}": data for name, data in folder.files([], body, told).items()}
+        files = {f"{layout.turn(turn)}/{name}": bytes(data) for name, data in folder.files([], body, told).items()}
         files[layout.STATE], files[layout.FORMAT_FILE] = states.dumps(state), b"1\n"
         trailers = (("Session", ident), ("Turn", str(turn)), ("Event", "turn"), ("Prompt", told.prompt_uuid))
         message = messages.dumps(Message(f"turn {turn}: {canonical.one_line(told.prompt, 200)}", trailers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,8 @@ def rlm(at: Path, session: str = RLM, said: tuple[str, ...] = ("count words", "4
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
+    """Every file below a folder, with no index in it open any more."""
+    gc.collect()
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,7 @@ BAD: list[tuple[Callable[[Any], object], str]] = [
     (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", [1])]), "the input of a tool is an object with names"),
     (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", {}, b"x")]), "what a tool said is a text, not bytes"),
     (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id="a b")]), "“a b” is no id of a call"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id=3)]), "“3” is no id of a call"),
     (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", time=math.nan)]),
      "nan is no time in seconds since 1970"),
     (lambda s: s.record_turn("x", tool_calls=["ls"]), "str is no part of a turn"),
@@ -215,6 +217,33 @@ def test_metadata_and_times(place: Place) -> None:
     assert document["created_at"] == 1_700_000_000.0
     with session.turn("words") as turn:
         turn.add(Saying("a", "m"), Saying("b", time=1.0))
+
+
+def test_an_id_stands_for_one_call(place: Place) -> None:
+    """Of two with one id the client would send neither."""
+    session = place.begin()
+    cell = session.begin_cell(type="repl", operation="peek")
+    session.complete_cell(cell, 1)
+    one, two = ToolCall("Bash", {"command": "ls"}, "a", id="toolu_1"), ToolCall("Bash", id="toolu_2")
+    session.record_turn("one", "done", [one])
+    path = place.transcript(session)
+    before = path.read_bytes()
+    named_as_a_cell = ToolCall("Bash", id=f"toolu_{cell.id}")
+    for calls in ([two, two], [two, replace(two, name="Read")], [one], [two, one], [named_as_a_cell]):
+        with pytest.raises(UsageError, match=r"there is a call toolu_\w+ already") as refused:
+            session.record_turn("two", "", calls)
+        assert refused.value.hint == "An id stands for one call. Nothing was recorded."
+        assert path.read_bytes() == before
+    with session.turn("two") as turn:
+        turn.add(two)
+        for call in (one, two, named_as_a_cell):
+            with pytest.raises(UsageError, match="there is a call"):
+                turn.add(call)
+    other = place.again().load_session(session.id)
+    with pytest.raises(UsageError, match="there is a call toolu_2 already"):
+        other.record_turn("three", "", [two])
+    assert other.record_turn("three", "", [ToolCall("Bash", id="toolu_3"), ToolCall("Bash"), ToolCall("Bash")]) == 4
+    assert [len(turn.cells) for turn in other] == [1, 1, 1, 3]
 
 
 # The world

@@ -313,6 +313,12 @@ def test_without_any_commit(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> 
     assert "has not two turns" in sessgit("bisect", OTHER, "--run", "true").err
 
 
+def test_git_is_missing(coded: Coded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = coded.shell("bisect", "5e55", "--run", "true")
+    assert (done.code, done.err) == (7, "Error: git is missing.\nHint: Install git 2.30 or later.\n")
+
+
 def test_a_project_that_is_gone(coded: Coded) -> None:
     coded.project.rename(coded.project.parent / "moved")
     done = coded.shell("bisect", SESSION, "--run", "true")

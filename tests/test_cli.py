@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pty
@@ -16,7 +17,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit import __version__
-from sessgit.errors import SessgitError
+from sessgit.errors import ROOM, SessgitError
 from sessgit.ui import cli, context
 from sessgit.ui.arguments import complete
 
@@ -176,6 +177,18 @@ def test_a_bug_says_how_to_report_it(sessgit: Shell, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("SESSGIT_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         sessgit("ls")
+
+
+@pytest.mark.parametrize(("path", "where"), [(None, ""), ("/x/y", "/x/y: ")])
+def test_what_the_disk_refuses_is_said_in_words(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, path: str | None, where: str
+) -> None:
+    def refused() -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    monkeypatch.setattr(context, "read", refused)
+    done = sessgit("ls")
+    assert (done.code, done.err) == (7, f"Error: {where}Read-only file system.\nHint: {ROOM}\n")
 
 
 def test_an_interrupt_leaves_in_silence(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ BESIDE = ({"store", "formats"}, {"agents", "formats"}, {"recorder", "ui"}, {"rec
 ONE_IMPORTER = {
     "pygit2": "store/backend.py", "pydantic": "model/schema/", "rich": "ui/render.py",
     "jinja2": "formats/template.py", "markdown_it": "formats/prose.py", "pygments": "formats/code.py",
+    "hyperscan": "model/secrets/sieve.py",
 }  # fmt: skip
 EDGES = ("recorder", "ui", "api")
 SPEAKING = {"print", "input", "breakpoint"}

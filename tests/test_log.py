@@ -71,6 +71,9 @@ def test_the_order_and_the_number_of_turns(sessgit: Shell) -> None:
     assert sessgit.out("log", "5e55@2", "--oneline", "-n", "1") == "5e551011@2 two\n"
     assert sessgit.out("log", "5e55@-2", "--oneline", "-n", "7") == "5e551011@2 two\n5e551011@1 one\n"
     assert sessgit.out("log", "5e55", "--oneline", "-n", "0") == ""
+    header = "5e551011  one  ·  ~/shop  ·  3 turns, 480 tokens\n"
+    assert sessgit.out("log", "5e55", "-n", "0") == sessgit.out("log", "5e55", "-n", "0", "--tool", "Bash") == header
+    assert sessgit.out("log", "5e55", "--tool", "Bash").endswith("\n\nNo turn of it fits.\n")
     assert sessgit("log", "5e55", "-n", "-1").code == 2
 
 

@@ -101,6 +101,25 @@ def test_a_client_that_holds_ours_is_left_alone(sessgit: Shell) -> None:
     assert sessgit("merge", "e90c", "--into", "5e55", "--new").code == 0
 
 
+@pytest.mark.parametrize("new", [(), ("--new",), ("--new", "both")])
+def test_what_is_in_already_is_told_whoever_holds_ours(sessgit: Shell, new: tuple[str, ...]) -> None:
+    sessgit.out("merge", "e90c", "--into", "5e55")
+    notes = sessgit.config / "sessions"
+    notes.mkdir()
+    (notes / "1.json").write_text(json.dumps({"pid": os.getpid(), "sessionId": SESSION, "cwd": str(sessgit.project)}))
+    before, head = transcript(sessgit).read_bytes(), tip(sessgit)
+    done = sessgit("merge", "e90c", "--into", "5e55", *new)
+    assert (done.code, done.out, done.err) == (0, "", "e90c55aa is in 5e551011 already.\n")
+    assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
+    assert len(sessgit.json("ls")) == 2
+
+
+def test_a_turn_that_is_in_ours_is_compared_with_ours(sessgit: Shell) -> None:
+    assert sessgit("merge", "e90c", "--into", "5e55", "--turns", "2").err == (
+        "Error: turn 2 of e90c55aa is in 5e551011 already.\nHint: sessgit diff 5e551011 e90c55aa shows what is not.\n"
+    )
+
+
 def test_a_file_that_ends_in_mid_line_is_left_alone(sessgit: Shell) -> None:
     with transcript(sessgit).open("ab") as file:
         file.write(b'{"type":"us')

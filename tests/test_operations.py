@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from plain import run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.errors import MovedError, StoreError
+from sessgit.errors import ROOM, MovedError, StoreError
 from sessgit.ops import operations
 from sessgit.store import journal, refs, transaction
 from sessgit.store.layout import Beside
@@ -209,3 +211,22 @@ def test_a_fork_that_is_back_says_how_its_file_comes(sessgit: Shell) -> None:
     said = sessgit.out(*taken.split()).splitlines()
     assert said[1] == "Its file: sessgit restore f0000001 writes what is not there"
     assert sessgit("restore", "f0000001").code == 0
+
+
+def test_a_disk_that_becomes_full_while_an_operation_is_written_down(store: Store) -> None:
+    """What has room in part is no operation, and the next one stands on a line of its own."""
+    first = journal.append(store.beside, journal.Operation("2026-03-01T10:00:00Z", "tag", "tag one", ()))
+    size = store.beside.journal.stat().st_size
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, limits[1]))
+        with pytest.raises(StoreError) as refused:
+            journal.append(store.beside, journal.Operation("2026-03-01T10:00:01Z", "tag", "tag two", ()))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert str(refused.value) == "the operation cannot be written down: File too large"
+    assert refused.value.hint == f"Nothing was changed. {ROOM}"
+    third = journal.append(store.beside, journal.Operation("2026-03-01T10:00:02Z", "tag", "tag three", ()))
+    assert journal.read(store.beside) == [first, third]

@@ -150,5 +150,15 @@ def test_twice_is_refused(sessgit: Shell) -> None:
     )
 
 
+@pytest.mark.parametrize("new", [(), ("--new",)])
+def test_a_turn_of_the_conversation_itself(sessgit: Shell, new: tuple[str, ...]) -> None:
+    done = sessgit("pick", "5e55@2", "--into", "5e55", *new)
+    assert (done.code, done.err) == (
+        2,
+        "Error: turn 2 of 5e551011 is in 5e551011 already.\n"
+        "Hint: --into names another conversation; sessgit fork 5e551011 --at 2 goes on from that turn.\n",
+    )
+
+
 def test_gits_word_for_it(sessgit: Shell) -> None:
     assert "sessgit pick ID@N" in sessgit("cherry-pick").err

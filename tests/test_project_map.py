@@ -182,6 +182,46 @@ def test_a_restore_without_a_mapping_says_so_too(sessgit: Shell, tmp_path: Path)
     )
 
 
+def test_a_restore_for_a_folder_here_leaves_the_other_machines_project_alone(sessgit: Shell, tmp_path: Path) -> None:
+    from_elsewhere(sessgit, tmp_path, Talk(cwd=f"{THERE}/my shop").turns("one"))
+    tip = run_git(sessgit.store, "rev-parse", SESSION)
+    done = sessgit("restore", "5e55", "--project", ".")
+    path = place(sessgit, sessgit.project)
+    assert (done.code, done.out.splitlines()[0]) == (0, f"~/{path.relative_to(sessgit.home)} is written:")
+    assert done.err == (
+        f"~/shop stands for {THERE}/my shop here from now on. "
+        f"sessgit config --unset 'project.map.{THERE}/my shop' ends that.\n"
+    )
+    assert path.is_file()
+    assert run_git(sessgit.store, "rev-parse", SESSION) == tip
+    assert [one["id"] for one in sessgit.json("ls")] == [SESSION]
+    assert sessgit.out("resume", "5e55", "--print") == f"claude --resume {SESSION}\n"
+    again = sessgit("restore", "5e55", "--project", ".")
+    assert (again.code, again.err) == (0, "")
+    assert again.out.startswith(f"~/{path.relative_to(sessgit.home)} is already there:")
+    sessgit.out("config", "--unset", f"project.map.{THERE}/my shop")
+    assert sessgit.json("ls") == []
+
+
+def test_a_folder_here_that_moved_stands_for_the_other_machines_all_the_same(mapped: Shell) -> None:
+    mapped("restore", "5e55")
+    mapped("log", "5e55")
+    old, tip = place(mapped, mapped.project), run_git(mapped.store, "rev-parse", SESSION)
+    moved = mapped.project.rename(mapped.home / "store")
+    done = mapped("restore", "5e55", "--project", str(moved))
+    assert done.out.splitlines()[0] == f"~/{place(mapped, moved).relative_to(mapped.home)} is moved there:"
+    assert f"~/store stands for {THERE}/shop here from now on." in done.err
+    assert (old.exists(), run_git(mapped.store, "rev-parse", SESSION)) == (False, tip)
+    assert mapped.json("log", "5e55")["session"]["project"] == str(moved)
+
+
+def test_what_was_held_here_moves_by_its_state(sessgit: Shell, tmp_path: Path) -> None:
+    sessgit.recorded(sessgit.talk(cwd="/nowhere/shop").turns("one")).unlink()
+    sessgit.out("restore", "5e55", "--project", str(tmp_path))
+    assert run_git(sessgit.store, "log", "-1", "--format=%s", SESSION).startswith("edit: project /")
+    assert sessgit.out("config", "project.map") == ""
+
+
 def test_what_is_off_here_is_off_by_the_folder_here(mapped: Shell) -> None:
     mapped("restore", "5e55")
     mapped("off")

@@ -19,6 +19,7 @@ from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit import Store
 from sessgit.ops.recording import catchup
 from sessgit.store import layout, locks, refs
 from sessgit.store.recorder import cursor as cursors
@@ -171,6 +172,22 @@ def test_what_nobody_left_is_not_recovered(sessgit: Shell) -> None:
     assert sessgit.out("recover", "--all") == NOTHING
 
 
+@pytest.mark.parametrize("bring", [("merge", OTHER), ("pick", f"{OTHER}@1")])
+def test_what_a_merge_made_is_not_recovered_before_a_client_opens_it(sessgit: Shell, bring: tuple[str, ...]) -> None:
+    first = sessgit.recorded(sessgit.talk().turns("one"), sessgit.talk(OTHER).turns("two"))
+    sessgit.out(*bring, "--into", SESSION, "--new", "both")
+    (made,) = (one["id"] for one in sessgit.json("ls") if one["name"] == "both")
+    path = first.with_name(f"{made}.jsonl")
+    lie(path, 3600)
+    assert sessgit.out("recover") == NOTHING
+    assert state(sessgit, made)[0] == "active"
+    with path.open("ab") as file:
+        file.write(cut_in_a_call(sessgit.talk(made)).data)
+    lie(path, 3600)
+    (told,) = sessgit.json("recover")["sessions"]
+    assert (told["id"], told["recorded"], told["cut"]) == (made, 1, "call")
+
+
 def test_the_project_at_hand_or_all(sessgit: Shell, tmp_path: Path) -> None:
     elsewhere = tmp_path / "else"
     elsewhere.mkdir()
@@ -248,6 +265,17 @@ for name in ("answered", "pending"):
 session.begin_cell(type="repl", operation="train")
 os._exit(1)
 """
+
+
+def test_a_program_that_is_at_work_is_left_alone(sessgit: Shell) -> None:
+    """However long it writes nothing: it has a turn open."""
+    session = Store.open().create_session(name="trained")
+    with session.turn("train it") as turn:
+        for path in sessgit.config.glob("projects/*/*.jsonl"):
+            lie(path, 3600)
+        assert sessgit.out("recover", "--all") == NOTHING
+        assert sessgit.json("log", session.id)["session"]["state"] == "active"
+        turn.answer("Done.")
 
 
 def test_what_a_killed_program_lacks(sessgit: Shell) -> None:

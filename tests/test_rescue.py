@@ -77,6 +77,20 @@ def test_a_copy_that_is_named_has_it(held: Shell) -> None:
     assert_whole(held, before)
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--json",)])
+def test_a_copy_that_is_none_is_told(held: Shell, options: tuple[str, ...]) -> None:
+    """And nothing is looked for without it."""
+    hint = "Hint: --from names a copy of the conversation's transcript.\n"
+    before = run_git(held.store, "for-each-ref")
+    nowhere, folder = held.home / "typo.jsonl", held.project
+    done = held("repair", SESSION, "--from", str(nowhere), *options)
+    assert (done.code, done.out, done.err) == (4, "", f"Error: there is no file {nowhere}.\n{hint}")
+    done = held("repair", SESSION, "--from", str(folder), *options)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"Error: cannot read {folder}: it is not a regular file.\n{hint}"
+    assert run_git(held.store, "for-each-ref") == before
+
+
 def test_a_link_is_no_file_of_it(held: Shell) -> None:
     lose_blob(held)
     path = held.home / "elsewhere" / f"{SESSION}.jsonl"

@@ -19,7 +19,7 @@ from sessgit.agents.claude import reader
 from sessgit.agents.claude.reader import opened
 from sessgit.agents.claude.writing import transcript
 from sessgit.model.conversation import session as sessions
-from sessgit.ops import fork as forks
+from sessgit.ops import edit
 from sessgit.ops.files import laying
 from sessgit.ops.merging import sides
 from sessgit.ops.recording import record as recording
@@ -215,7 +215,7 @@ def test_a_fork_reads_each_line_once_and_its_first_recording_writes_none_anew(
 
 def test_a_name_is_looked_at_for_secrets_where_there_is_one(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    monkeypatch.setattr(forks, "without_secrets", lambda *_: pytest.fail("there is no name"))
+    monkeypatch.setattr(edit, "without_secrets", lambda *_: pytest.fail("there is no name"))
     sessgit.out("fork", "5e55")
 
 

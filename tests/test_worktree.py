@@ -342,7 +342,7 @@ def test_an_interruption_leaves_nothing(coded: Coded, tmp_path: Path) -> None:
 def test_git_is_missing(coded: Coded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     done = coded.shell("fork", "5e55@1", "--worktree")
-    assert (done.code, done.err) == (1, "Error: git is missing.\nHint: Install git 2.30 or later.\n")
+    assert (done.code, done.err) == (7, "Error: git is missing.\nHint: Install git 2.30 or later.\n")
 
 
 def test_a_store_of_another_machine_leads_git_nowhere() -> None:

@@ -57,9 +57,15 @@ def compact(value: Any) -> bytes:
     return _COMPACT.encode(value).encode()
 
 
+def nearest_time(seconds: float) -> float:
+    """The time in seconds since 1970, or the one next to it that is between 1970 and 9999."""
+    return min(max(seconds, 0), _END - 1)
+
+
 def rfc3339(seconds: float) -> str:
-    """The time as RFC 3339 in UTC with milliseconds: `2026-03-01T10:00:00.000Z`."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """The time as RFC 3339 in UTC with milliseconds: `2026-03-01T10:00:00.000Z`; of a clock that is before 1970 the
+    first moment of that year."""
+    return datetime.fromtimestamp(max(seconds, 0), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def moment(text: str) -> str:

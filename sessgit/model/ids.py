@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-import uuid
 
 SESSION_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 BRANCH = re.compile(rf"{SESSION_ID.pattern}(\.[rm]-[0-9a-f]{{8}})?")
-_NAMESPACE = uuid.UUID("6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11")
+_NAMESPACE = "6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -16,18 +15,18 @@ def session_id(agent_id: str) -> str:
     """The session's id for the agent's own: itself where it can be a ref name, else a uuid5 of it."""
     if SESSION_ID.fullmatch(agent_id):
         return agent_id
-    return str(uuid.uuid5(_NAMESPACE, agent_id.encode("utf-8", "surrogatepass").hex()))
+    return _uuid5(agent_id.encode("utf-8", "surrogatepass").hex())
 
 
 def line_id(line: bytes, offset: int) -> str:
     """A uuid5 for a prompt that has no uuid of its own: of its bytes and where they stand."""
-    return str(uuid.uuid5(_NAMESPACE, f"{offset}:{hashlib.sha256(line).hexdigest()}"))
+    return _uuid5(f"{offset}:{hashlib.sha256(line).hexdigest()}")
 
 
 def merged_id(mode: str, ours: str, theirs: str, what: str) -> str:
     """A uuid5 for a line that a merge of two commits brings: the same on every machine."""
     name = f"merge:{mode}:{ours}:{theirs}:{what}"
-    return str(uuid.uuid5(_NAMESPACE, name.encode("utf-8", "surrogatepass").hex()))
+    return _uuid5(name.encode("utf-8", "surrogatepass").hex())
 
 
 def short(prompt_uuid: str) -> str:
@@ -62,3 +61,9 @@ def cell_id(prompt_uuid: str, key: str) -> str:
         number, digit = divmod(number, 36)
         letters.append(_DIGITS[digit])
     return "cell_" + "".join(letters)
+
+
+def _uuid5(name: str) -> str:
+    import uuid  # which few names need, and takes longer to load than all of this package's own values
+
+    return str(uuid.uuid5(uuid.UUID(_NAMESPACE), name))

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical
@@ -18,7 +18,6 @@ from sessgit.model import canonical
 MOST_TERMS = 32
 _ALONE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 """The characters that are words of their own."""
-_EACH_ALONE = re.compile(f"[{_ALONE}]")
 _TERM = re.compile(r'(-?)(?:"([^"]*)(?:"|$)(\*?)|([^\s"]+))')
 _WORD = re.compile(r"[^\W_]+")
 _BEFORE, _AFTER = f"(?<![^\\W_{_ALONE}])", f"(?![^\\W_{_ALONE}])"
@@ -97,7 +96,13 @@ def parse(text: str) -> Query:
 
 def spaced(text: str) -> str:
     """The text with spaces around each character that is a word of its own."""
-    return text if text.isascii() else _EACH_ALONE.sub(r" \g<0> ", text)
+    return text if text.isascii() else _each_alone().sub(r" \g<0> ", text)
+
+
+@cache
+def _each_alone() -> re.Pattern[str]:
+    """Finds such a character: compiled when a text is not plain ASCII, since that takes as long as to record a turn."""
+    return re.compile(f"[{_ALONE}]")
 
 
 def fold(text: str) -> str:
@@ -120,7 +125,7 @@ def _pattern(term: Term) -> str:
     words = _WORD.findall(spaced(fold(term.text)))
     if not words:
         return ""
-    alone = [bool(_EACH_ALONE.fullmatch(word)) for word in words]
+    alone = [bool(_each_alone().fullmatch(word)) for word in words]
     out = "" if alone[0] else _BEFORE
     for place, word in enumerate(words):
         if place:

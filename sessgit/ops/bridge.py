@@ -99,7 +99,7 @@ class Bridge:
             return known(view, given) if view else {"error": NO_SESSION}
         except (SessgitError, OSError) as error:
             self._view = None
-            return {"error": str(error)}
+            return {"error": getattr(error, "strerror", "") or str(error)}
 
     def _look(self) -> View | None:
         branch = self._find()

@@ -15,7 +15,7 @@ from typing import Literal
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model import canonical
 from sessgit.ops.files import endings
-from sessgit.store import git, journal, layout, locks, maintenance, refs, transaction
+from sessgit.store import journal, layout, locks, refs, transaction
 from sessgit.store.damage import packed
 from sessgit.store.journal import Operation, Wrote
 from sessgit.store.store import Store
@@ -136,6 +136,8 @@ def _performed(store: Store, planned: Operation, held: Mapping[str, str]) -> Ope
         transaction.move_all(store.path, [*kept, *steps])  # in this order: a kill leaves no tip that nothing keeps
     packed.note_made(store.path, {move.ref: move.new for move in moves if not move.old and move.new}, mark)
     if len(moves) > _MANY:
+        from sessgit.store import maintenance
+
         with locks.maintenance(store.beside) as lock:
             if lock:
                 maintenance.pack_refs(store.path, lock)
@@ -225,7 +227,7 @@ def _undo(store: Store, found: Operation, config: Path, now: float, session: str
         return Undone(found, None, back, unchanged, changed, cut, appended)
     if session:
         endings.check_closed(store.state(str(held.get(found.moves[0].ref))).agent_id, config)
-    git.program()  # which moves the refs: nothing is half done for want of it
+    transaction.check()  # nothing is half done for want of git
     wrote = endings.do(store, found, turned, session, ends[1]) if session else None
     # The files before the refs: a restore brings them back, but one that outlived its session would be recorded anew.
     for path in unchanged:

@@ -17,6 +17,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.ops import privacy as private
 from sessgit.ops.finding import places, resolve
 from sessgit.ops.privacy import Privacy
+from sessgit.ops.programs import opening
 from sessgit.ops.reading.views import body_of
 from sessgit.ops.recording import catchup
 from sessgit.store import layout
@@ -113,30 +114,37 @@ def _left(
         is_ended = branch.state.state != "active"
         if is_ended and catchup.is_level(beside, branch.name, path, final=True):
             continue
-        left = _is_begun(beside, branch.state, path) and _is_gone(config, branch.state, path, now)
+        left = _is_begun(index, beside, branch, path) and _is_gone(config, beside, branch.state, path, now)
         if left and private.of_transcript(privacy, path, branch.state.project).recorded:
             yield branch, path
 
 
-def _is_begun(beside: layout.Beside, state: Session, path: Path) -> bool:
-    """Whether a client wrote the file here: not where it is a fork that nobody has opened, nor one that was restored
-    from another machine, where the conversation may be going on."""
-    prefix = state.origin.prefix if state.origin else 0
+def _is_begun(index: Index, beside: layout.Beside, branch: Branch, path: Path) -> bool:
+    """Whether a client wrote the file here: not where it is a fork that nobody has opened, whatever was brought to it,
+    nor one that was restored from another machine, where the conversation may be going on."""
+    origin = branch.state.origin
+    prefix = origin.prefix if origin else 0
     try:
-        return path.stat().st_size > prefix and cursors.load(beside, state.id) is not None
+        if path.stat().st_size <= prefix or cursors.load(beside, branch.name) is None:
+            return False
     except OSError:
         return False
+    if origin is None or not prefix or not catchup.is_level(beside, branch.name, path):
+        return True
+    own = index.turns(branch.name, origin.turn + bool(origin.cell) + 1)
+    return not own or not all(row.message.get("Origin") for row in own)
 
 
-def _is_gone(config: Path, state: Session, path: Path, now: float) -> bool:
-    """Whether no client has the session open, and the file has been at rest for a while."""
+def _is_gone(config: Path, beside: layout.Beside, state: Session, path: Path, now: float) -> bool:
+    """Whether no client and no program has the session open, and the file has been at rest for a while."""
     version = _VERSION.match(state.agent_version)
     tells = version is not None and (int(version[1]), int(version[2])) >= _TELLING
     try:
         quiet = now - path.stat().st_mtime
     except OSError:
         return False
-    return quiet > (SETTLED if tells else catchup.QUIET) and not home.is_open(config, state.agent_id)
+    is_open = home.is_open(config, state.agent_id) or opening.is_open(beside, state.id)
+    return quiet > (SETTLED if tells else catchup.QUIET) and not is_open
 
 
 def _recorded(

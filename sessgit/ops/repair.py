@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sessgit.agents.claude import reader
 from sessgit.agents.claude.mending.chain import Mend
 from sessgit.errors import DamageError, SessgitError, StoreError, UnreadableError
 from sessgit.model import ids, words
@@ -88,8 +89,10 @@ def repair(  # noqa: PLR0913 - where to look, and how
     missing here, and `copy` is a file of its lines that lies anywhere. Objects that are back may lead to others that
     are not: it is looked again, `rounds` times at most.
 
-    Raises DamageError where nothing of it can be read.
+    Raises DamageError where nothing of it can be read, and NotFoundError or SessgitError where `copy` cannot be.
     """
+    if copy is not None:
+        _check_copy(copy)
     store, session = world.store, layout.session_of(branch)
     count = len(gone.lost(store, session)) if dry_run else gone.put_back(store, session)
     if count:
@@ -149,6 +152,15 @@ def bring_back(world: World, sessions: Iterable[str]) -> tuple[int, int]:
                 break
     world.index.sync()
     return count, torn
+
+
+def _check_copy(copy: Path) -> None:
+    """Raises SessgitError for a name that was mistyped: a repair without the copy would not be what was asked for."""
+    try:
+        with reader.opened(copy):
+            return
+    except SessgitError as error:
+        raise type(error)(str(error), "--from names a copy of the conversation's transcript.") from error
 
 
 def _check_open(store: Store) -> None:

@@ -89,10 +89,13 @@ def append(beside: Beside, operation: Operation) -> Operation:
         line = (b"\n" if _is_torn(beside, size) else b"") + json.dumps(document).encode() + b"\n"
         handle = os.open(beside.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb", buffering=0) as file:
-            file.write(line)
+            left = memoryview(line)
+            while left:  # a disk that becomes full takes a part, and says so only at the next write
+                left = left[file.write(left) :]
             os.fsync(file.fileno())
     except OSError as error:
-        raise StoreError(f"the operation cannot be written down: {error}", "Nothing was changed.") from error
+        said = f"the operation cannot be written down: {error.strerror or error}"
+        raise StoreError(said, f"Nothing was changed. {ROOM}") from error
     return replace(operation, id=str(document["id"]), summary=str(document["summary"]))
 
 
@@ -103,7 +106,7 @@ def read(beside: Beside, start: int = 0) -> list[Operation]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise StoreError(f"cannot read {beside.journal}: {error}", "Is the file yours?") from error
+        raise StoreError(f"cannot read {beside.journal}: {error.strerror or error}", "Is the file yours?") from error
     found = (parsed(line) for line in lines if line)
     return [operation for operation in found if operation is not None]
 
@@ -184,7 +187,7 @@ def _overwrite(beside: Beside, change: Callable[[bytes], bytes]) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise StoreError(f"cannot write {beside.journal}: {error}", ROOM) from error
+        raise StoreError(f"cannot write {beside.journal}: {error.strerror or error}", ROOM) from error
 
 
 def _without_words(line: bytes, operation: Operation) -> bytes:

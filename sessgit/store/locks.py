@@ -61,7 +61,10 @@ def pruning(beside: Beside, timeout: float = 0) -> Iterator[int]:
     written that no ref may reach yet."""
     with _alone(beside.lock("objects"), timeout) as held:
         if held:
-            os.pwrite(held, os.urandom(_MARK), 0)
+            try:
+                os.pwrite(held, os.urandom(_MARK), 0)
+            except OSError as error:
+                raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
         yield held
 
 
@@ -88,6 +91,11 @@ def turn(beside: Beside, name: str) -> int:
     """Holds what says that a program has a turn of the session open, until `release` of the descriptor or the end of
     the process; 0 where someone else does."""
     return _acquire(beside.lock(f"turn-{name}"), 0)
+
+
+def had_turn(beside: Beside, name: str) -> bool:
+    """Whether a program ever had a turn of the session open on this machine; where none had, no lock is made."""
+    return beside.lock(f"turn-{name}").exists()
 
 
 @contextmanager

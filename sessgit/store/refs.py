@@ -138,13 +138,18 @@ def _loose_below(store: Path, prefix: str) -> Iterator[tuple[str, str | None]]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise StoreError(f"cannot read the refs of the store: {error}", _DOCTOR) from error
+            raise _unread(error) from error
         for entry in entries:
             name = f"{parent}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
                 pending.append(name)
             elif name.startswith(prefix) and not name.endswith(_LOCK) and canonical.is_printable(name):
                 yield name, _loose(entry.path)
+
+
+def _unread(error: OSError) -> StoreError:
+    where = f"{error.filename}: " if error.filename else ""
+    return StoreError(f"cannot read the refs of the store: {where}{error.strerror or error}", _DOCTOR)
 
 
 def is_plain(path: Path) -> bool:
@@ -179,5 +184,5 @@ def _packed(store: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise StoreError(f"cannot read the refs of the store: {error}", _DOCTOR) from error
+        raise _unread(error) from error
     return text[: text.rfind("\n") + 1]  # a line without its end was cut: its name may be half of one

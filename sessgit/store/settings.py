@@ -36,7 +36,7 @@ def read(beside: Beside) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise StoreError(f"cannot read {beside.config}: {error}", "Is the file yours?") from error
+        raise StoreError(f"cannot read {beside.config}: {error.strerror or error}", "Is the file yours?") from error
     import tomllib
 
     try:

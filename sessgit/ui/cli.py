@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import importlib
 import io
@@ -114,6 +113,8 @@ class _Commands(Light, TyperGroup):
         if name in GIT_VERBS:
             raise UsageError(f"sessgit has no “{name}”.", GIT_VERBS[name])
         if name not in COMMANDS:
+            import difflib
+
             near = difflib.get_close_matches(name, COMMANDS, n=1)
             raise UsageError(
                 f"there is no command “{name}”.",
@@ -211,8 +212,11 @@ def _unexpected(error: Exception) -> NoReturn:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
         render.forget_output()
     if isinstance(error, OSError) or type(error).__module__ == "sqlite3":
-        hint = ROOM if getattr(error, "errno", 0) in _OF_THE_DISK else "SESSGIT_DEBUG=1 shows where it happened."
-        render.error(StoreError(f"{type(error).__name__}: {error}", hint))
+        if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+            where = f"{error.filename}: " if error.filename else ""
+            render.error(StoreError(f"{where}{error.strerror}", ROOM))
+        else:
+            render.error(StoreError(f"{type(error).__name__}: {error}", "SESSGIT_DEBUG=1 shows where it happened."))
         sys.exit(StoreError.exit_code)
     problem = SessgitError(
         f"a bug in sessgit {__version__}: {type(error).__name__}: {error}",

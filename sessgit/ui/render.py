@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -64,7 +63,8 @@ def raw(here: Context, parts: Iterable[bytes]) -> None:
         return
     with _writing():
         for part in parts:
-            sys.stdout.buffer.write(part + b"\n")
+            sys.stdout.buffer.write(part)  # one may be as long as all else in memory: there is no copy of it
+            sys.stdout.buffer.write(b"\n")
         sys.stdout.buffer.flush()
 
 
@@ -239,6 +239,8 @@ def _bar(unit: str) -> Any:
 
 def _paged(pager: str, data: str) -> bool:
     """Whether the pager showed the text; one that is missing shows nothing."""
+    import subprocess
+
     env = {**os.environ, "LESS": os.environ.get("LESS", "FRX"), "LESSCHARSET": "utf-8"}
     try:
         process = subprocess.Popen(pager, shell=True, stdin=subprocess.PIPE, env=env)

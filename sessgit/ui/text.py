@@ -84,25 +84,35 @@ def fold(parts: Sequence[str], columns: int, between: str, indent: str = "") -> 
 
 
 def ago(moment: float | None, now: float) -> str:
-    """`2h ago`; further back the day of the week, then the date."""
-    if moment is None:
+    """`2h ago`; further back the day of the week, then the date, as of one that a wrong clock set days ahead; nothing
+    of an unknown time, which a commit dates 1970."""
+    if not moment:
         return ""
     seconds = now - moment
-    if seconds < 60:
+    if -_DAY < seconds < 60:
         return "just now"
+    if seconds < 0:
+        return _date(moment, now)
     if seconds < 3600:
         return f"{seconds // 60:.0f}m ago"
     if seconds < _DAY:
         return f"{seconds // 3600:.0f}h ago"
+    return time.strftime("%a", time.localtime(moment)) if seconds < 6 * _DAY else _date(moment, now)
+
+
+def _date(moment: float, now: float) -> str:
     there = time.localtime(moment)
-    if seconds < 6 * _DAY:
-        return time.strftime("%a", there)
     return time.strftime("%d %b" if there.tm_year == time.localtime(now).tm_year else "%b %Y", there).lstrip("0")
 
 
+def at(clock: str, moment: float) -> str:
+    """The time as the format for `time.strftime` tells it; nothing of an unknown one, which a commit dates 1970."""
+    return time.strftime(clock, time.localtime(moment)) if moment else ""
+
+
 def clock(now: float, moments: Iterable[float]) -> str:
-    """The format for `time.strftime` that tells these moments apart: the hour if all are of today."""
-    times = sorted(moments)
+    """The format for `time.strftime` that tells these moments apart: the hour if all that are known are of today."""
+    times = sorted(filter(None, moments))
     today, days = time.localtime(now)[:3], {time.localtime(moment)[:3] for moment in (*times[:1], *times[-1:])}
     if days <= {today}:
         return "%H:%M"

@@ -9,11 +9,12 @@ from sessgit.agents.claude.lines import Line
 from sessgit.model import canonical
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.cutting import texts
+from sessgit.model.unjoined import Bytes, of_lines
 from sessgit.store import layout
 from sessgit.store.store import join_lines
 
 
-def files(before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = texts.RULES_VERSION) -> dict[str, bytes]:
+def files(before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = texts.RULES_VERSION) -> dict[str, Bytes]:
     """The folder's files by path: a function of the turn's lines and of the version of the rules by which its session
     is cut."""
     lines = [*before, *body]
@@ -24,10 +25,11 @@ def files(before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = t
             labels.extend(cells.label(lines))
         return labels[index]
 
-    stored, long = texts.cut([line.raw for line in lines], label, cut)
-    out = {layout.BODY: join_lines(stored[len(before) :])}
+    valid = {index for index, line in enumerate(lines) if line.data is not None}
+    stored, long = texts.cut([line.raw for line in lines], label, cut, valid)
+    out = {layout.BODY: of_lines(stored[len(before) :])}
     if before:
-        out[layout.BEFORE] = join_lines(stored[: len(before)])
+        out[layout.BEFORE] = of_lines(stored[: len(before)])
     if turn.cells:
         out[layout.CELLS] = join_lines(canonical.compact(cell.as_json()) for cell in turn.cells)
     out.update((f"{layout.TEXTS}/{name}", text) for name, text in long.items())

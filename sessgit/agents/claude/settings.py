@@ -236,7 +236,8 @@ def read(path: Path) -> Snapshot:
         if content is None and target.exists():
             raise ConflictError(f"{path} is not a file", "move it away first")
     except (OSError, RuntimeError) as error:  # RuntimeError: symlinks in a circle
-        raise StoreError(f"{path} cannot be read: {error}", "Is the file yours?") from error
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise StoreError(f"{path} cannot be read: {why}", "Is the file yours?") from error
     return Snapshot(path, target, content, _parse(path, content or b""))
 
 

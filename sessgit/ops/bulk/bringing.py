@@ -50,7 +50,7 @@ def _place(store: Path, found: Gathered) -> None:
         for end in (".pack", ".idx"):
             (found.folder / f"gathered{end}").replace(packs / f"pack-{found.pack}{end}")
     except OSError as error:
-        raise StoreError(f"cannot write to the store: {error}", ROOM) from error
+        raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
 
 
 def _make_refs(store: Store, refs: Mapping[str, str]) -> None:

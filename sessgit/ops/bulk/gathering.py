@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.errors import SessgitError, StoreError
+from sessgit.errors import ROOM, SessgitError, StoreError
 from sessgit.ops.bulk import families
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.bulk.spoken import Places, Writer
@@ -72,7 +72,7 @@ def gather(task: Task, told: Told) -> Gathered:
     try:
         task.folder.mkdir(mode=0o700)
     except OSError as error:
-        raise StoreError(f"cannot write to the store: {error}") from error
+        raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
     store = GatheringStore(task.store, task.folder)
     index = GatheringIndex(store)
     spoken = Writer(task.folder / _WORDS)

@@ -70,6 +70,9 @@ def head(folder: str, env: Env) -> str:
 @contextmanager
 def asking(folder: str, env: Env) -> Iterator[Callable[[], str]]:
     """Lets git look for `head` beside whatever else is done; yields the function that waits for the answer."""
+    if not project.is_repository(folder):  # known in a hundredth of the time
+        yield lambda: ""
+        return
     command = [*_READING, "status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=all"]
     try:
         process = subprocess.Popen(
@@ -131,9 +134,10 @@ def write(folder: str, env: Env, *arguments: str) -> None:
 
     An interruption waits for git, which gets it as well and takes away what it began.
     """
-    with _starting(folder):
+    given = _without_git(env)
+    with _starting(folder, given):
         process = subprocess.Popen(
-            ["git", *_QUIET, *arguments], cwd=folder, env=_without_git(env), stdin=subprocess.DEVNULL,
+            ["git", *_QUIET, *arguments], cwd=folder, env=given, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
     try:
@@ -150,18 +154,21 @@ def text(data: bytes) -> str:
 
 
 def _run(command: list[str], folder: str, env: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
-    with _starting(folder):
+    with _starting(folder, env):
         return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL)
 
 
 @contextmanager
-def _starting(folder: str) -> Iterator[None]:
+def _starting(folder: str, env: Env) -> Iterator[None]:
     """Says in words of ours why git could not be started."""
     try:
         yield
     except OSError as error:
         if Path(folder).is_dir():
-            raise SessgitError("git is missing", "Install git 2.30 or later.") from error
+            from sessgit.store import git
+
+            git.program(env.get("PATH", os.defpath))
+            raise git.not_run(error) from error
         raise NotFoundError(f"the project's folder cannot be entered: {folder}: {error.strerror}") from error
     except ValueError as error:
         raise NotFoundError(f"there is no folder {folder!r}") from error

@@ -134,7 +134,7 @@ def _drained(patient: Patient) -> str:
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as error:
-        raise StoreError(f"the recorder cannot be started: {error}") from error
+        raise StoreError(f"the recorder cannot be started: {error.strerror or error}") from error
     deadline = time.monotonic() + _PATIENCE
     while (left := sum(1 for _ in patient.beside.spool.glob("*.json"))) and time.monotonic() < deadline:
         time.sleep(0.1)

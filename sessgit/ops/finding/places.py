@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from sessgit.agents.claude import home
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
+from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import cursor as cursors
@@ -68,6 +69,15 @@ def was_here(config: Path, state: Session, beside: Beside) -> bool:
     """Whether the session's transcript was ever read on this machine, or lay where this client keeps its own."""
     said = home.transcript_place(config, state.transcript, state.agent_id, "")
     return said is not None or cursors.load(beside, state.id) is not None
+
+
+def is_elsewhere(config: Path, state: Session, beside: Beside, here: Here) -> bool:
+    """Whether the project of a session, as its state says it, is a folder of another machine, for which `project.map`
+    can name one here: it is not here, and either that names one already or the session was never here."""
+    project = state.project
+    if not is_folder(project) or home.is_there(project):
+        return False
+    return here(project) != project or not was_here(config, state, beside)
 
 
 def is_gone(project: str) -> bool:

@@ -42,6 +42,11 @@ def folders(folder: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((os.path.normpath(folder), _real(folder), root(folder))))
 
 
+def is_repository(folder: str) -> bool:
+    """Whether the folder lies in a worktree."""
+    return _repository(_real(folder)) is not None
+
+
 def worktree(folder: str) -> str:
     """The top of the linked worktree that a folder lies in, or ``""`` where it lies in the main one or in none."""
     found = _repository(folder)

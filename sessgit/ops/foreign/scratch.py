@@ -53,7 +53,7 @@ def take_over(scratch: Store, into: Store) -> None:
                 if path.name not in there:
                     _move(path, target / path.name)
     except OSError as error:
-        raise StoreError(f"cannot write to the store: {error}", ROOM) from error
+        raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
 
 
 def _move(source: Path, target: Path) -> None:
@@ -97,7 +97,8 @@ def _refer(path: Path, other: Path) -> None:
         if there.forbidden.exists():  # what was purged must not come back
             shutil.copyfile(there.forbidden, own.forbidden)
     except OSError as error:
-        raise StoreError(f"cannot read the store at {other}: {error}", "sessgit doctor says why.") from error
+        said = f"cannot read the store at {other}: {error.strerror or error}"
+        raise StoreError(said, "sessgit doctor says why.") from error
     _index(Beside(other), Beside(path))
 
 

@@ -115,6 +115,8 @@ def merge(  # noqa: PLR0913, PLR0917 - both sides, what is wanted of them, and w
         if new is not None:
             with _begun(store, new, world):
                 return _in_new(store, index, ours, theirs, wish, world, new, first)
+    elif new is not None or home.is_open(world.config, ours.state.agent_id):
+        return Merged(ours.state, "", first)  # nothing is appended: a client may have the file open
     with _alone(store, index, ours.session, world) as at:
         found = plans.plan(store, index, at.branch, theirs.branch, theirs.turn, wish)
         if not found.is_open:

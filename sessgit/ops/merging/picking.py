@@ -30,10 +30,11 @@ def check(index: Index, ours: Branch, rows: Sequence[Row]) -> None:
         if row.prompt in seen:
             raise UsageError(f"turn {row.turn} of {layout.short(row.branch)} is named twice", "Name each turn once.")
         if row.prompt in known or address(row) in known:
-            raise UsageError(
-                f"turn {row.turn} of {layout.short(row.branch)} is in {ours.name[:8]} already",
-                f"sessgit diff {ours.name[:8]} {layout.short(row.branch)} shows what is not.",
-            )
+            own, name = layout.short(ours.name), layout.short(row.branch)
+            hint = f"sessgit diff {own} {name} shows what is not."
+            if row.branch == ours.name:
+                hint = f"--into names another conversation; sessgit fork {name} --at {row.turn} goes on from that turn."
+            raise UsageError(f"turn {row.turn} of {name} is in {own} already", hint)
         seen.add(row.prompt)
 
 

@@ -176,10 +176,9 @@ def _picked(found: Sides, wanted: Sequence[int]) -> tuple[Row, ...]:
                 f"sessgit log {name} shows them.",
             )
         if number not in by_number:
-            raise UsageError(
-                f"turn {number} of {name} is in {found.ours.name[:8]} already",
-                f"sessgit diff {name} shows what is not.",
-            )
+            ours = layout.short(found.ours.name)
+            hint = f"sessgit diff {ours} {name} shows what is not."
+            raise UsageError(f"turn {number} of {name} is in {ours} already", hint)
     return tuple(by_number[number] for number in sorted(set(wanted)))
 
 

@@ -122,6 +122,16 @@ def tasks(given: Sequence[Task], is_taken: Callable[[str], bool], session: str) 
     return named
 
 
+def calls(given: Sequence[Part], is_taken: Callable[[str], bool]) -> None:
+    """Raises UsageError where the id of a call is that of another one; `is_taken` says whether the session has it."""
+    own = set[str]()
+    for part in given:
+        if isinstance(part, ToolCall) and part.id:
+            if part.id in own or is_taken(part.id):
+                raise UsageError(f"there is a call {part.id} already", f"An id stands for one call. {_NOTHING}")
+            own.add(part.id)
+
+
 def _new_id() -> str:
     return "cell_" + "".join(secrets.choice(_LETTERS) for _ in range(8))
 
@@ -132,8 +142,8 @@ def _tool(call: ToolCall) -> None:
             f"“{canonical.one_line(str(call.name), 40)}” is no name of a tool",
             "Letters, digits, _ and - are in one, 128 at most.",
         )
-    if call.id and not _NAME.fullmatch(call.id):
-        raise UsageError(f"“{canonical.one_line(call.id, 40)}” is no id of a call", _NOTHING)
+    if call.id and not (isinstance(call.id, str) and _NAME.fullmatch(call.id)):
+        raise UsageError(f"“{canonical.one_line(str(call.id), 40)}” is no id of a call", _NOTHING)
     if not isinstance(call.output, str):
         raise UsageError(f"what a tool said is a text, not {type(call.output).__name__}", "json.dumps makes one of it.")
     if not isinstance(call.input, Mapping):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.agents.claude.cells import message_key
-from sessgit.agents.claude.lines import Line, is_prompt, parse, prompt_uuid, split, tool_results
+from sessgit.agents.claude.lines import Line, blocks, is_prompt, parse, prompt_uuid, split, tool_results
 from sessgit.agents.claude.reader import opened
 from sessgit.agents.claude.writing import ending, marks
 from sessgit.agents.claude.writing.marks import Mark
@@ -47,6 +47,8 @@ class End:
     pending: dict[str, Task] = field(default_factory=dict)
     calls: dict[str, str] = field(default_factory=dict)
     """By the client's ids for calls the cells that they are."""
+    called: set[str] = field(default_factory=set)
+    """The client's ids for all calls in that turn."""
     torn: int = 0
     """So many bytes at its end are no whole line: a writer was killed."""
     seam: bytes = b""
@@ -104,7 +106,7 @@ class End:
     def forget(self) -> None:
         """Nothing of the file is known any more."""
         self.size, self.inode, self.key, self.torn, self.seam = -1, 0, "", 0, b""
-        self.begun, self.pending, self.calls = {}, {}, {}
+        self.begun, self.pending, self.calls, self.called = {}, {}, {}, set()
         self.chain.leaf, self.chain.open, self.chain.message = "", {}, ""
 
     def _create(self) -> None:
@@ -121,6 +123,8 @@ class End:
                 continue
             if is_prompt(line):
                 self.key, self.begun, self.pending, self.calls = prompt_uuid(line), {}, {}, {}
+                self.called = set()
+            self.called.update(str(block.get("id")) for block in blocks(line) if block.get("type") == "tool_use")
             mark = marks.of(line) if line.type == "assistant" else marks.NONE
             if mark.task is not None:
                 self._begin(mark.task, mark.call)

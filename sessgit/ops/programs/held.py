@@ -19,7 +19,7 @@ from sessgit.agents.claude.writing.written import Chain
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import graph
 from sessgit.model.programs import program
-from sessgit.model.programs.program import GivenTurn, Outcome, Part, Step, Task
+from sessgit.model.programs.program import GivenTurn, Outcome, Part, Step, Task, ToolCall
 from sessgit.ops.programs import checking, opening
 from sessgit.ops.programs.log import WAIT, Log
 from sessgit.ops.programs.opening import HeldTurn
@@ -262,7 +262,11 @@ class Held:
         turn.begin(part.task.id for part in named if isinstance(part, Step) and part.outcome is None)
 
     def _identified(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """The parts, of which every cell has an id; for the rest as `_named`."""
+        """The parts, of which every cell has an id; for the rest as `_named`. Raises UsageError for the id of a call
+        that another one has."""
+        if any(isinstance(part, ToolCall) and part.id for part in parts):
+            self._know()
+            checking.calls(parts, self._is_called)
         tasks = iter(self._named([part.task for part in parts if isinstance(part, Step)]))
         return tuple(replace(part, task=next(tasks)) if isinstance(part, Step) else part for part in parts)
 
@@ -287,14 +291,26 @@ class Held:
 
     def _named(self, tasks: Sequence[Task]) -> list[Task]:
         """The tasks with ids; raises UsageError where they cannot be."""
-        if any(task.id or task.dependencies for task in tasks) and not self._is_known:
+        if any(task.id or task.dependencies for task in tasks):
+            self._know()
+        return checking.tasks(tasks, self._is_taken, self.id)
+
+    def _know(self) -> None:
+        if not self._is_known:
             self._known.read(self.world, self.log.branch())
             self._is_known = True
-        return checking.tasks(tasks, self._is_taken, self.id)
 
     def _is_taken(self, cell: str) -> bool:
         """Whether the session has a cell with that id."""
         return cell in self.log.end.begun or cell in self._known.ids
+
+    def _is_called(self, name: str) -> bool:
+        """Whether the session has a call with that id."""
+        return (
+            name in self.log.end.called
+            or self._known.has_call(name)
+            or self._is_taken(name.removeprefix(written.call_id("")))
+        )
 
 
 def _title(tasks: Sequence[Task]) -> str:

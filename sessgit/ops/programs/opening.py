@@ -77,6 +77,8 @@ def is_open(beside: Beside, session: str) -> bool:
     """Whether anybody has a turn of the session open."""
     if (str(beside.locks), session) in _held:
         return True
+    if not locks.had_turn(beside, session):
+        return False
     handle = locks.turn(beside, session)
     if handle:
         locks.release(handle)

@@ -159,7 +159,7 @@ class TurnTexts:
         folder = store.folder(commit, number)
         self.blob = folder[layout.BODY][0] if layout.BODY in folder else ""
         """The id of the body's blob, or empty where the turn has none."""
-        self._raw = store.repo.blob(self.blob).split(b"\n")[:-1] if self.blob else []
+        self._raw = store.repo.lines(self.blob, texts.LONGEST_LINE)[:-1] if self.blob else []
         self._stored = store.repo.tree(folder[layout.TEXTS][0]) if layout.TEXTS in folder else {}
         self._filled: dict[str, str] = {}
 

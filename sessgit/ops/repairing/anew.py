@@ -18,6 +18,7 @@ from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.ops.repairing import objects as sources
 from sessgit.ops.verifying import history
+from sessgit.ops.verifying.memory import Memory
 from sessgit.store import layout, locks, refs
 from sessgit.store.damage import objects, packed, packs
 from sessgit.store.files import rooms
@@ -104,7 +105,7 @@ def _keep_what_is_whole(store: Store, session: str, tip: str) -> None:
 
 
 def _wrong(store: Store, session: str, commit: str) -> Iterator[Finding]:
-    return history.check(store, session, commit, history.Memory())
+    return history.check(store, session, commit, Memory())
 
 
 def _holds_anything(path: Path) -> bool:

@@ -93,7 +93,7 @@ def put_in_order(store: Store, branch: str, commit: str) -> tuple[Lines, Mend] |
         state = store.state(commit)
     except SessgitError:
         return None
-    raw = [line.removesuffix(b"\n") for piece in laid.pieces for line in piece.lines]
+    raw = [line for piece in laid.pieces for line in piece.lines]
     ordered, early = order.in_order(raw)
     if not early or laid.file > 1:
         return None

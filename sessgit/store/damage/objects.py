@@ -129,7 +129,7 @@ def put(store: Path, oid: str, kind: str, data: bytes, aside: Path) -> None:
     except OSError as error:
         if beside is not None:
             beside.unlink(missing_ok=True)
-        raise StoreError(f"the object {oid} cannot be written: {error}", ROOM) from error
+        raise StoreError(f"the object {oid} cannot be written: {error.strerror or error}", ROOM) from error
 
 
 def fetch(scratch: Path, link: Link, sessions: Collection[str]) -> None:

@@ -131,7 +131,8 @@ def mend(store: Path) -> None:
         lock.replace(path)
     except (OSError, StoreError) as error:
         lock.unlink(missing_ok=True)
-        raise StoreError(f"{path} cannot be mended: {error}", ROOM) from error
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise StoreError(f"{path} cannot be mended: {why}", ROOM) from error
 
 
 def _whole(lines: Sequence[bytes], wrong: Collection[int]) -> Iterator[bytes]:

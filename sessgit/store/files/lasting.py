@@ -94,6 +94,11 @@ def sweep(store: Path) -> int:
     return count
 
 
+def give_name(path: Path, folder: Path, oid: str) -> None:
+    """Makes a file, whole, that object of a folder of objects. Raises OSError."""
+    _name(path, _place(folder, oid))
+
+
 def write_out(folder: Path) -> None:
     """What was synced outlasts a loss of power: on macOS that takes a call of its own. Raises OSError."""
     if _WHOLE_DRIVE is None:

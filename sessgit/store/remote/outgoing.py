@@ -128,4 +128,4 @@ def sweep(state: Path) -> None:
 
 
 def _unwritten(error: OSError) -> StoreError:
-    return StoreError(f"cannot write to the store: {error}", ROOM)
+    return StoreError(f"cannot write to the store: {error.strerror or error}", ROOM)

@@ -26,6 +26,7 @@ _SETTINGS = {
     # Of what a remote held nothing is lost that it cannot tell again: thousands of tracking refs need no disk each.
     # Objects do: refs will lead here to what a fetch leaves loose, which git does not sync by itself.
     "core.fsync": "loose-object,-reference",
+    "core.bigFileThreshold": git.LARGE,
     # What comes is checked before it is kept.
     "fetch.fsckObjects": "true",
     "transfer.fsckObjects": "true",

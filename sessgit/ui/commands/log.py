@@ -63,5 +63,5 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             render.tell(line)  # a program that reads addresses shall find nothing else
         return render.lines(here, page.oneline(here, log, reverse=reverse))
     else:
-        lines = page.full(here, log, page.Wanted(reverse, rewound, cells, said))
+        lines = page.full(here, log, page.Wanted(reverse, rewound, cells, said, limit))
     render.lines(here, chain(past.headline(here, asof), lines))

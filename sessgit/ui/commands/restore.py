@@ -39,7 +39,8 @@ def run(
     client deletes old files when it starts; what is restored is as new.
 
     --verify rebuilds the file, proves every hash that was taken when it was recorded, and compares it with the
-    client's own if that is still there. --project moves the conversation to another folder.
+    client's own if that is still there. --project moves the conversation to another folder; where its own is one of
+    another machine, it stays of that one, and DIR stands for it here: project.map in the settings says so.
     """
     from sessgit.ops import restore as restores
     from sessgit.ops.finding import places
@@ -73,6 +74,12 @@ def run(
         render.document("restore/v1", _json(found.session, done.path, done.restored) | _outcome(done))
         return
     render.lines(here, [*_written(here, done), *beside.told(done.files)])
+    if done.stands_for:
+        unset = shlex.quote(f"project.map.{done.stands_for}")
+        render.tell(
+            f"{here.short(done.project)} stands for {done.stands_for} here from now on. "
+            f"sessgit config --unset {unset} ends that."
+        )
     if places.is_gone(done.project):
         render.tell(
             f"The project's folder is gone: {here.short(done.project)}. "
@@ -171,7 +178,7 @@ def _record(here: context.Context, done: Outcome, *, final: bool) -> None:
 
 def _quality(done: Restored, named: bool = False) -> list[str]:
     """How good the copy is, in parts between which a line may break."""
-    size = text.size(len(done.data))
+    size = text.size(len(done.file))
     end = "," if named else "."
     more = ["and one line with its name for the client's list."] if named else []
     if done.exact:
@@ -189,7 +196,7 @@ def _quality(done: Restored, named: bool = False) -> list[str]:
 def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
     """What holds of a file whether it is written or verified; the keys of either alone say nothing yet."""
     return {
-        "id": session, "path": str(path) if path else None, "bytes": len(done.data), "exact": done.exact,
+        "id": session, "path": str(path) if path else None, "bytes": len(done.file), "exact": done.exact,
         "redacted": done.redacted, "missing": done.missing, "rewritten": done.rewritten, "proved": done.checked,
         "already": None, "named": None, "appended": None, "files": [], "turns": None, "file": None, "same": None,
     }  # fmt: skip

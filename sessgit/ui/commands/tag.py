@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -107,7 +106,7 @@ def _table(here: context.Context, tags: list[Tag]) -> Iterator[str]:
             text.clean(tag.name),
             _address(here, tag),
             _title(here, tag, row),
-            time.strftime(clock, time.localtime(row.time)) if row else "",
+            text.at(clock, row.time) if row else "",
         )
         for tag, row in rows
     ]

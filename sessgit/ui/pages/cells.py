@@ -100,10 +100,11 @@ def page(here: Context, branch: Branch, found: Listed, details: Mapping[str, Det
     yield header(here, branch)
     yield ""
     if found.earlier:
-        yield lines.paint("dim", f"(the last {len(found.nodes)}: -n shows more)")
+        shown = f"the last {len(found.nodes)}" if found.nodes else "none shown"
+        yield lines.paint("dim", f"({shown}: -n shows more)")
     for node in found.nodes:
         yield lines.line(node, here.width, whole=here.width >= _ROOMY)
-    if not found.nodes:
+    if not found.nodes and not found.earlier:
         yield "No cell of it fits." if branch.state.cells else "No cell yet."
 
 

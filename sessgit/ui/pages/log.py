@@ -29,12 +29,13 @@ _RAIL = "│   "
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which turns, in which order, with what."""
+    """Which turns, in which order, with what; how many at most."""
 
     reverse: bool = False
     rewound: bool = False
     cells: bool = False
     said: bool = False
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ def full(here: Context, log: Log, wanted: Wanted) -> Iterator[str]:
     """The whole page; newest turn first, like git's log."""
     paint = Paint(here.colour)
     yield from header(here, paint, log.branch, log.rows)
+    if wanted.limit == 0:
+        return
     yield ""
     rows = log.rows
     if not rows:
@@ -228,14 +231,14 @@ class _Turns:
         called = text.cut(text.clean(self.here.index.title(row)), columns.prompt - text.width(tags)) + tags
         return (
             f"{self.paint('green', mark)} {self.paint('bold', str(row.turn).ljust(columns.number))}  "
-            f"{self.paint('dim', time.strftime(columns.clock, time.localtime(row.time)))}  "
+            f"{self.paint('dim', text.at(columns.clock, row.time).ljust(columns.clock_width))}  "
             f"{text.fit(called, columns.prompt)}  {self.paint('cyan', tools)}{self.paint('dim', number.rjust(_TOKENS))}"
         )
 
     def here_time(self, moment: str) -> str:
         from sessgit.model import canonical
 
-        return time.strftime(self.columns.clock, time.localtime(canonical.seconds(moment) or 0))
+        return text.at(self.columns.clock, canonical.seconds(moment) or 0).ljust(self.columns.clock_width)
 
     def _note(self, rail: str, moment: str, what: str) -> str:
         """A line between turns, its time under the times of the turns."""

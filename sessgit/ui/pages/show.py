@@ -342,4 +342,4 @@ def _span(here: Context, began: str, ended: str) -> str:
 
 
 def _clock(here: Context, moment: float) -> str:
-    return time.strftime(text.clock(here.now, [moment]), time.localtime(moment))
+    return text.at(text.clock(here.now, [moment]), moment)

@@ -113,12 +113,13 @@ def _by(here: Context, found: list[Share], by: By) -> dict[str, Tally]:
 
 
 def _periods(here: Context, found: list[Share], since: float | None) -> Iterator[tuple[str, Tally]]:
-    """The last seven days and today, those that begin after `since`."""
-    day = time.localtime(here.now)[:3]
+    """The last seven days and today, those that begin after `since`; what a wrong clock dated later is in neither."""
+    year, month, day = time.localtime(here.now)[:3]
+    end = time.mktime((year, month, day + 1, 0, 0, 0, 0, 0, -1))
     for name, days in (("last 7 days", 6), ("today", 0)):
-        start = time.mktime((day[0], day[1], day[2] - days, 0, 0, 0, 0, 0, -1))
+        start = time.mktime((year, month, day - days, 0, 0, 0, 0, 0, -1))
         if since is None or since < start:
-            yield name, stats.tally(share for share in found if share.row.time >= start)
+            yield name, stats.tally(share for share in found if start <= share.row.time < end)
 
 
 # For a person

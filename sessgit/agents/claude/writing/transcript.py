@@ -13,7 +13,6 @@ import json
 import os
 import re
 import time
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,6 +44,8 @@ _Data = Mapping[str, Any]
 """The JSON object on a line."""
 
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_AT_ONCE = 1 << 20
+"""Bytes that are written at once: the parts are turns, of which there can be thousands."""
 _STALE = 600.0
 """Seconds after which nobody writes a file any more that has yet to take its place."""
 
@@ -166,12 +167,14 @@ def _is_queued(attached: object) -> bool:
 
 def write(path: Path, *parts: bytes) -> None:
     """Puts a new file at `path`, whole or not at all, and never over one that is there; raises ConflictError."""
+    import uuid  # which takes a millisecond, and who only reads a transcript writes none
+
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         home.make_folder(path)
         sweep(path.parent)
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "wb", _AT_ONCE) as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
@@ -216,7 +219,7 @@ class _Writer:
     def turn(self, lines: Iterable[bytes]) -> None:
         for raw in lines:
             self._line(raw)
-        self._parts.append(b"".join([line + b"\n" for line in self._lines]))
+        self._parts.append(b"\n".join([*self._lines, b""]))
         self._lines = []
 
     def finish(self, title: str, prompt: str) -> list[bytes]:
@@ -234,7 +237,9 @@ class _Writer:
         data = parse(raw)
         if data is None:
             return
-        uuid, kind, named, time, *ids = [v if isinstance(v, str) else "" for v in map(data.get, _READ)]
+        uuid, kind, named, time, *ids = map(data.get, _READ)
+        if not (isinstance(uuid, str) and isinstance(kind, str) and isinstance(named, str) and isinstance(time, str)):
+            uuid, kind, named, time = (value if isinstance(value, str) else "" for value in (uuid, kind, named, time))
         if kind in _LEFT_OUT or data.get("isSidechain"):
             self._leave_out(uuid, named)
             return
@@ -278,10 +283,10 @@ class _Writer:
         if uuid and uuid not in self._emitted:
             self._relinked[uuid] = self._relinked.get(parent, parent)
 
-    def own(self, raw: bytes, ids: Iterable[str]) -> bytes:
+    def own(self, raw: bytes, ids: Iterable[object]) -> bytes:
         """The line as this session's; `ids` are those of the sessions that it names."""
         for key, old in zip(_OF_SESSION, ids, strict=True):
-            if old and old != self.agent_id:
+            if old and old != self.agent_id and isinstance(old, str):
                 if (key, old) not in self._members:
                     self._members[key, old] = _member(key, old), _member(key, self.agent_id)
                 theirs, own = self._members[key, old]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from sessgit.model.ids import cell_id
 from sessgit.model.programs.program import Task
 from sessgit.ops.cells import turns
 from sessgit.ops.programs.world import World
@@ -50,13 +51,14 @@ def pending(world: World, branch: Branch) -> list[Task]:
 
 @dataclass
 class Known:
-    """The ids of a branch's recorded cells, up to the commit `tip`.
+    """The ids of a branch's recorded cells, up to the commit `tip`, and the uuids of the prompts of its turns.
 
     Work is constant whatever the length of the session: only turns that are new are read, as long as the last one that
     was read is still the same, and so all before it.
     """
 
     ids: set[str] = field(default_factory=set)
+    prompts: list[str] = field(default_factory=list)
     tip: str = ""
     last: int = 0
     commit: str = ""
@@ -66,10 +68,11 @@ class Known:
         if branch.tip == self.tip:
             return
         if not self.last or (row := world.index.turn(branch.name, self.last)) is None or row.commit != self.commit:
-            self.ids, self.last = set(), 0
+            self.ids, self.prompts, self.last = set(), [], 0
         found = turns.told(world.store, world.index, branch, self.last + 1)
         self.ids.update(cell[0] for _, cells in found for cell in cells)
         if found:
+            self.prompts += [row.prompt for row in world.index.turns(branch.name, self.last + 1, found[-1][0])]
             self.last = found[-1][0]
             row = world.index.turn(branch.name, self.last)
             self.commit = row.commit if row else ""
@@ -78,3 +81,7 @@ class Known:
             self.tip = branch.tip
         else:  # another process brought the index further meanwhile
             self.tip, self.last = "", 0
+
+    def has_call(self, name: str) -> bool:
+        """Whether a recorded cell is the call to which the agent gave that id."""
+        return any(cell_id(prompt, name) in self.ids for prompt in self.prompts)
