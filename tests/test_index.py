@@ -21,6 +21,7 @@ from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store.index import Index
+from sessgit.store.indexed import kin
 from sessgit.store.store import Store
 
 
@@ -40,6 +41,13 @@ def made_anew(store: Store, tmp_path: Path) -> dict[str, Any]:
         return picture(index)
     finally:
         index.close()
+
+
+def in_one_file(store: Store) -> None:
+    """Brings what SQLite keeps beside the index into it."""
+    db = sqlite3.connect(store.beside.index)
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
 
 
 @pytest.fixture
@@ -171,6 +179,27 @@ def test_a_file_whose_pages_are_damaged(store: Store, reopened: Any, tmp_path: P
     assert picture(index) == whole
     keep_going = reopened()
     assert picture(keep_going) == whole
+
+
+def test_names_that_are_damaged(store: Store, reopened: Any, tmp_path: Path) -> None:
+    """SQLite puts them into what it says, and Python cannot read it."""
+    in_one_file(store)
+    data, right = store.beside.index.read_bytes(), b"CREATE INDEX turns_prompt ON turns(prompt)"
+    assert data.count(right) == 1
+    store.beside.index.write_bytes(data.replace(right, right.replace(b"ON turns", b"ON t\xf5rns")))
+    assert picture(reopened()) == made_anew(store, tmp_path)
+
+
+@pytest.mark.parametrize("state", [b"{", b"", b"\xa5" * 9])
+def test_values_that_are_damaged(store: Store, reopened: Any, tmp_path: Path, state: bytes) -> None:
+    told = kin.transcripts(reopened(), [SESSION])
+    db = sqlite3.connect(store.beside.index)
+    with db:
+        db.execute("UPDATE branches SET state = ?", (state,))
+    db.close()
+    index = reopened()
+    assert kin.transcripts(index, [SESSION]) == told
+    assert picture(index) == made_anew(store, tmp_path)
 
 
 @pytest.mark.parametrize("version", [0, 1, 99])

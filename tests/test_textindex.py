@@ -163,7 +163,7 @@ def test_a_turn_that_cannot_be_read_hides_no_other(keep: Keep, places: Places, s
 # The file
 
 
-@pytest.mark.parametrize("damage", ["begun", "middle", "version", "empty", "gone"])
+@pytest.mark.parametrize("damage", ["begun", "middle", "version", "empty", "gone", "names", "values"])
 def test_a_file_that_is_of_no_use_is_made_anew(keep: Keep, places: Places, store: Store, damage: str) -> None:
     keep(Talk().turns(*(f"alpha{n} " + "beta " * 50 for n in range(40))))
     assert places("alpha7") == ["one@8"]
@@ -172,6 +172,11 @@ def test_a_file_that_is_of_no_use_is_made_anew(keep: Keep, places: Places, store
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     if damage == "version":
         db.execute("PRAGMA user_version = 99")
+    if damage == "values":
+        db.execute("DROP TABLE level")
+        db.execute("CREATE TABLE level(refs)")
+        db.execute("INSERT INTO level VALUES (NULL)")
+        db.execute("DELETE FROM words_config WHERE k = 'version'")
     db.commit()
     db.close()
     data = bytearray(path.read_bytes())
@@ -179,9 +184,11 @@ def test_a_file_that_is_of_no_use_is_made_anew(keep: Keep, places: Places, store
         data[:100] = b"x" * 100
     elif damage == "middle":
         data[4096:] = b"\xa5" * (len(data) - 4096)
+    elif damage == "names":
+        data = data.replace(b"CREATE INDEX placed_at ON placed", b"CREATE INDEX placed_at ON pl\xf5ced")
     if damage == "gone":
         derived.remove(path)
-    elif damage != "version":
+    elif damage not in ("version", "values"):
         path.write_bytes(b"" if damage == "empty" else data)
     assert places("alpha7") == ["one@8"]
     assert len(places("beta")) == 40

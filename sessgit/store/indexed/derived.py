@@ -10,12 +10,19 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sessgit.store.files import private
 
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-DAMAGE = sqlite3.DatabaseError("a value that cannot be read")
-"""What SQLite itself does not notice: a damaged page that is well formed, and holds nonsense."""
+_DAMAGED = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Statements are right, so where SQLite can make no sense of one, a table or a value is not what it was made as."""
+
+
+class _Damage(sqlite3.DatabaseError):
+    """What SQLite itself does not notice: a damaged page that is well formed, and holds nonsense."""
+
+
+DAMAGE = _Damage("a value that cannot be read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +39,8 @@ def connect(path: Path, schema: Schema) -> sqlite3.Connection:
     for attempt in (0, 1):
         try:
             return _opened(path, schema)
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError) or attempt:
+        except sqlite3.Error as error:
+            if attempt or not is_damage(error):
                 break
             remove(path)
     return in_memory(schema)
@@ -57,10 +64,19 @@ def text(value: str) -> str:
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the error says that the file is damaged, rather than locked or gone."""
-    said = str(error)
-    undecodable = "Could not decode to UTF-8" in said
-    lacking = said.startswith(("no such table", "no such column"))
-    return error is DAMAGE or undecodable or lacking or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+    if isinstance(error, _Damage) or "Could not decode to UTF-8" in str(error):
+        return True
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+
+
+class _Connection(sqlite3.Connection):
+    """Tells damage as such also where SQLite's own words for it cannot be read: a name in it may be damaged."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        try:
+            return super().execute(sql, parameters)
+        except UnicodeDecodeError as error:
+            raise DAMAGE from error
 
 
 def _opened(path: Path, schema: Schema) -> sqlite3.Connection:
@@ -68,7 +84,7 @@ def _opened(path: Path, schema: Schema) -> sqlite3.Connection:
     if path.is_symlink():
         path.unlink(missing_ok=True)
     with private.files():
-        db = sqlite3.connect(path, timeout=10, check_same_thread=False)
+        db = sqlite3.connect(path, timeout=10, check_same_thread=False, factory=_Connection)
     try:
         path.chmod(0o600)
         db.execute("PRAGMA journal_mode = WAL")

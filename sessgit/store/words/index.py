@@ -161,7 +161,7 @@ class TextIndex:
     def level(self) -> bytes:
         """What was noted of the refs when all branches were indexed last."""
         row = self.db.execute("SELECT refs FROM level").fetchone()
-        return bytes(row[0]) if row else b""
+        return row[0] if row and isinstance(row[0], bytes) else b""
 
     def note_level(self, refs: bytes) -> None:
         """Notes that all branches are indexed as these refs are."""
