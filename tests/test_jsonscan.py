@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sessgit.model.cutting.jsonscan import decode, encode, string_tokens, string_values
+from sessgit.model.cutting.jsonscan import decode, encode, quoted, string_tokens, string_values
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\x00\x1f\x7f\u2028\ud800\udc00/🙂'))
 JSON = st.recursive(
@@ -105,6 +105,12 @@ def test_a_hostile_line_takes_linear_time(line: bytes) -> None:
 )
 def test_encode_writes_what_the_client_writes(text: str, token: bytes) -> None:
     assert encode(text) == token
+
+
+@given(st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\x00\x1f\n\t')))
+@example("".join(map(chr, range(0x100))))
+def test_a_text_in_utf_8_is_quoted_as_json_does_it(text: str) -> None:
+    assert quoted(text.encode()) == json.dumps(text, ensure_ascii=False).encode()
 
 
 @given(TEXT)

@@ -201,4 +201,4 @@ def test_numbered_texts_come_back(first: int, skipped: int, form: str, shown: li
 
 @pytest.mark.parametrize("numbers", [".wa1.999999", ".wa0.0", ".nt5.3", ".xx1.1", ".wa1", ".wa1.2.3"])
 def test_whatever_a_name_says_of_numbers_is_no_error(numbers: str) -> None:
-    assert texts.whole(f"01234567{numbers}-Read-a", "a\nb").endswith("b")
+    assert texts.whole(f"01234567{numbers}-Read-a", b"a\nb").endswith(b"b")

@@ -213,8 +213,8 @@ class Store:
         before, body = (self._lines(folder, name, longest) for name in (layout.BEFORE, layout.BODY))
         if not stored:
             return TurnLines(before, body)
-        wanted = {name: self.repo.blob(stored[name][0]) for name in texts.names(before + body) if name in stored}
-        return TurnLines(texts.fill(before, wanted), texts.fill(body, wanted))
+        filling = {name: self.repo.blob(oid) for name, (oid, _) in stored.items()}
+        return TurnLines(texts.fill(before, filling), texts.fill(body, filling))
 
     def cells(self, commit: str, number: int) -> list[Cell]:
         """The cells of turn `number` as of a commit; raises DamageError where they are no cells."""

@@ -11,8 +11,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _BRACKETS = re.compile(rb"[\[\]{}]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+_ESCAPES = ((b"\\", rb"\\"), (b'"', rb"\""), (b"\n", rb"\n"), (b"\t", rb"\t"), (b"\r", rb"\r"))
+_SELDOM = bytes(sorted(set(range(0x20)) - set(b"\n\t\r")))
+"""The other characters that a string cannot have as they are."""
+_SHORT = {b"\b": rb"\b", b"\f": rb"\f"}
+_ALL_ESCAPES = (*_ESCAPES, *((bytes([c]), _SHORT.get(bytes([c]), b"\\u%04x" % c)) for c in _SELDOM))
 _LEVEL_GAPS = frozenset((b",", b":", b", ", b": "))
 
 
@@ -76,12 +80,23 @@ def decode(raw_token: bytes) -> str | None:
 def encode(text: str) -> bytes:
     r"""The token JavaScript's `JSON.stringify` writes for a text: raw UTF-8, lone surrogates as `\udxxx`."""
     try:
-        return _ENCODER.encode(text).encode("utf-8")
+        return quoted(text.encode())
     except UnicodeEncodeError:
         # Two surrogates that form a pair are one character to JavaScript, and are written as such.
         paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        quoted = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", _ENCODER.encode(paired))
-        return quoted.encode("utf-8")
+        return _SURROGATE.sub(_escaped, quoted(paired.encode("utf-8", "surrogatepass")))
+
+
+def quoted(text: bytes) -> bytes:
+    """The same of a text in UTF-8. `json` looks at each character: to replace one after the other takes a quarter of
+    its time."""
+    for character, escape in _ESCAPES if len(text.translate(None, _SELDOM)) == len(text) else _ALL_ESCAPES:
+        text = text.replace(character, escape)
+    return b'"%b"' % text
+
+
+def _escaped(surrogate: re.Match[bytes]) -> bytes:
+    return b"\\u%04x" % ord(surrogate[0].decode("utf-8", "surrogatepass"))
 
 
 def _key_text(body: bytes) -> str:

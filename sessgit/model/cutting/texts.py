@@ -62,20 +62,21 @@ def fill(lines: Sequence[bytes], texts: Mapping[str, bytes]) -> list[bytes]:
     def token(match: re.Match[bytes]) -> bytes:
         name = match[1].decode()
         text = texts.get(name)
-        return match[0] if text is None else jsonscan.encode(whole(name, text.decode()))
+        return match[0] if text is None else jsonscan.quoted(whole(name, text))
 
     return [_MARKER.sub(token, line) if _MARK in line else line for line in lines]
 
 
-def whole(name: str, stored: str) -> str:
+def whole(name: str, stored: bytes) -> bytes:
     """The text that a file of this name stands for: with the numbers of its lines, where the name tells them."""
     found = _NUMBERS.match(name)
     if found is None:
         return stored
-    width, arrow, first, count = _WIDTHS[found[1]], _ARROWS[found[2]], int(found[3]), int(found[4])
-    lines = stored.split("\n")
-    numbered = map(f"%{width or ''}d{arrow}%s".__mod__, enumerate(lines[:count], start=first))
-    return "\n".join([*numbered, *lines[count:]])
+    first, count = int(found[3]), int(found[4])
+    prefix = f"%{_WIDTHS[found[1]] or ''}d{_ARROWS[found[2]]}".encode()
+    lines = stored.split(b"\n", count)
+    numbered = map(bytes.__add__, map(prefix.__mod__, range(first, first + count)), lines)
+    return b"\n".join([*numbered, *lines[count:]])
 
 
 def _plain(text: str) -> tuple[str, str]:

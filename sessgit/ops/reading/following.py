@@ -191,8 +191,8 @@ class TurnTexts:
         if len(value) != 1 or not isinstance(name, str) or name not in self._stored:
             return value
         if name not in self._filled:
-            stored = self._store.repo.blob(self._stored[name][0]).decode("utf-8", "replace")
-            self._filled[name] = texts.whole(name, stored)
+            text = texts.whole(name, self._store.repo.blob(self._stored[name][0]))
+            self._filled[name] = text.decode("utf-8", "replace")
         return self._filled[name]
 
 
