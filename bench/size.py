@@ -13,19 +13,22 @@ Without FOLDER the conversations of `sessions.py` stand in.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import frame
 import sessions
 import timing
 from frame import Figure, Table
-from timing import Scale
+from timing import Scale, Took
 
 from sessgit.agents.claude.lines import parse
+from sessgit.model import ids
 from sessgit.model.cutting import texts
 from sessgit.model.progress import unseen
 from sessgit.ops.bulk.families import File
@@ -40,6 +43,7 @@ from sessgit.store.store import Store, join_lines
 
 WINDOWS = (10, 50, 250)
 WHOLE = "whole lines, all else alike"
+_STORED = "as stored"
 _NO_LIMIT = 1 << 60
 
 
@@ -47,7 +51,7 @@ def main() -> None:
     windows = [int(given) for given in sys.argv[2:]] or list(WINDOWS)
     with timing.folder() as root:
         source = Path(sys.argv[1]) if sys.argv[1:] else _made_up(root / "transcripts")
-        for found in sizes(root, source, windows, real=bool(sys.argv[1:])):
+        for found in sizes(root, source, windows, timing.FULL, real=bool(sys.argv[1:])):
             print(frame.shown(found), end="\n\n")
 
 
@@ -55,19 +59,20 @@ def measure(scale: Scale) -> Iterator[Table]:
     """Sizes at each window, of real transcripts where there are any."""
     real = scale.transcripts is not None
     with timing.folder() as root:
-        yield from sizes(root, scale.transcripts or _made_up(root / "transcripts"), list(WINDOWS), real=real)
+        yield from sizes(root, scale.transcripts or _made_up(root / "transcripts"), list(WINDOWS), scale, real=real)
 
 
-def sizes(root: Path, source: Path, windows: list[int], *, real: bool) -> Iterator[Table]:
-    """Packed sizes at each window beside those of whole lines, and what cutting costs the processor. The goal is for
-    real transcripts."""
+def sizes(root: Path, source: Path, windows: list[int], scale: Scale, *, real: bool) -> Iterator[Table]:
+    """Packed sizes at each window beside those of whole lines, and what cutting costs. The goals of sizes are for real
+    transcripts."""
     files = [_file(path) for path in sorted(source.rglob("*.jsonl")) if _is_transcript(path)]
     raw = sum(file.size for file in files)
-    cut, took = _recorded(root / "cut", files, texts.LIMIT)
-    _, took_whole = _recorded(root / "whole", files, _NO_LIMIT)
-    _lines(root / "lines", cut)
+    yield from _recording(root, files, windows[0], scale)
+    yield _restoring(root, max(files, key=lambda file: file.size), scale)
+    reading = _reading(root, scale)
+    _lines(root / "lines", Store(root / "cut"))
     title = f"{len(files)} {'real' if real else 'made-up'} transcripts, {raw / 1e6:.0f} MB, packed"
-    rows = {WHOLE: "whole", "lines alone, a blob a turn": "lines", f"as stored{' (goal .8 x)' if real else ''}": "cut"}
+    rows = {WHOLE: "whole", "lines alone, a blob a turn": "lines", f"{_STORED}{' (goal .8 x)' if real else ''}": "cut"}
     first: dict[str, float] = {}
     for window in windows:
         pack = dict.fromkeys(rows.values(), _packed_by_git) | {"cut": _packed}
@@ -76,26 +81,60 @@ def sizes(root: Path, source: Path, windows: list[int], *, real: bool) -> Iterat
         known = [
             frame.figure(name, [size], unit="MB", base=packed[WHOLE], competitor=WHOLE) for name, size in packed.items()
         ]
-        share = Figure("as stored, over the transcripts", packed[list(rows)[-1]] * 1e6 / raw, "x")
+        share = Figure(f"{_STORED}, over the transcripts", packed[list(rows)[-1]] * 1e6 / raw, "x")
         yield Table(f"{title} at window {window}", (*known, share))
-    reading = {WHOLE: [_read(root / "whole")], "as stored": [_read(root / "cut")]}
-    began = _worked()
-    _packed(root / "cut", windows[0])
-    took_live = _worked() - began
+    took_live = _working(lambda: _packed(root / "cut", windows[0]))
     took_archived = _archived(root / "cut")
-    reading["archived"] = [_read(root / "cut")]
+    reading["archived"] = [_read(root / "cut") for _ in range(scale.rounds)]
     goal = " (goal .7 x)" if real else ""
-    archived = {**{name: size for name, size in first.items() if not name.startswith("as stored")},
+    archived = {**{name: size for name, size in first.items() if not name.startswith(_STORED)},
                 f"archived, as `gc` packs it{goal}": _size(root / "cut") / 1e6}  # fmt: skip
     yield Table(
         f"the same, what is archived beside the others at window {windows[0]}",
         tuple(frame.figure(name, [size], unit="MB", base=first[WHOLE], competitor=WHOLE)
               for name, size in archived.items()),
     )  # fmt: skip
-    packing = {f"as stored, at window {windows[0]}": [took_live], "archived, the first time": [took_archived]}
+    packing = {f"{_STORED}, at window {windows[0]}": [took_live], "archived, the first time": [took_archived]}
     yield frame.table("packing them, seconds of all processors", packing, next(iter(packing)))
-    yield frame.table("recording them, seconds of the processor", {WHOLE: [took_whole], "as stored": [took]}, WHOLE)
     yield frame.table("reading all turns back, seconds of the processor", reading, WHOLE)
+
+
+def _recording(root: Path, files: list[File], window: int, scale: Scale) -> Iterator[Table]:
+    """What it takes to record the transcripts, and to pack what was recorded; leaves a store of each kind."""
+    recording: dict[str, list[float]] = {WHOLE: [], _STORED: []}
+    packing: dict[str, list[float]] = {WHOLE: [], _STORED: []}
+    for _ in range(scale.few):
+        for name, place, limit, pack in (
+            (WHOLE, root / "whole", _NO_LIMIT, _packed_by_git),
+            (_STORED, root / "cut", texts.LIMIT, _packed),
+        ):
+            shutil.rmtree(place, ignore_errors=True)
+            recording[name].append(_recorded(place, files, limit))
+            packing[name].append(recording[name][-1] + _working(partial(pack, place, window)))
+    yield frame.table("recording them, seconds of the processor", recording, WHOLE)
+    packed = {WHOLE: packing[WHOLE], f"{_STORED} (goal 1 x)": packing[_STORED]}
+    yield frame.table("recording and packing them, seconds of all processors", packed, WHOLE)
+
+
+def _restoring(root: Path, file: File, scale: Scale) -> Table:
+    """What `restore -o` takes for one of the conversations."""
+    took: dict[str, list[Took]] = {WHOLE: [], f"{_STORED} (goal 1 x)": []}
+    restored = root / "restored.jsonl"
+    command = [*timing.SESSGIT, "restore", ids.session_id(file.agent_id), "-o", str(restored)]
+    for _ in range(scale.rounds * 3):
+        for place, measured in zip(("whole", "cut"), took.values(), strict=True):
+            measured.append(timing.here(root, more={"SESSGIT_STORE": str(root / place)}).run(command))
+            restored.unlink()
+    return timing.of(f"restore -o of the largest, {file.size / 1e6:.1f} MB", took, WHOLE)
+
+
+def _reading(root: Path, scale: Scale) -> dict[str, list[float]]:
+    """What it takes the processor to read all turns of both stores."""
+    took: dict[str, list[float]] = {WHOLE: [], _STORED: []}
+    for _ in range(scale.rounds):
+        took[WHOLE].append(_read(root / "whole"))
+        took[_STORED].append(_read(root / "cut"))
+    return took
 
 
 def _made_up(folder: Path) -> Path:
@@ -116,8 +155,8 @@ def _file(path: Path) -> File:
                 path.stat().st_size, family.first_prompt(path))  # fmt: skip
 
 
-def _recorded(place: Path, files: list[File], limit: int) -> tuple[Store, float]:
-    """The transcripts in a store at `place`, strings cut from so many bytes on, and the seconds of this process."""
+def _recorded(place: Path, files: list[File], limit: int) -> float:
+    """Records the transcripts in a store at `place`, strings cut from so many bytes on; the seconds of this process."""
     stores.create(place)
     store = Store(place)
     index = Index(place, lambda: store)
@@ -128,7 +167,7 @@ def _recorded(place: Path, files: list[File], limit: int) -> tuple[Store, float]
     finally:
         texts.LIMIT = usual
         index.close()
-    return store, time.process_time() - began
+    return time.process_time() - began
 
 
 def _lines(place: Path, store: Store) -> None:
@@ -157,14 +196,14 @@ def _archived(place: Path) -> float:
     for ref, tip in refs.read_all(place, layout.HEADS).items():
         repo.move(ref.replace(layout.HEADS, layout.ARCHIVE, 1), None, tip)
         repo.move(ref, tip, None)
-    began = _worked()
-    making.anew(place, archived=True)
-    return _worked() - began
+    return _working(lambda: making.anew(place, archived=True))
 
 
-def _worked() -> float:
-    """The seconds that processors worked for this process and those that it started."""
-    return sum(os.times()[:4])
+def _working(task: Callable[[], object]) -> float:
+    """The seconds that processors worked at it, for this process and those that it started."""
+    began = sum(os.times()[:4])
+    task()
+    return sum(os.times()[:4]) - began
 
 
 def _packed_by_git(place: Path, window: int) -> int:
