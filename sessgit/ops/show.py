@@ -216,7 +216,7 @@ def subagents(store: Store, tip: str, number: int) -> list[Subagent]:
     files = store.repo.tree(entry[0]) if entry and entry[1] else {}
     names = sorted(name for name, (_, is_tree) in files.items() if name.endswith(".jsonl") and not is_tree)
     return [
-        Subagent(name.removeprefix("agent-").removesuffix(".jsonl"), store.repo.blob(files[name][0]).count(b"\n"))
+        Subagent(name.removeprefix("agent-").removesuffix(".jsonl"), len(store.repo.lines(files[name][0], 0)) - 1)
         for name in names
     ]
 

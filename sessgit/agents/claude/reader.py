@@ -78,7 +78,7 @@ class Reader:
 
     def lines(self, chunk: int = _CHUNK) -> Iterator[Line]:
         """Each complete line up to the size that the file had when it was opened, read so many bytes at once."""
-        for raw, extent in self._read(self.offset, self._source.size, chunk):
+        for raw, extent in self.raw(self.offset, self._source.size, chunk):
             if extent.length == len(raw):
                 self.torn = raw
                 return
@@ -94,7 +94,7 @@ class Reader:
     def again(self, extent: Extent) -> list[Line]:
         """The lines of an extent, read once more; none where the file is too short for it."""
         lines, end = list[Line](), extent.offset
-        for raw, where in self._read(extent.offset, extent.end, _CHUNK):
+        for raw, where in self.raw(extent.offset, extent.end, _CHUNK):
             end = where.end
             if where.length > len(raw):
                 lines.append(make(raw, where, self._redact))
@@ -110,8 +110,9 @@ class Reader:
             length -= len(part)
         return b"".join(parts)
 
-    def _read(self, start: int, end: int, chunk: int) -> Iterator[tuple[bytes, Extent]]:
-        """The lines between two places, and last what follows the last newline, as long as its extent."""
+    def raw(self, start: int, end: int, chunk: int) -> Iterator[tuple[bytes, Extent]]:
+        """The lines between two places as the agent wrote them, and last what follows the last newline, as long as its
+        extent."""
         while data := self.at(start, min(chunk, end - start)):
             found = deque(split(data, start)) or deque([self._long(start, end, chunk)])
             del data

@@ -10,7 +10,7 @@ from sessgit.model.finding import Finding
 from sessgit.ops import purge
 from sessgit.ops.doctoring.patient import Ailment, Patient
 from sessgit.ops.merging import interrupted
-from sessgit.ops.purge import Wanted
+from sessgit.ops.purge import Wanted, Watch
 from sessgit.ops.purging import kept
 from sessgit.ops.repairing import gone
 from sessgit.store import layout
@@ -76,7 +76,7 @@ def _purge(patient: Patient, store: Store) -> Iterator[Ailment]:
 def _purged(patient: Patient, store: Store) -> str:
     assert patient.index is not None
     nothing = Wanted(())
-    done = purge.purge(store, patient.index, nothing, patient.config, patient.now, lambda step, done, total: None)
+    done = purge.purge(store, patient.index, nothing, patient.config, patient.now, Watch())
     if purge.pending(patient.store):
         raise ConflictError("the purge could not be completed", "sessgit purge with the same value again does so.")
     return "the purge came to its end" if done.completed else "no value was known yet: the purge has to be given again"

@@ -19,6 +19,7 @@ from sessgit.agents.claude.beside.sidefiles import plan_name
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
 from sessgit.model.conversation.session import Session
+from sessgit.model.unjoined import Bytes, lines_of
 from sessgit.ops import restore
 from sessgit.ops.files import laying, sidefiles
 from sessgit.ops.files.sidefiles import ALREADY, LEFT, WRITTEN, WrittenFile
@@ -82,21 +83,23 @@ def _lay_out(store: Store, head: Branch, folder: Path, laid: _Laid) -> None:
         where = place.of(SideFile(PLAN, plan_name(file.name), file.data) if file.kind == PLAN else file)
         if where is not None:
             laid.files[where] = _longer(laid.files.get(where), file)
-    laid.files[path] = SideFile(TRANSCRIPT, path.name, restore.rebuild(store, head.name).data)
+    laid.files[path] = SideFile(TRANSCRIPT, path.name, restore.rebuild(store, head.name).file)
     laid.transcripts[path] = state
 
 
 def _longer(known: SideFile | None, file: SideFile) -> SideFile:
     """Of two states of one file the later one: of lines, which only grow, the longer."""
-    grown = known is not None and known.name.endswith(".jsonl") and known.data.startswith(file.data)
-    return known if known is not None and grown else file
+    if known is None or not known.name.endswith(".jsonl"):
+        return file
+    ours = lines_of(file.data)[:-1]
+    return known if lines_of(known.data)[: len(ours)] == ours else file
 
 
-def _outcome(path: Path, data: bytes) -> str:
+def _outcome(path: Path, data: Bytes) -> str:
     """What becomes of a file that is to be written."""
     if not path.exists() and not path.is_symlink():
         return WRITTEN
-    return ALREADY if sidefiles.read(path) == data else LEFT
+    return ALREADY if sidefiles.holds(path, data) else LEFT
 
 
 def _write(path: Path, file: SideFile, outcome: str) -> WrittenFile:

@@ -1,7 +1,7 @@
 """Side files out of the store: what lies beside a transcript as of a turn, and how it is put back.
 
 What a subagent said is stored in pieces, with the turns in which they came. They are laid out in the order in which
-they stood in the agent's file, those that a rewind left behind included.
+they stood in the agent's file, those that a rewind left behind included. Of a long line there is one copy.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from sessgit.agents.claude.beside import folders, sidefiles
@@ -17,8 +18,11 @@ from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import Redact, no_redaction, opened
 from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ConflictError, SessgitError
+from sessgit.model import unjoined
 from sessgit.model.conversation.session import Session
+from sessgit.model.unjoined import Bytes, lines_of, pieces
 from sessgit.store import layout
+from sessgit.store.files.large import steps
 from sessgit.store.secrets import cleaning
 from sessgit.store.store import Store
 
@@ -119,18 +123,18 @@ def rules_of(store: Store, state: Session) -> Redact:
     return cleaning.line(store.beside, state.rules)
 
 
-def secrets(data: bytes) -> int:
+def secrets(data: Bytes) -> int:
     """How many secrets stand replaced in it."""
-    return len(_SECRET.findall(data))
+    return sum(len(_SECRET.findall(piece)) for piece in pieces(data))
 
 
-def put(path: Path, data: bytes) -> str:
+def put(path: Path, data: Bytes) -> str:
     """Makes a file, or says what is there; raises SessgitError where it cannot be made."""
-    found = read(path)
+    found = holds(path, data)
     if found is not None:
-        return ALREADY if found == data else LEFT
+        return ALREADY if found else LEFT
     try:
-        transcript.write(path, data)
+        transcript.write(path, *pieces(data))
     except ConflictError:  # it came just now, or it is a link or a folder
         return LEFT
     return WRITTEN
@@ -138,21 +142,42 @@ def put(path: Path, data: bytes) -> str:
 
 def _put(path: Path, file: SideFile, rules: Redact) -> str:
     outcome = put(path, file.data)
-    if outcome == LEFT and secrets(file.data):
-        found = read(path)
-        if found is not None and sidefiles.clean(file.name, found, rules) == file.data:
-            return ALREADY
+    if outcome == LEFT and secrets(file.data) and _is_stored_as(file, _there(file, path), rules):
+        return ALREADY
     return outcome
 
 
 def _original(file: SideFile, path: Path | None, rules: Redact) -> SideFile:
-    found = read(path) if path is not None else None
-    if found is None:
-        return file
-    if file.name.endswith(".jsonl"):
-        count = file.data.count(b"\n")
-        found = b"".join(line + b"\n" for line in found.split(b"\n")[:-1][:count])
-    return replace(file, data=found) if sidefiles.clean(file.name, found, rules) == file.data else file
+    found = _there(file, path, may_go_on=True) if path is not None else b""
+    return replace(file, data=found) if _is_stored_as(file, found, rules) else file
+
+
+def _there(file: SideFile, path: Path, *, may_go_on: bool = False) -> Bytes:
+    """What stands at the path in the place of a file: of one of lines those that are complete, and where it may go on,
+    no more than ours has."""
+    if not file.name.endswith(".jsonl"):
+        return read(path) or b""
+    most = len(lines_of(file.data)) - 1 if may_go_on else None
+    return unjoined.of_lines([raw for raw, _ in islice(sidefiles.complete(path), most)])
+
+
+def _is_stored_as(file: SideFile, found: Bytes, rules: Redact) -> bool:
+    """Whether what was found is what the file was recorded from."""
+    stored = sidefiles.clean(file.name, found, rules)
+    if isinstance(stored, bytes) and isinstance(file.data, bytes):
+        return stored == file.data
+    return lines_of(stored) == lines_of(file.data)
+
+
+def holds(path: Path, data: Bytes) -> bool | None:
+    """Whether a file has just these bytes, or None where there is none that can be read; no link is followed."""
+    try:
+        with opened(path) as source:
+            return source.size == len(data) and all(
+                source.file.read(len(step)) == bytes(step) for step in steps(pieces(data))
+            )
+    except SessgitError:
+        return None
 
 
 def read(path: Path) -> bytes | None:
@@ -193,7 +218,8 @@ def _pieces(store: Store, turn: _Turn) -> Iterator[SideFile]:
         if top not in folder:
             continue
         for path, (oid, _) in sorted(store.repo.files(folder[top][0]).items()):
-            yield SideFile(kind, path.removeprefix("tool-results/"), store.repo.blob(oid))
+            data = _of_lines(store.repo.lines(oid)) if path.endswith(".jsonl") else store.repo.blob(oid)
+            yield SideFile(kind, path.removeprefix("tool-results/"), data)
 
 
 def _joined(pieces: Iterable[tuple[Iterable[SideFile], bool]]) -> list[list[tuple[SideFile, bool]]]:
@@ -209,10 +235,24 @@ def _joined_parts(parts: Sequence[tuple[SideFile, bool]]) -> SideFile:
     """The file of these pieces: of subagents' lines all of them, of any other file, which is stored whole, the last."""
     first, last = parts[0][0], parts[-1][0]
     if first.kind == SUBAGENT and first.name.endswith(".jsonl"):
-        return replace(first, data=b"".join(part.data for part, _ in parts))
+        return replace(first, data=_one_after_another([part.data for part, _ in parts]))
     if first.kind == SUBAGENT:  # a store may hold the end alone of what the client had written anew
-        last = next((part for part, _ in reversed(parts) if parse(part.data) is not None), last)
+        last = next((part for part, _ in reversed(parts) if parse(bytes(part.data)) is not None), last)
     return last
+
+
+def _one_after_another(parts: Sequence[Bytes]) -> Bytes:
+    lines, rest = list[bytes](), b""
+    for part in parts:
+        first, *others = lines_of(part)
+        *whole, rest = [rest + first, *others]
+        lines += whole
+    return _of_lines([*lines, rest])
+
+
+def _of_lines(found: Sequence[bytes]) -> Bytes:
+    """The file of which `split` makes these lines."""
+    return unjoined.of_lines(found, torn=True) if found[-1] else unjoined.of_lines(found[:-1])
 
 
 def _own(parts: Sequence[tuple[SideFile, bool]], agent_id: str, version: str) -> SideFile:

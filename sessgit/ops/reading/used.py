@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.turn import Gist
 from sessgit.model.progress import Progress
+from sessgit.model.unjoined import Bytes, of_lines
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Outline, Row
@@ -117,13 +118,13 @@ class _Reader:
         return branch.state.agent_version if branch else ""
 
 
-def _subagent_files(store: Store, commit: str, turn: int) -> dict[str, bytes]:
+def _subagent_files(store: Store, commit: str, turn: int) -> dict[str, Bytes]:
     entry = store.folder(commit, turn).get(layout.SUBAGENTS)
     files = store.repo.files(entry[0]) if entry else {}
-    return {name: store.repo.blob(oid) for name, (oid, _) in files.items() if name.endswith(".jsonl")}
+    return {name: of_lines(store.repo.lines(oid)[:-1]) for name, (oid, _) in files.items() if name.endswith(".jsonl")}
 
 
-def _piece_before(store: Store, commit: str, turn: int, name: str) -> bytes:
+def _piece_before(store: Store, commit: str, turn: int, name: str) -> Bytes:
     """The piece of a subagent's file that was recorded with the last turn before this one which has one."""
     earlier = (_subagent_files(store, commit, number) for number in range(turn - 1, 0, -1))
     return next((files[name] for files in earlier if name in files), b"")

@@ -20,6 +20,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Gist, Turn
 from sessgit.model.cutting import texts
 from sessgit.model.unjoined import Bytes, of_lines
+from sessgit.ops.recording.beside import Beside
 from sessgit.ops.recording.source import Head
 from sessgit.store import layout
 from sessgit.store.files.large import object_id
@@ -34,7 +35,7 @@ class Content:
 
     before: Sequence[Line]
     body: Sequence[Line]
-    side: Mapping[str, bytes]
+    side: Beside
     complete: bool = True
     """False for a commit of one cell, after which the same turn goes on."""
     project_head: Head = ""
@@ -61,7 +62,7 @@ def turn(store: Store, on: str, node: Node, content: Content, state: Session, ch
     """The commit of a turn, or of a turn so far, on the commit `on`."""
     told = content.told
     kept = _side_entries(store, node) if node.commit else {}
-    tree = store.write_folder({**content.stored, **content.side}, kept)
+    tree = store.write_folder({**content.stored, **content.side.agents}, {**kept, **content.side.results})
     message = _turn_message(store, node, told, content, state.id)
     time = _time(told.time) or store.commit(on).time
     every = {**changes, layout.turn(node.number): (tree, True), layout.TAIL: None}
@@ -71,9 +72,7 @@ def turn(store: Store, on: str, node: Node, content: Content, state: Session, ch
 def gist(content: Content, *, whole: bool) -> Gist:
     """What of the turn is asked for most; of its subagents only where all of their lines are at hand: in a commit
     that is the turn's first, with files that begin in this turn."""
-    files = [
-        data for name, data in content.side.items() if name.startswith(layout.SUBAGENTS) and name.endswith(".jsonl")
-    ]
+    files = [data for name, data in content.side.agents.items() if name.endswith(".jsonl")]
     if not whole or any(map(subagents.goes_on, files)):
         return content.told.gist
     return replace(content.told.gist, subagents=subagents.gist(content.body, files))
@@ -169,6 +168,18 @@ def _finished(content: Content) -> tuple[int, Cell]:
     """The ordinal of the cell whose result is the body's last line, and the cell."""
     last = len(content.body)
     return max((n, cell) for n, cell in enumerate(content.told.cells, start=1) if result_line(cell) == last)
+
+
+def points(body: Sequence[Line], recorded: int) -> list[tuple[int, bool]]:
+    """The lengths of a body, so many lines of which are recorded, that are committed one after another where each cell
+    is, and whether the turn is told as whole."""
+    ends = sorted({end for cell in cells.describe(body).cells if (end := result_line(cell)) > recorded})
+    return [(n, False) for n in ends] + ([] if ends and ends[-1] == len(body) else [(len(body), True)])
+
+
+def brought(message: Message) -> tuple[str, str]:
+    """The event and the origin of a turn whose commit says this, for another commit of the whole turn."""
+    return "graft" if message.get("Event") == "graft" else "turn", message.get("Origin")
 
 
 def result_line(cell: Cell) -> int:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal
 
-from sessgit.agents.claude import cells, facts
+from sessgit.agents.claude import facts
 from sessgit.agents.claude.beside import sidefiles
 from sessgit.agents.claude.cutter import Cutter, Node
 from sessgit.agents.claude.facts import Facts
@@ -22,7 +22,8 @@ from sessgit.errors import MovedError, StoreError
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
-from sessgit.ops.recording import commits, family, files, shared
+from sessgit.ops.recording import beside, commits, family, files, shared
+from sessgit.ops.recording.beside import Beside
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.elsewhere import read_to, set_apart
 from sessgit.ops.recording.history import Recorded, by_index, goes_on
@@ -126,6 +127,7 @@ class _Pass:
             if node.grown:
                 self._write(cutter, node)
             node.before, node.body = [], []  # the node stays longer than this pass
+        self._write_leftover(cutter)
         tips = {name: self._base(node) for name, node in cutter.rewound.items()}
         tips[self.session] = self._head(cutter)
         tips = set_apart(self.store, self.source, self.old_head, cutter.rewound, self.recorded_head, tips)
@@ -222,14 +224,27 @@ class _Pass:
         before, body = self._unwritten(node)
         if not is_open:
             node.before, node.body = [], []
-        if not body:
+        if body:
+            self._write_lines(cutter, node, before, body, is_open=is_open)
+
+    def _write_leftover(self, cutter: Cutter) -> None:
+        """Commits the last turn again, where it is the session's own, with what subagents wrote since it was recorded,
+        if the agent has let go of the file: no other turn will come for that."""
+        node = cutter.head
+        if not self.source.final or node is None or cutter.is_behind or not self.tops.get(node.key):
             return
+        message = self.store.message(node.commit)
+        if message.get("Session") == self.session and self.agents.has_more():
+            self.brought = {node.key: commits.brought(message), **self.brought}
+            self._write_lines(cutter, node, *self._lines_again(node), is_open=True)
+
+    def _write_lines(self, cutter: Cutter, node: Node, before: list[Line], body: list[Line], *, is_open: bool) -> None:
         state = self.store.state(self._base(node.parent))
         on = self.tops[node.key] if node.key in self.tops else self._base(node.parent)
         if not node.commit and any(line.is_boundary for line in before[node.copied :]):
             on = commits.compact(self.store, on, before[node.copied :], self.session, self.number)
         for length, complete in self._points(node, body):
-            side = self._side(cutter, node, [*before, *body]) if length == len(body) else {}
+            side = self._side(cutter, node, [*before, *body]) if length == len(body) else Beside()
             of = (*self.brought.get(node.key, ("turn", "")), self.number, self.stored_rules)
             content = Content(before, body[:length], side, complete, self.source.head, *of)
             is_last = self.source.at_rest and is_open and node is cutter.head
@@ -256,7 +271,7 @@ class _Pass:
         if not node.commit:
             return node.before, node.body
         if node.met:
-            self.agents.pass_over(node.key, lambda: self._subagent_lines(node))
+            self.agents.pass_over(node.key, lambda: beside.recorded(self.store, node))
         if node.key not in self.tops:
             return [], []
         before, body = self._lines_again(node)
@@ -277,25 +292,15 @@ class _Pass:
         own = partial(shared.own, state=self.state) if is_shared and self.state else None
         return self.recorded.lines_again(node, tip, placed, own)
 
-    def _subagent_lines(self, node: Node) -> dict[str, int]:
-        """How many lines of each subagent's file are recorded with the turn."""
-        entry = self.store.folder(node.commit, node.number).get(layout.SUBAGENTS)
-        files = self.store.repo.tree(entry[0]) if entry else {}
-        return {name: self.store.repo.blob(oid).count(b"\n") for name, (oid, _) in files.items()}
-
     def _points(self, node: Node, body: list[Line]) -> list[tuple[int, bool]]:
         """The lengths of the body that are committed one after another, and whether the turn is told as whole."""
         if self.rules.granularity != "cell":
             return [(len(body), True)]
-        recorded = len(self.recorded.lines(node, self.tops[node.key])[1]) if node.commit else 0
-        results = {commits.result_line(cell) for cell in cells.describe(body).cells}
-        ends = sorted(n for n in results if n > recorded)
-        return [(n, False) for n in ends] + ([] if ends and ends[-1] == len(body) else [(len(body), True)])
+        return commits.points(body, len(self.recorded.lines(node, self.tops[node.key])[1]) if node.commit else 0)
 
-    def _side(self, cutter: Cutter, node: Node, lines: list[Line]) -> dict[str, bytes]:
-        """The files beside the turn's lines."""
-        side = self.agents.of_turn(node.key, lines, is_last=node is cutter.head)
-        return side | sidefiles.results(self.source.path, self.source.agent_id, lines, self.redact)
+    def _side(self, cutter: Cutter, node: Node, lines: list[Line]) -> Beside:
+        agents = self.agents.of_turn(node.key, lines, is_last=node is cutter.head)
+        return Beside(agents, beside.results(self.store, self.source, lines, self.redact))
 
     def _commit(self, node: Node, on: str, content: Content, before: Session, *, live: bool) -> str:
         lines = [*content.before[node.copied :], *content.body]
@@ -309,8 +314,7 @@ class _Pass:
         """What changes beside the turn: what only a live recorder sees, and what a rewind carries over."""
         changes: dict[str, tuple[str, bool] | None] = {}
         if content.complete and live:
-            found = sidefiles.live(self.source.config, self.source.agent_id, self.facts.slug, self.redact)
-            changes[layout.LIVE] = (self.store.write_folder(found), True) if found else None
+            changes[layout.LIVE] = beside.live(self.store, self.source, self.facts.slug, self.redact)
         if self.old_head:
             changes |= {at: self.store.repo.entry(self.store.tree(self.old_head), at) for at in layout.CARRIED}
         return changes

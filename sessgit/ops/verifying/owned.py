@@ -11,13 +11,14 @@ from pathlib import Path
 
 from sessgit.agents.claude import cells
 from sessgit.agents.claude.beside import sidefiles, subagents
-from sessgit.agents.claude.lines import Line, parse, tool_results
+from sessgit.agents.claude.lines import Line, tool_results
 from sessgit.agents.claude.reader import Reader, opened
 from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.errors import SessgitError
 from sessgit.model import words
 from sessgit.model.conversation.message import Message
 from sessgit.model.finding import Finding
+from sessgit.model.unjoined import of_lines
 from sessgit.ops.files.laying import Piece, Pieces, own_commits
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
@@ -138,11 +139,11 @@ def _begun(store: Store, tip: str) -> Iterator[_Begun]:
     for number in range(1, store.state(tip).turns + 1):
         entry = store.folder(tip, number).get(layout.SUBAGENTS)
         for name, (oid, _) in store.repo.tree(entry[0]).items() if entry else ():
-            data = store.repo.blob(oid) if name.endswith(".jsonl") and name not in seen else b""
+            lines = store.repo.lines(oid)[:-1] if name.endswith(".jsonl") and name not in seen else []
             seen.add(name)
-            if data and not subagents.goes_on(data):
-                prompt = (parse(data.partition(b"\n")[0]) or {}).get("promptId")
-                latest = _latest(parsed(data.split(b"\n")))
+            if lines and not subagents.goes_on(data := of_lines(lines)):
+                prompt = (sidefiles.first_fields(data) or {}).get("promptId")
+                latest = _latest(parsed(lines))
                 yield _Begun(number, name, prompt if isinstance(prompt, str) else "", latest)
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.beside.sidefiles import AGENT, PLAIN
-from sessgit.agents.claude.lines import parse
+from sessgit.agents.claude.beside.sidefiles import AGENT, PLAIN, first_fields
 from sessgit.agents.claude.writing.transcript import as_session
 from sessgit.errors import SessgitError
+from sessgit.model.unjoined import Bytes, lines_of, of_lines
 
 SUBAGENT, RESULT, TASK, TODO, PLAN = KINDS = ("subagent", "large tool result", "task", "todo list", "plan")
 INDEX = "sessions-index.json"
@@ -32,7 +32,7 @@ class SideFile:
 
     kind: str
     name: str
-    data: bytes
+    data: Bytes
 
     @property
     def counts(self) -> bool:
@@ -74,17 +74,17 @@ def is_flat(file: SideFile, version: str) -> bool:
     """Whether a subagent's file lies beside the transcript, as the client left it that wrote its first line."""
     if not file.name.endswith(".jsonl"):
         return False
-    said = (parse(file.data.partition(b"\n")[0]) or {}).get("version")
+    said = (first_fields(file.data) or {}).get("version")
     numbers = re.findall(r"\d{1,9}", said if isinstance(said, str) and said else version)[:3]
     return bool(numbers) and tuple(map(int, numbers)) < _NESTED_SINCE
 
 
 def as_own(file: SideFile, agent_id: str) -> SideFile:
-    """The file, or a piece of it, with the session's id in the place of another's where a subagent's lines name one."""
+    """The file, or a piece of it, with the session's id in the place of another's where a subagent's lines name one; a
+    line that is too long to be read names none."""
     if file.kind != SUBAGENT or not file.name.endswith(".jsonl"):
         return file
-    lines = file.data.split(b"\n")[:-1]
-    return replace(file, data=b"".join(as_session(raw, agent_id) + b"\n" for raw in lines))
+    return replace(file, data=of_lines([as_session(raw, agent_id) for raw in lines_of(file.data)[:-1]]))
 
 
 def folder_name(said: str, project: str) -> str:

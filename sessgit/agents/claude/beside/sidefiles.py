@@ -4,6 +4,8 @@ A file of a subagent grows while the session goes on, and a finished turn's fold
 that come later are recorded with the turn that runs when they come. The pieces, in the order of the turns, are
 the file. What the client notes about a subagent in a file of its own, it writes anew: that one is recorded whole
 again, and the last is the file.
+
+Of a line there is one copy, as of one of a transcript: it may be as long as all else in memory together.
 """
 
 from __future__ import annotations
@@ -12,19 +14,25 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.lines import Line, parse
-from sessgit.agents.claude.reader import Redact, opened
+from sessgit.agents.claude.lines import Line, parse, split
+from sessgit.agents.claude.reader import Reader, Redact, no_redaction, opened
 from sessgit.errors import SessgitError
-from sessgit.model.cutting.texts import LONGEST_LINE
+from sessgit.model.cutting import texts
+from sessgit.model.unjoined import Bytes, Unjoined, lines_of, of_lines
 from sessgit.store import layout
 
 AGENT = re.compile(r"agent-[A-Za-z0-9_-]{1,80}\.(jsonl|meta\.json)")
 PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_FIRST_LINE = 1 << 20
+_CHUNK = 8 << 20
+_FIRST_LINE = 64 << 10
+"""So many bytes are read at once for the first line: it is asked of files that may be others'."""
+_STEP = 1 << 20
 _PLAN = re.compile(r"[a-z]{1,30}-[a-z]{1,30}-[a-z]{1,30}")
 _ADJECTIVES = (
     "amber", "brisk", "candid", "dappled", "earnest", "fabled", "gilded", "humble", "inky", "jaunty", "keen", "lucid",
@@ -39,6 +47,9 @@ _NOUNS = (
     "acorn", "badger", "cedar", "dune", "estuary", "fern", "gable", "heron", "inlet", "juniper", "kettle", "lantern",
     "mill", "nutmeg", "orchard", "pebble", "quarry", "rampart", "spindle", "thicket", "urn", "viola", "willow",
 )  # fmt: skip
+
+
+_NOT_DONE = ("", 0, 0)
 
 
 class Subagents:
@@ -67,35 +78,61 @@ class Subagents:
             return
         for name, lines in recorded().items():
             if name in self._found():
-                start = self._done.get(name, ("", 0, 0))[2]
-                data = self._read(self._found()[name][0], start)
-                length = sum(len(raw) + 1 for raw in data.split(b"\n")[:lines])
-                end = start + length if name.endswith(".jsonl") else self._size(name)
+                path, start = self._found()[name][0], self._end(name)
+                end = _behind(path, start, lines) if name.endswith(".jsonl") else _size(path)
                 self._done[name] = (key, start, end)
 
-    def of_turn(self, key: str, lines: Sequence[Line], *, is_last: bool) -> dict[str, bytes]:
+    def has_more(self) -> bool:
+        """Whether a file that is known, or lies in the session's own folder, holds what is recorded with no turn."""
+        for folder, flat in self._folders:
+            known = filter(Path.exists, map(folder.joinpath, self._done)) if flat else _entries(folder, "agent-")
+            for path in known:
+                end, size = self._end(path.name), _size(path)
+                if not AGENT.fullmatch(path.name) or self._belongs(path, flat) is None:
+                    continue
+                if size not in (0, end) and (path.suffix != ".jsonl" or _behind(path, end, 1) > end):
+                    return True
+        return False
+
+    def of_turn(self, key: str, lines: Sequence[Line], *, is_last: bool) -> dict[str, Bytes]:
         """The pieces that belong to the turn by path in its folder; to the last turn also what others left over."""
         files = self._found()
         if not files:
             return {}
         prompts = {line.text("promptId") for line in lines} - {""}
-        out: dict[str, bytes] = {}
+        out: dict[str, Bytes] = {}
         for name, (path, prompt) in files.items():
-            turn, start, end = self._done.get(name, ("", 0, 0))
+            turn, start, end = self._done.get(name, _NOT_DONE)
+            grows = name.endswith(".jsonl")
             mine = prompt in prompts if prompt else mentions((line.raw for line in lines), name)
             if turn == key or (not turn and (mine or is_last)):
-                start = start if name.endswith(".jsonl") else 0
-                piece = self._read(path, start)
-            elif turn and is_last and name.endswith(".jsonl"):
-                start, piece = end, self._read(path, end)
-            elif turn and is_last and self._size(name) != end:
-                start, piece = 0, self._read(path, 0)
+                start = start if grows else 0
+            elif turn and is_last and (grows or _size(path) != end):
+                start = end if grows else 0
             else:
                 continue
-            if piece:
-                self._done[name] = (key, start, start + len(piece))
-                out[f"{layout.SUBAGENTS}/{name}"] = clean(name, piece, self._redact)
+            piece, end = self._piece(path, start) if grows else self._whole(path)
+            if end > start:
+                self._done[name] = (key, start, end)
+                out[f"{layout.SUBAGENTS}/{name}"] = piece
         return out
+
+    def _piece(self, path: Path, start: int) -> tuple[Bytes, int]:
+        """The file's complete lines from a place on, as they are stored, and where the last one ends."""
+        lines, end = list[bytes](), start
+        for raw, after in complete(path, start):
+            lines.append(self._redact(raw)[0])
+            end = after
+        return of_lines(lines), end
+
+    def _whole(self, path: Path) -> tuple[bytes, int]:
+        """The file as it is stored, and how long it was."""
+        data = _read(path)
+        return self._redact(data)[0], len(data)
+
+    def _end(self, name: str) -> int:
+        """To which byte the file is recorded."""
+        return self._done.get(name, _NOT_DONE)[2]
 
     def _found(self) -> dict[str, tuple[Path, str]]:
         """Each file's path and the prompt id that its first line names."""
@@ -114,47 +151,48 @@ class Subagents:
             return self._belongs(lines, flat) if lines.exists() else None
         if path.name in self._done:
             return ""
-        first = parse(self._read(path, 0, _FIRST_LINE).partition(b"\n")[0]) or {}
+        first = _parsed_first(raw for raw, _ in complete(path, chunk=_FIRST_LINE)) or {}
         if flat and first.get("sessionId") != self._agent_id:
             return None
         prompt = first.get("promptId")
         return prompt if isinstance(prompt, str) else ""
 
-    def _read(self, path: Path, start: int, most: int | None = None) -> bytes:
-        """The file's complete lines from `start` on; a file that is no JSONL as a whole."""
-        data = _read(path, start, most)
-        if path.suffix == ".jsonl" and most is None:
-            return data[: data.rfind(b"\n") + 1]
-        return data
 
-    def _size(self, name: str) -> int:
-        try:
-            return self._found()[name][0].stat().st_size
-        except OSError:
-            return 0
+def complete(path: Path, start: int = 0, chunk: int = _CHUNK) -> Iterator[tuple[bytes, int]]:
+    """The complete lines of a file from a place on, read so many bytes at once, each with where it ends; none where the
+    file is gone or no regular one, since what lies beside may go at any time."""
+    with suppress(SessgitError), opened(path) as source:
+        for raw, extent in Reader(source, start, no_redaction).raw(start, source.size, chunk):
+            if extent.length > len(raw):
+                yield raw, extent.end
 
 
-def clean(name: str, data: bytes, redact: Redact) -> bytes:
+def clean(name: str, data: Bytes, redact: Redact) -> Bytes:
     """The file, or a piece of it, as it is stored."""
     if not name.endswith(".jsonl"):
-        return redact(data)[0]
-    return b"".join(redact(raw)[0] + b"\n" for raw in data.split(b"\n")[:-1])
+        return redact(bytes(data))[0]
+    return of_lines([redact(raw)[0] for raw in lines_of(data)[:-1]])
 
 
-def results(transcript: Path, agent_id: str, lines: Sequence[Line], redact: Redact) -> dict[str, bytes]:
-    """The large tool results that the lines name, which the client keeps in files of their own."""
+def first_fields(piece: Bytes) -> dict[str, Any] | None:
+    """The fields of the first line of a subagent's file, or a piece of it, or None where it has none; for lines that
+    are too long to be read the next one speaks."""
+    return _parsed_first(piece.lines if isinstance(piece, Unjoined) else (raw for raw, _ in split(piece, 0)))
+
+
+def results(transcript: Path, agent_id: str, lines: Sequence[Line], redact: Redact) -> Iterator[tuple[str, bytes]]:
+    """The large tool results that the lines name, which the client keeps in files of their own, by path in the turn's
+    folder; one after another, since there can be many."""
     folder = transcript.parent / agent_id / "tool-results"
-    if not PLAIN.fullmatch(agent_id):
-        return {}
-    names = [path.name for path in _entries(folder) if PLAIN.fullmatch(path.name)]
-    named = [n for n in names if any(n.encode() in line.raw for line in lines)]
-    return {f"{layout.FILES}/tool-results/{name}": redact(_read(folder / name, 0))[0] for name in named}
+    for path in _entries(folder) if PLAIN.fullmatch(agent_id) else ():
+        if PLAIN.fullmatch(path.name) and any(path.name.encode() in line.raw for line in lines):
+            yield f"{layout.FILES}/tool-results/{path.name}", redact(_read(path))[0]
 
 
-def live(config: Path, agent_id: str, slug: str, redact: Redact) -> dict[str, bytes]:
-    """Plan, todos and tasks as they are now, by path in `live/`."""
+def live(config: Path, agent_id: str, slug: str, redact: Redact) -> Iterator[tuple[str, bytes]]:
+    """Plan, todos and tasks as they are now, by path in `live/`; one after another as well."""
     if not PLAIN.fullmatch(agent_id):
-        return {}
+        return
     todos = [(p.name, p) for p in _entries(config / "todos", f"{agent_id}-agent-")]
     tasks = [(p.name, p) for p in _entries(config / "tasks" / agent_id) if p.suffix == ".json"]
     found = [(f"todos/{name}", p) for name, p in todos] + [(f"tasks/{name}", p) for name, p in tasks]
@@ -162,7 +200,9 @@ def live(config: Path, agent_id: str, slug: str, redact: Redact) -> dict[str, by
         # An exported folder has it under a name of three words, if its own has another form.
         named = (config / "plans" / name for name in (f"{slug}.md", plan_name(slug)))
         found += [(f"plans/{slug}.md", p) for p in named if p.is_file()][:1]
-    return {name: redact(_read(path, 0))[0] for name, path in found if PLAIN.fullmatch(name.partition("/")[2])}
+    for name, path in found:
+        if PLAIN.fullmatch(name.partition("/")[2]):
+            yield name, redact(_read(path))[0]
 
 
 def plan_name(name: str) -> str:
@@ -185,6 +225,10 @@ def mentions(lines: Iterable[bytes], name: str) -> bool:
     return any(token in line for line in lines)
 
 
+def _parsed_first(lines: Iterable[bytes]) -> dict[str, Any] | None:
+    return parse(next((raw for raw in lines if len(raw) <= texts.LONGEST_LINE), b""))
+
+
 def _entries(folder: Path, start: str = "") -> list[Path]:
     """What lies in a folder under names that begin so, by name; nothing where a link leads to it."""
     try:
@@ -195,11 +239,29 @@ def _entries(folder: Path, start: str = "") -> list[Path]:
     return [folder / name for name in names] if names and home.link_above(folder / "file") is None else []
 
 
-def _read(path: Path, start: int, most: int | None = None) -> bytes:
-    """The file's bytes; none where it is gone or no regular file, since what lies beside may go at any time."""
+def _read(path: Path) -> bytes:
+    """The file's bytes; none where it is gone or no regular file."""
+    with suppress(SessgitError), opened(path) as source:
+        return Reader(source, 0, no_redaction).at(0, source.size)
+    return b""
+
+
+def _behind(path: Path, start: int, lines: int) -> int:
+    """The place behind so many complete lines from a place on, or behind all where there are fewer."""
+    end = at = start
+    with suppress(SessgitError), opened(path) as source:
+        reader = Reader(source, start, no_redaction)
+        while lines > 0 and (data := reader.at(at, _STEP)):
+            found = data.count(b"\n")
+            if found > lines:
+                data = b"\n".join(data.split(b"\n", lines)[:lines]) + b"\n"
+            end = at + data.rfind(b"\n") + 1 if found else end
+            at, lines = at + len(data), lines - found
+    return end
+
+
+def _size(path: Path) -> int:
     try:
-        with opened(path) as source:
-            source.file.seek(start)
-            return source.file.read(min(source.size - start, most or LONGEST_LINE) if source.size > start else 0)
-    except SessgitError:
-        return b""
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -10,9 +10,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from sessgit.agents.claude import cells
-from sessgit.agents.claude.lines import Line, parse
+from sessgit.agents.claude.beside.sidefiles import first_fields
+from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.model.conversation.turn import Gist
+from sessgit.model.unjoined import Bytes, lines_of
 
 _INLINE = ("1.", "2.0.")
 
@@ -22,18 +24,19 @@ def may_be_inline(version: str) -> bool:
     return not version or version.startswith(_INLINE)
 
 
-def goes_on(piece: bytes) -> bool:
-    """Whether a piece of a subagent's file has another one before it."""
-    first = parse(piece.partition(b"\n")[0])
+def goes_on(piece: Bytes) -> bool:
+    """Whether a piece of a subagent's file has another one before it, or may have: a first line that is too long to be
+    read does not say."""
+    first = first_fields(piece)
     return first is not None and first.get("parentUuid") is not None
 
 
-def messages(piece: bytes) -> set[str]:
+def messages(piece: Bytes) -> set[str]:
     """The ids of the model's messages in a piece of a subagent's file."""
     return {cells.message_key(line, 0) for line in _lines(piece) if line.type == "assistant"}
 
 
-def gist(body: Sequence[Line], pieces: Iterable[bytes], counted: Collection[str] = ()) -> Gist:
+def gist(body: Sequence[Line], pieces: Iterable[Bytes], counted: Collection[str] = ()) -> Gist:
     """What the side chains in a turn's body and the pieces of subagents' files hold, each message counted once.
 
     `counted` are the ids of messages that are counted elsewhere.
@@ -44,5 +47,5 @@ def gist(body: Sequence[Line], pieces: Iterable[bytes], counted: Collection[str]
     return cells.describe(own).gist if own else Gist()
 
 
-def _lines(piece: bytes) -> list[Line]:
-    return parsed(piece.split(b"\n")[:-1])
+def _lines(piece: Bytes) -> list[Line]:
+    return parsed(lines_of(piece)[:-1])
