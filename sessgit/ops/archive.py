@@ -53,7 +53,7 @@ def archive(store: Store, index: Index, sessions: Sequence[str], config: Path, p
 
     Raises ConflictError where one is open in a client.
     """
-    live, wanted = {client.agent_id for client in home.live_clients(config)}, set(sessions)
+    live, wanted = home.open_sessions(config), set(sessions)
     open_ones = [outline.name for outline in index.outlines() if outline.agent_id in live and outline.name in wanted]
     if open_ones:
         raise ConflictError(
@@ -77,7 +77,7 @@ def bring_back(store: Store, index: Index, session: str, now: float) -> Moved:
 def old(index: Index, wanted: ls.Wanted, config: Path) -> Old:
     """The sessions that are wanted but for those that are only archived by name: that are open in a client, are
     labelled `keep`, manage others, or whose transcript was written after the moment `before`."""
-    live = {client.agent_id for client in home.live_clients(config)}
+    live = home.open_sessions(config)
     found = ls.chosen(index, wanted)
     managers = kin.managers(index)
     places = kin.transcripts(index, [outline.name for outline in found])

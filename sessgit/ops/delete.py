@@ -51,7 +51,7 @@ class Doomed:
 
 def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
     """What would go; raises ConflictError where one is open in a client."""
-    live = {client.agent_id for client in home.live_clients(config)}
+    live = home.open_sessions(config)
     found = list[Doomed]()
     every, returned = tag.tags(index), kin.returned(index)
     for session in dict.fromkeys(sessions):

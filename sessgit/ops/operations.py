@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from sessgit.agents.claude import home
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model import canonical
 from sessgit.ops.files import endings
@@ -380,7 +381,7 @@ def _files(operation: Operation, config: Path) -> tuple[tuple[Path, ...], tuple[
     unchanged, changed = list[Path](), list[Path]()
     for name, proof in operation.files.items():
         path = Path(name)
-        if not path.is_relative_to(config) or ".." in path.parts:
+        if not home.is_inside(config, path):
             continue  # no command of ours wrote there
         try:
             same = not path.is_symlink() and hashlib.sha256(path.read_bytes()).hexdigest() == proof

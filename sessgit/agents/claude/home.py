@@ -129,14 +129,24 @@ def is_transcript(config: Path, path: Path) -> bool:
     return real.suffix == ".jsonl" and real.is_relative_to(projects) and real.is_file() and not path.is_symlink()
 
 
+def is_inside(config: Path, path: Path) -> bool:
+    """Whether a path that was noted, perhaps by somebody else, leads into the agent's folder, whatever is there."""
+    return path.is_relative_to(config) and ".." not in path.parts
+
+
 def live_clients(config: Path) -> list[LiveClient]:
     """The clients that are alive: their pid is, and the process began when the file says."""
     return [c for path in _files(config / "sessions") if (c := _client(path)) is not None]
 
 
+def open_sessions(config: Path) -> frozenset[str]:
+    """The client's ids of the sessions that clients which are alive have open."""
+    return frozenset(client.agent_id for client in live_clients(config))
+
+
 def is_open(config: Path, agent_id: str) -> bool:
     """Whether a client that is alive has the session open."""
-    return any(client.agent_id == agent_id for client in live_clients(config))
+    return agent_id in open_sessions(config)
 
 
 def client_above(config: Path, pid: int) -> LiveClient | None:

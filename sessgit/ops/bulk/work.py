@@ -76,7 +76,7 @@ class Work:
         others are kept from pruning."""
         self._total = sum(file.size for file in files)
         folders = {self.config, *(file.folder for file in files if file.folder)}
-        self._live = {client.agent_id for folder in folders for client in home.live_clients(folder)}
+        self._live = frozenset[str]().union(*map(home.open_sessions, folders))
         self.progress(0, self._total)
         self.index.sync()
         steps = list(self._steps(files))

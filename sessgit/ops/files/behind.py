@@ -154,7 +154,7 @@ def _check(found: Standing, config: Path, state: Session, path: Path) -> None:
 
 def _check_closed(config: Path, state: Session) -> None:
     short = state.id[:8]
-    if any(client.agent_id == state.agent_id for client in home.live_clients(config)):
+    if home.is_open(config, state.agent_id):
         raise ConflictError(
             f"{short} went on elsewhere, and is open in a client here, which would not see what its file gets",
             f"Close it first, then sessgit resume {short}.",

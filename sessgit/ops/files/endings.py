@@ -52,7 +52,7 @@ def turns(store: Store, operation: Operation, config: Path, held: str, back: str
 
 def check_closed(agent_id: str, config: Path) -> None:
     """Raises ConflictError where a client has the session open."""
-    if any(client.agent_id == agent_id for client in home.live_clients(config)):
+    if home.is_open(config, agent_id):
         raise ConflictError(
             f"{agent_id[:8]} is open in a client, which would not see what becomes of its file",
             "Nothing was changed. Close it first.",
@@ -87,7 +87,7 @@ def done(store: Store, session: str) -> None:
 def _there(pieces: Mapping[str, Piece], config: Path) -> Iterator[tuple[Path, Piece]]:
     for name, piece in pieces.items():
         path = Path(name)
-        if path.is_relative_to(config) and ".." not in path.parts and home.is_there(path):
+        if home.is_inside(config, path) and home.is_there(path):
             yield path, piece
 
 

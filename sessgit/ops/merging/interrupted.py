@@ -57,7 +57,7 @@ def take_back(store: Store, config: Path, now: float) -> int:
     count = 0
     for session in left(store):
         with locks.session(store.beside, session) as held:
-            if held and not any(client.agent_id == session for client in home.live_clients(config)):
+            if held and not home.is_open(config, session):
                 count += _taken_back(store, session, config, now)
                 store.beside.beginning(session).unlink(missing_ok=True)
     return count
@@ -126,11 +126,11 @@ def _taken_back(store: Store, session: str, config: Path, now: float) -> bool:
         return False
     for name, proof in fork.files.items():
         path = Path(name)
-        if not path.is_relative_to(config) or ".." in path.parts or not _is_as_made(path, proof, note):
+        if not home.is_inside(config, path) or not _is_as_made(path, proof, note):
             return False
     for name, proof in {**(note.files if note else {}), **dict.fromkeys(fork.files, "")}.items():
         path = Path(name)
-        if path.is_relative_to(config) and ".." not in path.parts and (not proof or writing.proof(path) == proof):
+        if home.is_inside(config, path) and (not proof or writing.proof(path) == proof):
             path.unlink(missing_ok=True)
     moves = [Move(ref, head, None)]
     operations.perform(store, "undo", f"undo: {fork.summary}, which was interrupted", moves, now, undoes=fork.id)
@@ -174,7 +174,7 @@ def _written_down(store: Store, session: str, config: Path, now: float) -> bool:
     last = _last_of(store, note, head)
     if last is None:
         path = Path(note.path)
-        if path.is_relative_to(config) and home.is_transcript(config, path):
+        if home.is_inside(config, path) and home.is_transcript(config, path):
             endings.check_closed(store.state(head).agent_id, config)
             writing.finish(store, session, path)
         return False

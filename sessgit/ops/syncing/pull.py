@@ -179,7 +179,7 @@ def _sides(
     store: Store, there: _There, before: Agreed, purged: Purged, asked: Collection[str] | None, config: Path
 ) -> _Sides:
     own = refs.read_all(store.path)
-    agents = frozenset(client.agent_id for client in home.live_clients(config))
+    agents = home.open_sessions(config)
     return _Sides(store, own, branches.by_session(own), there, before, purged, asked, agents)
 
 

@@ -83,7 +83,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         archived=archived,
         headless=headless or everything,
         empty=everything,
-        live=frozenset(client.agent_id for client in home.live_clients(here.config)),
+        live=home.open_sessions(here.config),
         order=order,
         reverse=reverse,
     )

@@ -61,7 +61,7 @@ def run(
     session = ""
     if address:
         session = past.target(here, asof, address).session
-    live = frozenset(client.agent_id for client in home.live_clients(here.config) if asof is None)
+    live = home.open_sessions(here.config) if asof is None else frozenset[str]()
     wanted = tree.Wanted(
         session=session,
         folder=None if everything else str(project.absolute()) if project else here.cwd,

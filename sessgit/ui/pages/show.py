@@ -194,7 +194,7 @@ class _Card:
 
     def _times(self) -> list[str]:
         state = self.state
-        live = state.agent_id in {client.agent_id for client in home.live_clients(self.here.config)}
+        live = home.is_open(self.here.config, state.agent_id)
         if layout.is_side(self.shown.branch.name):
             return [_span(self.here, state.created, state.updated)]
         how = "live" if live else state.state
