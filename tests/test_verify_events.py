@@ -87,6 +87,24 @@ def test_a_turn(kept: Recorded) -> None:
     }) == {}  # fmt: skip
 
 
+def test_a_cell(store: Store, index: Index, claude: Path) -> None:
+    kept = Recorded(store, index, claude)
+    talk = Talk().turns("one").prompt("two").tool("Read", {"file_path": "/a.py"}, "a = 1")
+    kept.keep(talk.tool("Bash", {"command": "ls"}, "a.py"), granularity="cell")
+    said = store.message(kept.tip())
+    assert (said.get("Event"), said.subject) == ("cell", "cell 2.4: Bash")
+
+    def of(old: str, new: str) -> Harm:
+        return lambda k: k.remade(message=lambda told: told.replace(old, new, 1))
+
+    wrong = ("wrong", "trailer", "@2")
+    assert missed(kept, {
+        "of another name": (of(f"Cell: {said.get('Cell')}", "Cell: cell_00000000"), wrong),
+        "of another number": (of("cell 2.4: ", "cell 2.2: "), wrong),
+        "of another tool": (of(": Bash", ": Read"), wrong),
+    }) == {}  # fmt: skip
+
+
 @pytest.mark.parametrize("by", [100, -9])
 def test_places_that_are_none(kept: Recorded, by: int) -> None:
     """Behind bytes that nobody recorded, or where other lines stand."""
@@ -155,6 +173,12 @@ def test_a_fork_of_the_agents(kept: Recorded) -> None:
         "other ids": (of(lambda k: k.state("origin", replaced=["x"])), ("wrong", "fork", f"{OTHER}@1")),
         "a folder of its own": (of(lambda k: k.put(cells, b"{}\n")), ("wrong", "cells", f"{OTHER}@1")),
         "of nothing": (of(lambda k: k.state("origin", commit="here")), ("wrong", "state", f"{OTHER}@1")),
+        "of another commit": (
+            of(lambda k: k.state("origin", commit=k.store.commit(k.parents[0]).parents[0])),
+            ("wrong", "fork", f"{OTHER}@1"),
+        ),
+        "of another turn": (of(lambda k: k.state("origin", turn=2)), ("wrong", "fork", f"{OTHER}@1")),
+        "of another point": (of(lambda k: k.say(f"{SESSION}@1", f"{SESSION}@2")), ("wrong", "trailer", f"{OTHER}@1")),
     }) == {}  # fmt: skip
 
 

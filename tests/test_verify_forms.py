@@ -15,6 +15,7 @@ from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.model import canonical
+from sessgit.ops import verify
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -162,6 +163,60 @@ def test_every_promise_of_a_commit(kept: Recorded) -> None:
             missed[name] = found
     assert missed == {}
     assert kept.found() == []
+
+
+def in_two(kept: Recorded) -> None:
+    """The extent of the last turn as two, between two of its lines."""
+    first = kept.file(f"{THIRD}/transcript.jsonl").index(b"\n") + 1
+    extent(kept, lambda a, n, m: f"Extent: {a}+{first}/1\nExtent: {a + first}+{n - first}/{m - 1}")
+
+
+def own_turn(kept: Recorded) -> None:
+    """A fork of the agent's, at no cell, that names a turn."""
+    kept.keep(Talk().turns("one").branch(OTHER).turns("another"))
+    kept.again("fork", lambda made: made.say("Fork-Point: ", "Turn: 1\nFork-Point: "), OTHER)
+
+
+def lost_side(kept: Recorded) -> None:
+    """A merge whose second parent is nowhere."""
+    other = kept.store.repo.write_commit(kept.store.tree(kept.tip()), [], "x\n", 0)
+    kept.then("merge", f"merge: 1 turn of {OTHER}", trailers=f"Origin: {OTHER}@1\n", parents=(other,))
+    (kept.store.path / "objects" / other[:2] / other[2:]).unlink()
+
+
+@pytest.mark.parametrize(("harm", "wanted"), [
+    (in_two, "two of its extents touch, and are not one"),
+    (
+        lambda k: k.then(
+            "repair", f"repair: 42 mends of {OTHER}", trailers=f"Origin: {OTHER}\n" + 42 * "Mended: 1:1 a time\n"
+        ),
+        "it has more than 41 trailers Mended",
+    ),
+    (
+        lambda k: (ended(k), said(k, "Event: end", "Event: end\nFile: 2")),
+        "it names a file, and no place in it",
+    ),
+    (lambda k: k.then("edit", "edit: x", files={"format": b"1"}), "format is not 1 and a newline"),
+    (
+        lambda k: k.then("edit", "edit: x", files={"turns/0000/notes": b"x"}), "turns/0000/notes is no turn's folder",
+    ),
+    (lambda k: k.then("edit", "edit: x", files={"turns/notes": b"x"}), "turns/notes is no folder"),
+    (lambda k: said(k, f"Session: {SESSION}\n", ""), "a commit names no session"),
+    (lambda k: said(k, "Event: turn", "Event: chat"), "the event “chat” is none"),
+    (lambda k: k.then("start", "start: x"), "a start stands in the middle of the history"),
+    (own_turn, "a fork names a turn of its own exactly where it was made at a cell"),
+    (lost_side, "what was merged here is missing: object "),
+])  # fmt: skip
+def test_what_others_tell_of_too_is_told(harm: Callable[[Recorded], object], wanted: str, kept: Recorded) -> None:
+    """Of each harm alone by its words: some break another promise as well."""
+    assert not [one for one in words(kept) if one.startswith(wanted)]
+    harm(kept)
+    assert [one for one in words(kept) if one.startswith(wanted)]
+
+
+def words(kept: Recorded) -> list[str]:
+    """What is found, in words."""
+    return [one.what for one in verify.everything(Store(kept.store.path), None, lambda done, total: None).findings]
 
 
 def test_what_is_right_is_left(kept: Recorded) -> None:

@@ -42,13 +42,13 @@ def state(kept: Recorded, **parts: dict[str, Any]) -> None:
 # Joins
 
 
-def joined(kept: Recorded) -> Recorded:
-    """What people said of the conversation on two machines, the second one a second later."""
+def joined(kept: Recorded, later: int = 1) -> Recorded:
+    """What people said of the conversation on two machines, the second one so many seconds later."""
     store, before = kept.store, kept.tip()
     one = kept.then("edit", "edit: label a", files={**kept.stated(authored={"labels": ["a"]}), "pad/x.md": b"x"})
     run_git(store.path, "update-ref", f"refs/heads/{SESSION}", before)
     kept.then("edit", "edit: stage shaping", files={**kept.stated(authored={"stage": "shaping"}), "pad/y.md": b"y"})
-    made = joining.reconcile(store, one, kept.remade(later=1))
+    made = joining.reconcile(store, one, kept.remade(later=later))
     store.repo.release()
     assert made.outcome == "joined"
     run_git(store.path, "update-ref", f"refs/heads/{SESSION}", made.tip)
@@ -78,6 +78,14 @@ def test_a_join_is_a_function_of_its_sides(kept: Recorded) -> None:
         "another date": (lambda k: k.remade(later=7), ("wrong", "date", "@3")),
         "turns left out": (leaves_turns_out, ("damage", "join", "@2")),
     }) == {}  # fmt: skip
+
+
+def test_which_of_two_of_one_time_is_later_nobody_knows(kept: Recorded) -> None:
+    """The one with the greater id, and a purge gives other ids: what differs then is only noted."""
+    joined(kept, later=0)
+    assert kept.found() == []
+    state(kept, authored={"labels": []})
+    assert kept.found() == [("note", "join", "@3")]
 
 
 # Merges

@@ -87,7 +87,7 @@ def everything(store: Store, index: Index | None, progress: Progress, *, deep: b
     """Checks the whole store; `progress` is told the turns that are done. `jobs` is how many processes share the work:
     as many as there are processors, two at most, where the store is large.
 
-    With `deep` git hashes every object, and each session's file is cut once more.
+    With `deep` each session's file is cut once more, and what is remembered is held against what it was made of.
     """
     work = _planned(store, index)
     found = list(around.check(store))
@@ -115,7 +115,8 @@ def every_object(store: Store, known: Verified, progress: Progress) -> Verified:
 
 
 def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory, *, deep: bool) -> Checked:
-    where, before = Where(session), memory.turns
+    """What is found of a session: of the commits of its branches, which others may share, and of its file."""
+    before = memory.turns
     found: list[Finding] = []
     for branch, tip in sorted(tips.items()):
         try:
@@ -125,30 +126,44 @@ def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory
         found += _name(store, branch, tip)
     found += unsaid(memory, session)
     own = {branch: tip for branch, tip in tips.items() if not layout.is_other(branch)}
-    proved, was_cut = 0, False
     is_readable = not any(finding.severity == "damage" or finding.kind == "shared" for finding in found)
-    if session in own and is_readable:
-        try:
-            pieces = laying.pieces(store, session, own)
-            laid, proved = laying.lay_out(pieces.found), pieces.checked
-            found += remembered.check_cursor(store, session, own, pieces.found)
-            found += owned.check_prefix(store, session, own[session], pieces)
-            found += owned.check_places(session, pieces.found, laid.missing)
-            if pieces.rewritten:
-                found.append(
-                    where.found("note", "prefix", "the beginning that the fork wrote comes out in other bytes")
-                )
-            if deep:
-                found += cutting.check(store, session, own, laid)
-                found += owned.check(store, session, own)
-                was_cut = True
-        except NewerStoreError:
-            pass
-        except DamageError as error:
-            found.append(where.found("damage", "hash", str(error), REPAIR.format(session=session)))
-        except (StoreError, NotFoundError) as error:
-            found.append(where.found("damage", "object", str(error), REPAIR.format(session=session)))
-    return Checked(session, memory.turns - before, proved, was_cut, tuple(dict.fromkeys(found)))
+    file = _file(store, session, own, deep=deep) if session in own and is_readable else _File()
+    every = tuple(dict.fromkeys((*found, *file.findings)))
+    return Checked(session, memory.turns - before, file.proved, file.cut, every)
+
+
+@dataclass
+class _File:
+    """What was found of a session's file, as it is laid out."""
+
+    proved: int = 0
+    cut: bool = False
+    findings: list[Finding] = field(default_factory=list)
+
+
+def _file(store: Store, session: str, own: dict[str, str], *, deep: bool) -> _File:
+    """The file of the session's own branches, laid out with every hash proved, and with `deep` cut once more."""
+    where, done = Where(session), _File()
+    found = done.findings
+    try:
+        pieces = laying.pieces(store, session, own)
+        laid, done.proved = laying.lay_out(pieces.found), pieces.checked
+        found += remembered.check_cursor(store, session, own, pieces.found)
+        found += owned.check_prefix(store, session, own[session], pieces)
+        found += owned.check_places(session, pieces.found, laid.missing)
+        if pieces.rewritten:
+            found.append(where.found("note", "prefix", "the beginning that the fork wrote comes out in other bytes"))
+        if deep:
+            found += cutting.check(store, session, own, laid)
+            found += owned.check(store, session, own)
+            done.cut = True
+    except NewerStoreError:
+        pass  # told of its branch
+    except DamageError as error:
+        found.append(where.found("damage", "hash", str(error), REPAIR.format(session=session)))
+    except (StoreError, NotFoundError) as error:
+        found.append(where.found("damage", "object", str(error), REPAIR.format(session=session)))
+    return done
 
 
 def _kept(store: Store, session: str, kept: Mapping[str, str], memory: Memory) -> Iterator[Finding]:

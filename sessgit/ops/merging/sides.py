@@ -139,10 +139,11 @@ def _newest_of(store: Store, found: Iterable[str]) -> str:
 
 def began(store: Store, found: Sides) -> Base:
     """The states that the sides began with when they parted."""
-    return Base(_began(store, found.ours.tip, found.base), _began(store, found.tip, found.base))
+    return Base(*(began_with(store, tip, found.base) for tip in (found.ours.tip, found.tip)))
 
 
-def _began(store: Store, tip: str, base: str) -> Session:
+def began_with(store: Store, tip: str, base: str) -> Session:
+    """The state that a side began with, a blank one where it left nothing."""
     commit = began_at(store, tip, base)
     return store.state(commit) if commit else Session(store.state(tip).id, "")
 

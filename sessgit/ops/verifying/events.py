@@ -14,7 +14,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding
 from sessgit.ops.recording.commits import counts
-from sessgit.ops.verifying.forms import TURNS, Seen
+from sessgit.ops.verifying.forms import TURNS, Seen, is_ours
 from sessgit.ops.verifying.turns import Folder
 from sessgit.store import layout
 from sessgit.store.store import Store
@@ -53,20 +53,20 @@ def check_fork(store: Store, seen: Seen, number: int) -> Iterator[Finding]:
     address = f"{origin.session}@{origin.cell or origin.turn}"
     if seen.message.get("Fork-Point") != address:
         yield seen.wrong("trailer", f"Fork-Point is not {address}")
-    is_ours = bool(origin.prefix or not origin.turn)
+    is_own = is_ours(origin)
     agents, ours = f"{origin.session} at turn {origin.turn}", f"{state.name or state.id} from {address}"
-    subject = _subject(f"fork: {ours if is_ours else agents}")
+    subject = _subject(f"fork: {ours if is_own else agents}")
     if seen.message.subject != subject and _REDACTED not in seen.message.subject:
         yield seen.wrong("trailer", "the subject of a fork does not say where it left")
-    if is_ours and seen.message.all("Extent"):
+    if is_own and seen.message.all("Extent"):
         yield seen.wrong("trailer", "a fork whose beginning was written here has places of lines")
-    if not is_ours and layout.LIVE in store.repo.tree(seen.commit.tree):
+    if not is_own and layout.LIVE in store.repo.tree(seen.commit.tree):
         yield seen.wrong("tree", f"a fork of the agent's has {layout.LIVE}")
-    if state.description or (state.title if is_ours else state.name):
-        yield seen.wrong("fork", f"it begins with a description, or with a {'title' if is_ours else 'name'}")
+    if state.description or (state.title if is_own else state.name):
+        yield seen.wrong("fork", f"it begins with a description, or with a {'title' if is_own else 'name'}")
     if before is not None and state.redacted != before.redacted:
         yield seen.wrong("counts", "rules.redacted is not that of the fork point")
-    if before is not None and not is_ours and origin.replaced not in ((), _ids(before)):
+    if before is not None and not is_own and origin.replaced not in ((), _ids(before)):
         yield seen.wrong("fork", "its origin replaces other ids than those of the session that it left")
 
 

@@ -11,7 +11,7 @@ from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import EVENTS, Message
-from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding
 from sessgit.ops.files import keeping
@@ -127,12 +127,16 @@ def check_times(seen: Seen, told: Turn | None, tail: Sequence[Line]) -> Iterator
     elif seen.event == "end":
         expected = _seconds(seen.state.ended) or above
     elif seen.event == "fork" and seen.state.origin is not None:
-        is_ours = seen.state.origin.prefix or not seen.state.origin.turn
-        expected = _seconds(seen.state.created) if is_ours else above
+        expected = _seconds(seen.state.created) if is_ours(seen.state.origin) else above
     elif seen.event in ("edit", "merge", "repair"):
         least = above
     if (expected is not None and time != expected) or time < least:
         yield seen.wrong("date", f"its date is {canonical.rfc3339(time)}, which its lines or parents do not say")
+
+
+def is_ours(origin: Origin) -> bool:
+    """Whether a fork was made here, and not by the agent: then its beginning was written, or it has none."""
+    return bool(origin.prefix or not origin.turn)
 
 
 def tail_lines(data: bytes) -> list[Line]:

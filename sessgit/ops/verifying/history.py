@@ -22,7 +22,6 @@ from sessgit.store import layout
 from sessgit.store.backend import Commit, Entry
 from sessgit.store.store import Store
 
-_FORKS = ("fork",)
 _STILL = ("end", "compact", "edit", "merge", "repair", "start")
 """The events that bring no turn."""
 _SHOWN = 5
@@ -122,6 +121,26 @@ class _Commit:
             return self._after(before, is_damaged=True)
         self.found += wrong
         self._check_form(state)
+        told = self._check_content(before, state)
+        self._check_counts(before, state, told)
+        damaged = before.is_damaged or any(finding.severity == "damage" for finding in self.found)
+        known = self._after(before, state, is_damaged=damaged)
+        if not self._is_turn or not self.number:
+            return known
+        if before.state is not None and before.session == self.session:
+            self.is_said_otherwise = not is_said(before, known)
+        return replace(
+            known,
+            number=self.number,
+            key=self.key,
+            base=self._base(before),
+            cells=frozenset(cell.id for cell in told.cells) if told else frozenset(),
+            is_cut_short=told.interrupted if told else None,
+        )
+
+    def _check_content(self, before: Known, state: Session) -> Turn | None:
+        """Its tree, its turn, and what only commits of its event have; what the turn says, None where it has none or
+        that cannot be read."""
         told = None
         try:
             seen = self._seen(state)
@@ -133,25 +152,20 @@ class _Commit:
                 self.found += events.check_end(seen, tail, is_cut_short=before.is_cut_short)
             elif self.event == "start":
                 self.found += events.check_start(self.store, seen)
-            elif self.event in _FORKS:
+            elif self.event == "fork":
                 self.found += events.check_fork(self.store, seen, before.number)
         except (DamageError, StoreError) as error:
             self._lost(error)
+        return told
+
+    def _check_counts(self, before: Known, state: Session, told: Turn | None) -> None:
+        """What the state counts, against the one before it and the turn."""
         base = self._base(before)
         if told is not None and base is not None:
-            wanted = states.expected(base, told, self.number or 0, state.created if self.event in _FORKS else "")
+            wanted = states.expected(base, told, self.number or 0, state.created if self.event == "fork" else "")
             self.found += states.compare(state, wanted, self.where)
         elif told is None and before.state is not None and not self._is_turn and self.event in _STILL:
             self.found += states.compare(state, states.still(before.state, state, self.event), self.where)
-        damaged = before.is_damaged or any(finding.severity == "damage" for finding in self.found)
-        known = self._after(before, state, is_damaged=damaged)
-        if not self._is_turn or not self.number:
-            return known
-        if before.state is not None and before.session == self.session:
-            self.is_said_otherwise = not is_said(before, known)
-        cells = frozenset(cell.id for cell in told.cells) if told else frozenset[str]()
-        is_cut_short = told.interrupted if told else None
-        return replace(known, number=self.number, key=self.key, base=base, cells=cells, is_cut_short=is_cut_short)
 
     def _after(self, before: Known, state: Session | None = None, *, is_damaged: bool) -> Known:
         """What is known after the commit if it brings no turn."""
@@ -173,7 +187,7 @@ class _Commit:
 
     @property
     def _is_turn(self) -> bool:
-        return self.event in TURNS or (self.event in _FORKS and self.number is not None)
+        return self.event in TURNS or (self.event == "fork" and self.number is not None)
 
     def _first_number(self) -> int:
         """The turn before, where the history before the commit cannot be read."""
@@ -224,7 +238,7 @@ class _Commit:
         changed = {
             n for n in trees.changed(self.store, self.before.commit if self.before else None, tree) if n != self.number
         }
-        if self.event in _FORKS and state.origin is not None and not state.origin.prefix:
+        if self.event == "fork" and state.origin is not None and not state.origin.prefix:
             for number in sorted(changed & set(range(1, state.origin.turn + 1))):
                 self._check_own(state, number)
             changed -= set(range(1, state.origin.turn + 1))
@@ -236,7 +250,7 @@ class _Commit:
 
     def _check_tail(self, entries: Mapping[str, tuple[str, bool]]) -> list[Line]:
         tail = entries.get(layout.TAIL)
-        if tail is not None and (self._is_turn or self.event in _FORKS):
+        if tail is not None and (self._is_turn or self.event == "fork"):
             self._say("wrong", "tree", f"a commit of the event {self.event} has {layout.TAIL}")
         if self.event not in TAILS:
             return []

@@ -129,10 +129,10 @@ def _kinds(document: Mapping[str, Any], state: Session) -> Iterator[str]:
         yield f"{path} is missing, or of no kind that it can have"
     for part, keys in _OF_PROGRAMS.items():
         rest = state.extra.get(part)
-        held = (
-            [part] if rest is not None and not isinstance(rest, dict) else [key for key in keys if key in (rest or {})]
-        )
-        yield from (f"{part}.{key} is none that a program can set".replace(f"{part}.{part}", part) for key in held)
+        if rest is None:
+            continue
+        paths = [f"{part}.{key}" for key in keys if key in rest] if isinstance(rest, dict) else [part]
+        yield from (f"{path} is none that a program can set" for path in paths)
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any], above: str = "") -> Iterator[str]:

@@ -17,7 +17,7 @@ from sessgit.model.merging import merge
 from sessgit.model.merging.merge import Base, Choice
 from sessgit.model.programs import unified
 from sessgit.ops.merging import pads
-from sessgit.ops.merging.sides import Sides, base_of, began_at
+from sessgit.ops.merging.sides import Sides, base_of, began_with
 from sessgit.ops.syncing import joining
 from sessgit.ops.verifying import around
 from sessgit.ops.verifying.forms import Seen
@@ -190,14 +190,9 @@ def _not_made(store: Store, seen: Seen, ours: str, top: Session, other: Session)
     base = base_of(store, ours, theirs)
     if not base and _first_key(store, ours) == _first_key(store, theirs):
         return []
-    began = Base(*(_began(store, tip, base) for tip in (ours, theirs)))
+    began = Base(*(began_with(store, tip, base) for tip in (ours, theirs)))
     results = [merge.resolved(top, merge.decide(began, top, other, choice)) for choice in _SIDES]
     return [*_decided(seen.state, results), *_carried(store, seen, ours, top, other, base)]
-
-
-def _began(store: Store, tip: str, base: str) -> Session:
-    commit = began_at(store, tip, base)
-    return store.state(commit) if commit else Session(store.state(tip).id, "")
 
 
 def _first_key(store: Store, tip: str) -> str:
