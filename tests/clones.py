@@ -103,9 +103,8 @@ class Clone:
 
     def merge(self, theirs: str, ours: str = SESSION) -> None:
         """Brings theirs back into ours; both sides' words are ours where they contradict each other."""
-        world = merges.World(self.config, Privacy(), self.now())
-        wish = Wish(choice=Choice("ours"))
-        merges.merge(self.store, self.index, self.target(ours), self.target(theirs), wish, world)
+        world = merges.World(self.store, self.index, self.config, Privacy(), self.now())
+        merges.merge(world, self.target(ours), self.target(theirs), Wish(choice=Choice("ours")))
         self.index.sync()
 
     def undo(self) -> operations.Undone:

@@ -73,8 +73,9 @@ class Place:
         return Target(branch)
 
     def merge(self, mode: Any, ours: str = SESSION, theirs: str = OTHER) -> Merged:
-        world = World(self.config, Privacy(RecordConfig(granularity=self.granularity)), NOW)
-        return merges.merge(self.store, self.index, self.target(ours), self.target(theirs), Wish(mode), world)
+        privacy = Privacy(RecordConfig(granularity=self.granularity))
+        world = World(self.store, self.index, self.config, privacy, NOW)
+        return merges.merge(world, self.target(ours), self.target(theirs), Wish(mode))
 
     def keys(self, session: str) -> list[str]:
         self.index.sync()

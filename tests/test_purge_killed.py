@@ -177,4 +177,4 @@ def _counted(sessgit: Shell, point: int) -> int:
 def _purge(sessgit: Shell) -> None:
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    purges.purge(store, index, purges.literal(VALUE), sessgit.config, NOW, lambda step, done, total: None)
+    purges.purge(store, index, purges.literal(VALUE), sessgit.config, NOW, purges.Watch())

@@ -146,9 +146,10 @@ class Store(Opened):
                 check_free(self.world.index, check_name(new), "", ours.state.project)
             wish = Wish(mode, tuple(turns), Choice(favour))
             made = None if new is None else merges.New(str(uuid.uuid4()), new)
-            at = merges.World(self.config, self.world.privacy, self.world.now(), self.prices)
-            done = merges.merge(self.world.store, self.world.index, ours, other, wish, at, made)
-            self.world.index.sync(done.state.id)
+            own = self.world
+            at = merges.World(own.store, own.index, self.config, own.privacy, own.now(), self.prices)
+            done = merges.merge(at, ours, other, wish, made)
+            own.index.sync(done.state.id)
         decisions = tuple(one.as_json() for one in done.plan.decisions) if done.plan else ()
         return Merge(done.state.id, done.commit, done.turns, decisions)
 

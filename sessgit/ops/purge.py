@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from sessgit.errors import ConflictError, DamageError, UsageError
 from sessgit.model import canonical
+from sessgit.model.progress import Progress, unseen
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder, Known, Several
 from sessgit.model.words import counted
@@ -32,9 +32,6 @@ from sessgit.store.secrets.forbidden import sync
 from sessgit.store.store import Store, write_private
 from sessgit.store.transaction import Move
 
-Step = Literal["reading", "writing", "proving"]
-Progress = Callable[[Step, int, int], None]
-
 _VERSION = 1
 _LOCK_WAIT = 10.0
 _ROUNDS = 4
@@ -43,15 +40,20 @@ _MOST_VALUES = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """Who is told how far a purge is: `reading` what is stored and `proving` what came of it in objects, and between
+    them `writing` the history anew in commits."""
+
+    reading: Progress = unseen
+    writing: Progress = unseen
+    proving: Progress = unseen
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """The values that are to go; of a purge that was interrupted nobody knows them, and the store finds them itself."""
 
     values: tuple[str, ...]
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """How many characters each has."""
-        return tuple(map(len, self.values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ def matching(store: Path, config: Path, pattern: str, progress: Progress) -> Wan
     Raises UsageError where it is none, or matches what is too short or too much.
     """
     wanted = expression(pattern)
-    found = looking.matches(store, config, wanted, lambda done, total: progress("reading", done, total))
+    found = looking.matches(store, config, wanted, progress)
     if len(found) > _MOST_VALUES:
         raise UsageError(f"it matches {len(found):,} different values", f"{_MOST_VALUES:,} are the most at once.")
     return Wanted(tuple(value for one in sorted(found) for value in literal(one).values))
@@ -129,17 +131,17 @@ def matching(store: Path, config: Path, pattern: str, progress: Progress) -> Wan
 # The purge
 
 
-def look(store: Store, wanted: Wanted, config: Path, progress: Progress) -> Purged:
+def look(store: Store, wanted: Wanted, config: Path, watch: Watch) -> Purged:
     """What a purge would do. Raises ConflictError where it could not be done."""
     finder = Known(wanted.values)
     looking.check_settings(store.path, finder)
     with scratch.beside(store.path) as made:
-        work = _Work(made, wanted.values, finder, progress)
+        work = _Work(made, wanted.values, finder, watch)
         work.read()
         return _told(work, store, config)
 
 
-def purge(store: Store, index: Index, wanted: Wanted, config: Path, now: float, progress: Progress) -> Purged:
+def purge(store: Store, index: Index, wanted: Wanted, config: Path, now: float, watch: Watch) -> Purged:
     """Takes the values out of the store, and brings to its end what an interrupted purge has begun.
 
     Raises ConflictError, with nothing changed, where somebody else is at work in the store or the values cannot be
@@ -158,7 +160,7 @@ def purge(store: Store, index: Index, wanted: Wanted, config: Path, now: float, 
         if not lock or not alone:
             raise ConflictError("a recorder or a command is just writing", "Nothing was changed. Try again in a while.")
         with store.repo.alone():
-            return _purged(store, index, wanted, config, now, progress, (lock, alone))
+            return _purged(store, index, wanted, config, now, watch, (lock, alone))
 
 
 def pending(store: Path) -> bool:
@@ -173,7 +175,7 @@ class _Work:
     store: Store
     values: tuple[str, ...]
     finder: Finder
-    progress: Progress
+    watch: Watch
     rewriter: Rewriter = field(init=False)
     held: list[Held] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
@@ -186,7 +188,7 @@ class _Work:
         """Finds what holds a value, and writes the history anew; no ref is moved."""
         seen = looking.Seen()
         for _ in range(_ROUNDS):
-            seen = looking.through(self.store.path, self.finder, self.values, self._reading)
+            seen = looking.through(self.store.path, self.finder, self.values, self.watch.reading)
             more = seen.beginnings - set(self.values)
             if not more:
                 break
@@ -197,11 +199,8 @@ class _Work:
         if seen.hits:
             self.held = looking.where(self.store, self.rewriter.holds, seen.hits)
         self._write(bool(seen.hits))
-        self.lines = looking.lines_apart(self.store.path, self.finder, self.values, self._reading)
+        self.lines = looking.lines_apart(self.store.path, self.finder, self.values, self.watch.reading)
         self.loose = len(seen.hits) if not (self.rewriter.commits or self.moves) else 0
-
-    def _reading(self, done: int, total: int) -> None:
-        self.progress("reading", done, total)
 
     def _write(self, needed: bool) -> None:
         held = refs.read_all(self.store.path)
@@ -209,7 +208,7 @@ class _Work:
         total = len(tips)
         self.rewriter.rewrite(
             [tip for tip in dict.fromkeys(tips.values()) if tip],
-            lambda done: self.progress("writing", done, max(done, total)),
+            lambda done: self.watch.writing(done, max(done, total)),
         )
         for ref, oid in held.items():
             tip = tips.get(ref)
@@ -237,7 +236,7 @@ class _Work:
 
 
 def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which locks
-    store: Store, index: Index, wanted: Wanted, config: Path, now: float, progress: Progress, held: Sequence[int]
+    store: Store, index: Index, wanted: Wanted, config: Path, now: float, watch: Watch, held: Sequence[int]
 ) -> Purged:
     left = _begun(store)
     every = forbidden.values(store.beside)
@@ -246,7 +245,7 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     if before:
         finder = Several((finder, forbidden.finder(store.beside, before)))
     looking.check_settings(store.path, finder)
-    work = _Work(store, wanted.values, finder, progress)
+    work = _Work(store, wanted.values, finder, watch)
     work.read()
     told = _told(work, store, config)
     since = left.since or canonical.rfc3339(now)
@@ -271,7 +270,7 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     maintenance.prune(store.path, held)
     store.repo.reopen()
     index.sync()
-    objects = _prove(store, work, progress)
+    objects = _prove(store, work)
     store.beside.purging.unlink(missing_ok=True)
     return replace(told, objects=objects, operation=operation, completed=bool(before))
 
@@ -296,11 +295,11 @@ def _reached(store: Store) -> set[str]:
     return {commit.id for commit in store.repo.since([tip for tip in tips if tip], ())}
 
 
-def _prove(store: Store, work: _Work, progress: Progress) -> int:
+def _prove(store: Store, work: _Work) -> int:
     """How many objects were looked through; raises DamageError where one, or a file, still holds a value."""
     for _ in range(_ROUNDS):
         beside.events(store.path, work.finder)  # one that came meanwhile may hold it
-        objects, found = looking.unproved(store.path, work.finder, lambda n, of: progress("proving", n, of))
+        objects, found = looking.unproved(store.path, work.finder, work.watch.proving)
         if not all(path.startswith("spool/") for path in found):
             break
         if not found:

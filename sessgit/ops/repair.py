@@ -6,7 +6,7 @@ Nothing that is recorded is changed. Objects have the names of their content, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,35 +99,18 @@ def repair(  # noqa: PLR0913 - where to look, and how
         if dry_run:
             return Repaired(branch, 0, refs=count)
         world.index.sync()
-    found = verify.one(store, session)
-    lost = {oid for finding in found.findings for oid in finding.objects}
-    lost |= _missing_tips(store, session)
-    brought, out_of_reach = list[Brought](), list[str]()
-    if lost:
-        _check_open(store)
-        if not dry_run:
-            brought += [Brought(one.objects, one.source) for one in anew.mend_packs(store)]
-            lost = {oid for oid in lost if store.repo.trouble(oid)}
-        for source in objects.look(world, objects.family(store, session, _tips(world, session)), lost, links, copy):
-            if not source.found:
-                out_of_reach.append(source.name)
-                continue
-            brought.append(Brought(len(source.found), source.name))
-            lost -= source.found.keys()
-            if not dry_run:
-                objects.put(store, source.found)
-        if brought and not dry_run:
-            _pack(store)
-            store.repo.forget()
-            world.index.sync()
-            if rounds > 1:
-                again = _after(world, branch, new_id, links, tuple(brought), rounds - 1, copy)
-                return replace(again, refs=again.refs + count)
-    wrong = tuple(finding for finding in found.findings if finding.severity != "note")
+    found = verify.one(store, session).findings
+    looked = _looked(world, session, _lost(store, session, found), links, copy, dry_run=dry_run)
+    brought, lost = looked.brought, looked.lost
+    if brought and not dry_run and rounds > 1:
+        # They lead to others, which nobody could ask for before.
+        again = repair(world, branch, new_id, links, copy=copy, rounds=rounds - 1)
+        return replace(again, brought=_by_source((*brought, *again.brought)), refs=again.refs + count)
+    wrong = tuple(finding for finding in found if finding.severity != "note")
     if brought:
         wrong = tuple(finding for finding in wrong if not finding.objects or lost & set(finding.objects))
-        return Repaired(branch, 0, tuple(brought), tuple(sorted(lost)), wrong, refs=count)
-    if fresh := _anew(world, branch, out_of_reach, dry_run=dry_run):
+        return Repaired(branch, 0, brought, tuple(sorted(lost)), wrong, refs=count)
+    if fresh := _anew(world, branch, looked.out_of_reach, dry_run=dry_run):
         return replace(fresh, refs=count)
     done = _mended(world, mends.basis(store, branch), new_id, tuple(sorted(lost)), wrong, dry_run=dry_run)
     return replace(done, refs=count)
@@ -139,8 +122,7 @@ def bring_back(world: World, sessions: Iterable[str]) -> tuple[int, int]:
     store, count, torn = world.store, 0, 0
     for session in sessions:
         for _ in range(_ROUNDS):
-            found = verify.one(store, session)
-            lost = {oid for one in found.findings for oid in one.objects} | _missing_tips(store, session)
+            lost = _lost(store, session, verify.one(store, session).findings)
             every = objects.look(world, objects.family(store, session, _tips(world, session)), lost, ())
             places = [place for place in every if place.found]
             for place in places:
@@ -152,6 +134,54 @@ def bring_back(world: World, sessions: Iterable[str]) -> tuple[int, int]:
                 break
     world.index.sync()
     return count, torn
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What is back of the objects that were lost, or can be had, those that are nowhere, and who could not be asked."""
+
+    brought: tuple[Brought, ...] = ()
+    lost: frozenset[str] = frozenset()
+    out_of_reach: tuple[str, ...] = ()
+
+
+def _looked(
+    world: World, session: str, lost: Set[str], links: Sequence[Link], copy: Path | None, *, dry_run: bool
+) -> _Looked:
+    """Looks for lost objects wherever they may be, and puts back what is found, but for a dry run."""
+    if not lost:
+        return _Looked()
+    store, brought, out_of_reach = world.store, list[Brought](), list[str]()
+    _check_open(store)
+    if not dry_run:
+        brought += [Brought(one.objects, one.source) for one in anew.mend_packs(store)]
+        lost = {oid for oid in lost if store.repo.trouble(oid)}
+    for source in objects.look(world, objects.family(store, session, _tips(world, session)), lost, links, copy):
+        if not source.found:
+            out_of_reach.append(source.name)
+            continue
+        brought.append(Brought(len(source.found), source.name))
+        lost = lost - source.found.keys()
+        if not dry_run:
+            objects.put(store, source.found)
+    if brought and not dry_run:
+        _pack(store)
+        store.repo.forget()
+        world.index.sync()
+    return _Looked(tuple(brought), frozenset(lost), tuple(out_of_reach))
+
+
+def _by_source(brought: Iterable[Brought]) -> tuple[Brought, ...]:
+    """The same with one count for each source, in the order in which they were found."""
+    counts: dict[str, int] = {}
+    for one in brought:
+        counts[one.source] = counts.get(one.source, 0) + one.objects
+    return tuple(Brought(count, source) for source, count in counts.items())
+
+
+def _lost(store: Store, session: str, findings: Iterable[Finding]) -> set[str]:
+    """The objects of a session that cannot be read, as far as a check met them."""
+    return {oid for one in findings for oid in one.objects} | _missing_tips(store, session)
 
 
 def _check_copy(copy: Path) -> None:
@@ -188,6 +218,7 @@ def _anew(world: World, branch: str, out_of_reach: Sequence[str], *, dry_run: bo
 
 
 def _tip(store: Store, branch: str) -> str:
+    """The id that the branch holds, ``""`` where there is no such branch."""
     return refs.branches(store.path, layout.session_of(branch)).get(branch, ("", False))[0]
 
 
@@ -202,28 +233,11 @@ def _is_nowhere(store: Store, branch: str) -> bool:
         return False
 
 
-def _after(  # noqa: PLR0913, PLR0917 - what `repair` takes
-    world: World,
-    branch: str,
-    new_id: str,
-    links: Sequence[Link],
-    brought: tuple[Brought, ...],
-    rounds: int,
-    copy: Path | None,
-) -> Repaired:
-    """The same once objects are back: with those that these lead to, which nobody could ask for before."""
-    again = repair(world, branch, new_id, links, copy=copy, rounds=rounds)
-    together = (*brought, *again.brought)
-    sources = dict.fromkeys(one.source for one in together)
-    summed = tuple(Brought(sum(one.objects for one in together if one.source == name), name) for name in sources)
-    return replace(again, brought=summed)
-
-
 def _mended(
     world: World, branch: str, new_id: str, lost: tuple[str, ...], findings: tuple[Finding, ...], *, dry_run: bool
 ) -> Repaired:
     lines = _readable(world, branch)
-    held = refs.branches(world.store.path, layout.session_of(branch)).get(branch, ("", False))[0]
+    held = _tip(world.store, branch)
     is_torn = bool(lines.lost) or lines.commit != held or not _is_whole(world.store, held)
     strange = [] if is_torn or layout.is_side(branch) else mends.strangers(world.store, branch)
     turned = None if is_torn or layout.is_side(branch) else mends.put_in_order(world.store, branch, lines.commit)
@@ -274,11 +288,12 @@ def _readable(world: World, branch: str) -> Lines:
 
 
 def _of_branch(store: Store, branch: str) -> list[str]:
-    tip = refs.branches(store.path, layout.session_of(branch)).get(branch)
+    """The commits of a branch, the latest first; the tip alone where no commit can be read."""
+    tip = _tip(store, branch)
     found: list[str] = []
     with suppress(SessgitError):
-        found += (commit.id for commit in store.repo.first_parents(tip[0])) if tip else ()
-    return found or ([tip[0]] if tip else [])
+        found += (commit.id for commit in store.repo.first_parents(tip)) if tip else ()
+    return found or ([tip] if tip else [])
 
 
 def _remembered(world: World, branch: str) -> list[str]:

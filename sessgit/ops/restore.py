@@ -14,24 +14,23 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.reader import opened
 from sessgit.agents.claude.writing import transcript
-from sessgit.errors import ConflictError, DamageError, MovedError, NotFoundError, StoreError
-from sessgit.model.conversation.message import Message
+from sessgit.errors import ConflictError, DamageError, NotFoundError, StoreError
 from sessgit.model.conversation.session import Session
 from sessgit.model.unjoined import Unjoined
-from sessgit.ops import operations
 from sessgit.ops.files import behind, laying, sidefiles
 from sessgit.ops.files.laying import Laid
 from sessgit.ops.files.sidefiles import WrittenFile
 from sessgit.ops.finding import places
 from sessgit.ops.finding.places import Here
-from sessgit.store import layout, locks, refs, settings
+from sessgit.ops.recording import edited
+from sessgit.ops.recording.edited import Edit
+from sessgit.store import locks, settings
 from sessgit.store.files.large import steps
+from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store
-from sessgit.store.transaction import Move
 
-_TRIES = 5
 _LOCK_WAIT = 10.0
 
 
@@ -84,20 +83,28 @@ class Outcome:
     """The folder of another machine for which `project` stands here from now on."""
 
 
-def restore(
-    store: Store, session: str, config: Path, project: str = "", now: float = 0, *, here: Here = str
-) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Into:
+    """The folder for which a session is restored, when that is in seconds since 1970, and the index that shall know."""
+
+    project: str
+    index: Index
+    now: float
+
+
+def restore(store: Store, session: str, config: Path, into: Into | None = None, *, here: Here = str) -> Outcome:
     """Writes the session's files where the agent looks for them; never over one that holds anything else. A transcript
     that is level with an earlier point of the session gets the turns that it lacks.
 
-    `config` is the agent's folder. With `project`, a folder, they are written for the agent started there, and the
-    session is of that project from `now` on; but where its project is one of another machine, which goes on there, a
-    setting says that the folder stands for it here. `here` says which folders stand for those of other machines.
+    `config` is the agent's folder. With `into` they are written for the agent started in that folder, and the session
+    is of that project from then on; but where its own is one of another machine, which goes on there, a setting says
+    that the folder stands for it here. `here` says which folders stand for those of other machines.
     """
+    project = into.project if into else ""
     recorded = store.state(_head(store, session))
     state = places.localized(recorded, here)
     target = places.target(config, state, project, store.beside)
-    moved = bool(project) and places.move_along(config, state, target)
+    moved = into is not None and places.move_along(config, state, target)
     places.check_alone(config, target)
     restored, laid = _rebuilt(store, session)
     is_there, rest = _held(target, restored.file)
@@ -105,12 +112,12 @@ def restore(
     name = _name_line(state, restored.file)
     there = _there(store, state, laid, target)
     stands_for = ""
-    if project and places.is_elsewhere(config, recorded, store.beside, here):
+    if into is not None and places.is_elsewhere(config, recorded, store.beside, here):
         state = replace(state, project=project)
         stands_for = _stand_for(store, recorded.project, project) if here(recorded.project) != project else ""
-    elif project:
+    elif into is not None:
         with locks.session(store.beside, session, _LOCK_WAIT):
-            state = _moved(store, session, project, target, now)
+            state = _moved(store, session, into, target)
     place = Place(config, target.parent, state.agent_id, state.agent_version)
     files = sidefiles.write(behind.beside(store, session), place, sidefiles.rules_of(store, state))
     if there is None:
@@ -206,26 +213,15 @@ def _stand_for(store: Store, folder: str, project: str) -> str:
     return folder
 
 
-def _moved(store: Store, session: str, project: str, target: Path, now: float) -> Session:
+def _moved(store: Store, session: str, into: Into, target: Path) -> Session:
     """The session's state with another project, by a commit of its own."""
-    for tries_left in reversed(range(_TRIES)):
-        ref = layout.head(session)
-        if refs.read(store.path, ref) is None:
-            ref = layout.ARCHIVE + session
-        head = _head(store, session)
-        old = store.state(head)
-        state = replace(old, project=project, transcript=str(target))
-        if state == old:
-            return state
-        message = Message(f"edit: project {project}", (("Session", session), ("Event", "edit")))
-        commit = store.write_commit(head, {}, state, message, [head], max(int(now), store.commit(head).time))
-        try:
-            operations.perform(store, "restore", f"{session[:8]}: project {project}", [Move(ref, head, commit)], now)
-            return state
-        except MovedError:
-            if not tries_left:
-                raise
-    raise AssertionError
+
+    def made(tip: str) -> tuple[Edit | None, Session]:
+        before = store.state(tip)
+        state = replace(before, project=into.project, transcript=str(target))
+        return Edit(f"project {into.project}", state) if state != before else None, state
+
+    return edited.on_head(store, into.index, session, "restore", made, into.now)[0]
 
 
 def rebuild(store: Store, session: str) -> Restored:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sessgit.ops.finding.places import Here
     from sessgit.ops.finding.resolve import Whereabouts
     from sessgit.ops.privacy import Privacy
+    from sessgit.ops.programs.world import World
     from sessgit.store.index import Index
     from sessgit.store.store import Store
 
@@ -96,6 +97,13 @@ class Context:
         from sessgit.ops.privacy import Privacy
 
         return Privacy(self.settings.record, str(self.home), self.off)
+
+    @cached_property
+    def world(self) -> World:
+        """What those operations work on that write turns of their own."""
+        from sessgit.ops.programs.world import World
+
+        return World(self.store, self.index, self.config, self.privacy, os.environ, lambda: self.now)
 
     @cached_property
     def where(self) -> Whereabouts:

@@ -6,14 +6,13 @@ others in the file, no uuid twice, no call without its result. The words of bloc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sessgit.agents.claude.cells import message_key
 from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_name, is_prompt, tool_results
-from sessgit.agents.claude.writing.transcript import parsed
+from sessgit.agents.claude.writing.transcript import compact, parsed
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
 
@@ -97,7 +96,7 @@ def told(at: Seam, key: Callable[[str], str], said: tuple[str, str], common: Map
             "uuid": answer, "timestamp": _time(at.latest + 2),
         },
     )  # fmt: skip
-    return Turn(prompt, [_compact(line) for line in lines])
+    return Turn(prompt, [compact(line) for line in lines])
 
 
 def grafted(at: Seam, bodies: Iterable[Sequence[bytes]], key: Callable[[str], str], agent_id: str) -> list[Turn]:
@@ -115,7 +114,7 @@ def grafted(at: Seam, bodies: Iterable[Sequence[bytes]], key: Callable[[str], st
                 uuid = key(f"{number}.{place}.{uuid}")
             renamed[line.uuid] = uuid
             latest = max(latest + 1, _moment(line))
-            turn.append(_compact(_moved(line, uuid, leaf, _time(latest), agent_id, renamed)))
+            turn.append(compact(_moved(line, uuid, leaf, _time(latest), agent_id, renamed)))
             taken.add(uuid)
             leaf, first = uuid, first or uuid
         out.append(Turn(first, turn))
@@ -192,10 +191,3 @@ def _time(moment: int) -> str:
     if moment > _LAST_MOMENT:
         raise SessgitError("a line of it is of the year 9999: nothing can come after it")
     return canonical.rfc3339(moment / 1000 + 0.0005)  # it is cut to milliseconds, and a float may lie just below
-
-
-def _compact(line: Mapping[str, Any]) -> bytes:
-    try:
-        return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(line, separators=(",", ":")).encode()

@@ -24,6 +24,7 @@ from sessgit.ops.merging import plan as plans
 from sessgit.ops.merging.grafting import Seam, Turn
 from sessgit.ops.merging.plan import Picked, Plan, Wish
 from sessgit.ops.merging.sides import check, check_ours
+from sessgit.ops.merging.writing import Batch
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.reading.views import Prices
 from sessgit.ops.recording.source import rules_by
@@ -40,9 +41,11 @@ _LOCK_WAIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Where and when a merge takes place: the agent's folder, what may be recorded, the time in seconds since 1970, and
-    the prices of models that a person set."""
+    """Where and when a merge takes place: a store and its index, the agent's folder, what may be recorded, the time in
+    seconds since 1970, and the prices of models that a person set."""
 
+    store: Store
+    index: Index
     config: Path
     privacy: Privacy
     now: float
@@ -98,31 +101,29 @@ def planned(store: Store, index: Index, ours: Target, theirs: Target, wish: Wish
     return plans.plan(store, index, ours.branch, theirs.branch, theirs.turn, wish)
 
 
-def merge(  # noqa: PLR0913, PLR0917 - both sides, what is wanted of them, and where
-    store: Store, index: Index, ours: Target, theirs: Target, wish: Wish, world: World, new: New | None = None
-) -> Merged:
+def merge(world: World, ours: Target, theirs: Target, wish: Wish, new: New | None = None) -> Merged:
     """Brings theirs back into ours, or both together in a new session.
 
     Raises ConflictError, with nothing changed, where both sides changed the same or ours' file cannot be written.
     """
-    first = planned(store, index, ours, theirs, wish)
+    first = planned(world.store, world.index, ours, theirs, wish)
     if first.is_open:
         plans.check_conflicts(first)
         if wish.retell is not None and first.standing == "open":
             if new is None:
                 writing.check_closed(ours.branch, world.config)
-            wish = _retold(wish, wish.retell, summary.text(store, first.sides, first.rows, world.prices))
+            wish = _retold(wish, wish.retell, summary.text(world.store, first.sides, first.rows, world.prices))
         if new is not None:
-            with _begun(store, new, world):
-                return _in_new(store, index, ours, theirs, wish, world, new, first)
+            with _begun(world, new):
+                return _in_new(world, ours, theirs, wish, new, first)
     elif new is not None or home.is_open(world.config, ours.state.agent_id):
         return Merged(ours.state, "", first)  # nothing is appended: a client may have the file open
-    with _alone(store, index, ours.session, world) as at:
-        found = plans.plan(store, index, at.branch, theirs.branch, theirs.turn, wish)
+    with _alone(world, ours.session) as at:
+        found = plans.plan(world.store, world.index, at.branch, theirs.branch, theirs.turn, wish)
         if not found.is_open:
             return Merged(at.branch.state, "", found)
         plans.check_conflicts(found)
-        return _merged(store, index, at.branch, found, found.authored, wish, world)
+        return _merged(world, at.branch, found, found.authored, wish)
 
 
 def _retold(wish: Wish, retell: Callable[[str], str], given: str) -> Wish:
@@ -139,24 +140,21 @@ def picked(store: Store, index: Index, ours: Target, chosen: Sequence[Target]) -
     return plans.picked(store, index, ours.branch, rows)
 
 
-def pick(
-    store: Store, index: Index, ours: Target, chosen: Sequence[Target], world: World, new: New | None = None
-) -> Merged:
+def pick(world: World, ours: Target, chosen: Sequence[Target], new: New | None = None) -> Merged:
     """Appends single turns to ours, or to a new session that begins as ours; they are not merged otherwise."""
     check_ours(ours)
-    rows = [picking.turn(index, one) for one in chosen]
+    rows = [picking.turn(world.index, one) for one in chosen]
     if new is None:
-        return _picked(store, index, ours, rows, world)
-    picking.check(index, ours.branch, rows)
-    with _begun(store, new, world):
-        return _picked(store, index, ours, rows, world, new)
+        return _picked(world, ours, rows)
+    picking.check(world.index, ours.branch, rows)
+    with _begun(world, new):
+        return _picked(world, ours, rows, new)
 
 
-def _picked(
-    store: Store, index: Index, ours: Target, rows: Sequence[Row], world: World, new: New | None = None
-) -> Merged:
-    begun = _forked(store, index, ours, world, new) if new is not None else None
-    with _alone(store, index, new.id if new else ours.session, world) as at:
+def _picked(world: World, ours: Target, rows: Sequence[Row], new: New | None = None) -> Merged:
+    store, index = world.store, world.index
+    begun = _forked(world, ours, new) if new is not None else None
+    with _alone(world, new.id if new else ours.session) as at:
         if at.finished == list(map(picking.address, rows)):  # by another run, which was killed before it could say so
             before = replace(at.branch, state=replace(at.branch.state, turns=at.branch.state.turns - len(rows)))
             found = plans.picked(store, index, before, rows)
@@ -171,31 +169,33 @@ def _picked(
         def graft(end: Seam) -> list[Turn]:
             return _graft(store, end, rows, key, at.branch.state.agent_id)
 
-        turns, numbers, path = _brought(store, index, at.branch, world, graft, _origins(rows), rows, "pick")
+        turns, numbers, path = _brought(world, at.branch, graft, _origins(rows), rows, "pick")
         head = refs.read(store.path, layout.head(at.branch.name)) or ""
-        _note(store, at.branch.name, "pick", picking.told(rows), head, world, {row.branch for row in rows}, begun)
+        did = _Did("pick", picking.told(rows), frozenset(row.branch for row in rows))
+        _note(world, at.branch.name, did, head, begun)
         return Merged(store.state(head), head, None, numbers, path, _secrets(turns), found)
 
 
 @contextmanager
-def _begun(store: Store, new: New, world: World) -> Iterator[None]:
+def _begun(world: World, new: New) -> Iterator[None]:
     """Tells that the new session is being made; what a killed command began so goes before."""
-    interrupted.take_back(store, world.config, world.now)
-    with interrupted.begun(store, new.id):
+    interrupted.take_back(world.store, world.config, world.now)
+    with interrupted.begun(world.store, new.id):
         yield
 
 
-def _in_new(  # noqa: PLR0913, PLR0917 - the same
-    store: Store, index: Index, ours: Target, theirs: Target, wish: Wish, world: World, new: New, first: Plan
-) -> Merged:
-    begun = _forked(store, index, ours, world, new)
-    with _alone(store, index, new.id, world) as at:
-        found = plans.plan(store, index, at.branch, theirs.branch, theirs.turn, replace(wish, mode=first.mode))
+def _in_new(world: World, ours: Target, theirs: Target, wish: Wish, new: New, first: Plan) -> Merged:
+    """Both together in a new session, decided as it was before that was made."""
+    begun = _forked(world, ours, new)
+    with _alone(world, new.id) as at:
+        same = replace(wish, mode=first.mode)
+        found = plans.plan(world.store, world.index, at.branch, theirs.branch, theirs.turn, same)
         found = replace(found, decisions=first.decisions, pad=first.pad)
-        return _merged(store, index, at.branch, found, first.authored, wish, world, begun)
+        return _merged(world, at.branch, found, first.authored, wish, begun)
 
 
-def _forked(store: Store, index: Index, ours: Target, world: World, new: New) -> Begun:
+def _forked(world: World, ours: Target, new: New) -> Begun:
+    store, index = world.store, world.index
     point = forkpoint.point(store, index, replace(ours, turn=None))
     done = forks.fork(store, ours.state, point, forks.Plan(new.id, new.name, world.now, world.config, whole_pad=True))
     index.sync()
@@ -204,8 +204,9 @@ def _forked(store: Store, index: Index, ours: Target, world: World, new: New) ->
 
 
 @contextmanager
-def _alone(store: Store, index: Index, session: str, world: World) -> Iterator[At]:
+def _alone(world: World, session: str) -> Iterator[At]:
     """The session's branch, level with its file, while nobody else records it."""
+    store, index = world.store, world.index
     with locks.session(store.beside, session, _LOCK_WAIT) as held:
         if not held:
             raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
@@ -218,7 +219,7 @@ def _alone(store: Store, index: Index, session: str, world: World) -> Iterator[A
             return
         # A pick that was killed before it was written down: its turns are there.
         origins = [origin for _, origin in note.brought.values()]
-        _note(store, session, "pick", ", ".join(origins), branch.tip, world, note.sources)
+        _note(world, session, _Did("pick", ", ".join(origins), note.sources), branch.tip)
         yield At(branch, origins, Path(note.path) if home.is_there(note.path) else None)
 
 
@@ -229,24 +230,24 @@ def _branch(index: Index, session: str) -> Branch:
     return found
 
 
-def _merged(  # noqa: PLR0913, PLR0917 - the same
-    store: Store, index: Index, branch: Branch, found: Plan, authored: Session, wish: Wish, world: World,
-    begun: Begun | None = None,
-) -> Merged:  # fmt: skip
+def _merged(
+    world: World, branch: Branch, found: Plan, authored: Session, wish: Wish, begun: Begun | None = None
+) -> Merged:
     """Appends what is brought back and makes the commit with two parents."""
+    store = world.store
     turns, numbers, path = list[Turn](), tuple[int, ...](), None
     if found.rows and found.standing == "open":
         told = found.mode == "summary"
         origins = [("turn", _range(found))] if told else _origins(found.rows)
         turns, numbers, path = _brought(
-            store, index, branch, world, lambda at: _turns(store, branch, found, wish, at, world.prices), origins,
+            world, branch, lambda at: _turns(store, branch, found, wish, at, world.prices), origins,
             () if told else found.rows, "merge",
         )  # fmt: skip
     head = _head(store, branch.name)
     state, commit = _commit(store, branch, found, authored, head)
     theirs = found.sides.theirs.name
-    _note(store, branch.name, "merge", _told(found, layout.short(theirs)), commit, world, {theirs}, begun)
-    index.sync(branch.name)
+    _note(world, branch.name, _Did("merge", _told(found, layout.short(theirs)), frozenset({theirs})), commit, begun)
+    world.index.sync(branch.name)
     return Merged(state, commit, found, numbers, path, _secrets(turns))
 
 
@@ -260,50 +261,59 @@ def _head(store: Store, session: str) -> str:
     return head
 
 
-def _note(  # noqa: PLR0913, PLR0917 - what an operation is
-    store: Store, session: str, command: str, summary: str, commit: str, world: World, sources: Set[str],
-    begun: Begun | None = None,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Did:
+    """What a command did, in words, and the branches that turns are brought from."""
+
+    command: str
+    summary: str
+    sources: Set[str]
+
+
+def _note(world: World, session: str, did: _Did, commit: str, begun: Begun | None = None) -> None:
     """Writes down what was done since its first step, moves the head to the commit, and forgets what was noted.
 
-    `sources` are the branches that turns are brought from: what is noted of others is of a merge that was interrupted.
+    A note of turns from other branches than the sources is of a merge that was interrupted.
     """
+    store = world.store
     ref, note = layout.head(session), appending.load(store.beside, session)
     head = _head(store, session)
     old: str | None = head
     wrote = Wrote()
-    before = interrupted.first_step(store, session, command, head)
+    before = interrupted.first_step(store, session, did.command, head)
     if before is not None:  # the same was begun before, and written down when nobody went on with it
         old, wrote = before.moves[0].old, before.wrote
-    if note is not None and note.sources <= sources and writing.began(store, note, head):
+    if note is not None and note.sources <= did.sources and writing.began(store, note, head):
         piece = Piece(note.offset, len(note.data), hashlib.sha256(note.data).hexdigest())
         old, wrote = note.head, Wrote(note.files, {note.path: piece})
     if begun is not None:
         whole = {str(begun.path): writing.proof(begun.path)} if begun.path else {}
         old, wrote = None, Wrote({**wrote.files, **whole})
+    moves, summary = [Move(ref, old, commit)], f"{session[:8]}: {did.summary}"
+    completes = begun.operation if begun else before.id if before else ""
     operations.perform(
-        store, command, f"{session[:8]}: {summary}", [Move(ref, old, commit)], world.now, wrote=wrote, held={ref: head},
-        completes=begun.operation if begun else before.id if before else "",
-    )  # fmt: skip
+        store, did.command, summary, moves, world.now, wrote=wrote, held={ref: head}, completes=completes
+    )
     appending.forget(store.beside, session)
 
 
-def _brought(  # noqa: PLR0913, PLR0917 - the same
-    store: Store, index: Index, branch: Branch, world: World, make: Callable[[Seam], list[Turn]],
-    origins: Sequence[tuple[str, str]], rows: Sequence[Row], command: str,
+def _brought(
+    world: World, branch: Branch, make: Callable[[Seam], list[Turn]], origins: Sequence[tuple[str, str]],
+    rows: Sequence[Row], command: str,
 ) -> tuple[list[Turn], tuple[int, ...], Path | None]:  # fmt: skip
     """Appends the turns that `make` gives, with what lay beside the turns `rows`.
 
     Returns them, their numbers, and the file that got them, if it is there. `origins` are the event of each and where
     it comes from.
     """
+    store = world.store
     with writing.end(store, branch, world.config) as at:
-        turns = make(writing.seam(store, branch, at))
+        turns = make(writing.seam(store, at))
         files = [file for row in rows for file in sidefiles.of_turns(store, row.commit, [row.turn])]
-        beside = writing.write_beside(store, branch, at, world.config, files)
+        beside = writing.write_beside(store, at, world.config, files)
         brought = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
-        rules = rules_by(world.privacy.rules)
-        writing.append(store, index, branch, at, turns, world.config, rules, brought, beside, command)
+        batch = Batch(turns, brought, beside, command)
+        writing.append(store, world.index, at, batch, world.config, rules_by(world.privacy.rules))
         first = branch.state.turns + 1
         return turns, tuple(range(first, first + len(turns))), at.path if at.is_there else None
 

@@ -50,12 +50,14 @@ _ELSEWHERE = "--new brings it together in a new conversation and leaves this one
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where a session's file ends: its place, so many bytes, and the lines behind its last turn.
+    """Where the file of a session ends, recorded in `branch`: its place, so many bytes, and the lines behind its last
+    turn.
 
     `place` is where the agent looks for it; `is_there` is False where it is gone from there, and a file of ours at
     `path` stands in for its end.
     """
 
+    branch: Branch
     path: Path
     size: int
     pending: tuple[Line, ...]
@@ -64,6 +66,17 @@ class End:
     @property
     def is_there(self) -> bool:
         return self.path == self.place
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The turns that are appended at once. `brought` says of their prompts by which event and from where they come,
+    `beside` is what was just put beside the file, `command` what it is done for."""
+
+    turns: Sequence[Turn]
+    brought: Brought
+    beside: Sequence[WrittenFile]
+    command: str
 
 
 @contextmanager
@@ -118,8 +131,9 @@ def _is_the_one(store: Store, session: str, path: Path) -> bool:
         return cursors.fits(known, path, source.file, source.inode, source.size)
 
 
-def seam(store: Store, branch: Branch, at: End) -> Seam:
+def seam(store: Store, at: End) -> Seam:
     """Where the new lines hang on, out of all that is recorded of the session, rewound turns too."""
+    branch = at.branch
     tips = set(laying.branches(store, branch.name).values()) - {branch.tip}
     last = store.lines(branch.tip, branch.state.turns)
     found = grafting.seam(_lines(store, [branch.tip]), _lines(store, tips), transcript.parsed(last.body), at.pending)
@@ -127,31 +141,30 @@ def seam(store: Store, branch: Branch, at: End) -> Seam:
     return replace(found, latest=found.latest + _LATER)
 
 
-def write_beside(store: Store, branch: Branch, at: End, config: Path, files: Sequence[SideFile]) -> list[WrittenFile]:
+def write_beside(store: Store, at: End, config: Path, files: Sequence[SideFile]) -> list[WrittenFile]:
     """Puts what lay beside the brought turns beside the session's file; never over a file."""
-    place = Place(config, at.path.parent, branch.state.agent_id, branch.state.agent_version)
-    own = sidefiles.taken_over(files, branch.state.agent_id, branch.state.agent_version)
-    return sidefiles.write(own, place, sidefiles.rules_of(store, branch.state))
+    state = at.branch.state
+    place = Place(config, at.path.parent, state.agent_id, state.agent_version)
+    own = sidefiles.taken_over(files, state.agent_id, state.agent_version)
+    return sidefiles.write(own, place, sidefiles.rules_of(store, state))
 
 
-def append(  # noqa: PLR0913, PLR0917 - what is appended, where, and how it is recorded
-    store: Store, index: Index, branch: Branch, at: End, turns: Sequence[Turn], config: Path, rules: Rules,
-    brought: Brought, beside: Sequence[WrittenFile] = (), command: str = "",
-) -> None:  # fmt: skip
+def append(store: Store, index: Index, at: End, batch: Batch, config: Path, rules: Rules) -> None:
     """Appends the turns to the session's file in one write, and records them.
 
-    `brought` says of prompts by which event and from where their turns come, `beside` is what was just put beside the
-    file, `command` what it is done for. It is noted until `appending.forget`: `began` tells by it where it began.
+    It is noted until `appending.forget`: `began` tells by it where it began.
     """
+    branch, brought = at.branch, batch.brought
     check_closed(branch, config)  # telling may have taken a while
     if opening.is_open(store.beside, branch.name):
         raise ConflictError(
             f"a program has a turn of {branch.name[:8]} open, which what is appended would end",
             f"Wait for it. {_ELSEWHERE}",
         )
-    data = b"".join(line + b"\n" for turn in turns for line in turn.lines)
-    files = {str(file.path): proof(file.path) for file in beside if file.outcome == sidefiles.WRITTEN and at.is_there}
-    note = Appending(str(at.place), at.size, data, branch.tip, command, brought, files)
+    data = b"".join(line + b"\n" for turn in batch.turns for line in turn.lines)
+    written = [file.path for file in batch.beside if file.outcome == sidefiles.WRITTEN and at.is_there]
+    files = {str(path): proof(path) for path in written}
+    note = Appending(str(at.place), at.size, data, branch.tip, batch.command, brought, files)
     appending.save(store.beside, branch.name, note)
     try:
         ending.append(at.path, at.size, data)
@@ -180,7 +193,7 @@ def began(store: Store, note: Appending, head: str) -> bool:
 
 def check_closed(branch: Branch, config: Path) -> None:
     """Raises ConflictError where a client has the session open."""
-    if any(client.agent_id == branch.state.agent_id for client in home.live_clients(config)):
+    if home.is_open(config, branch.state.agent_id):
         raise ConflictError(
             f"{branch.name[:8]} is open in a client, which would not see what is appended to its file",
             f"Close it first. {_ELSEWHERE}",
@@ -205,11 +218,7 @@ def _of_file(store: Store, branch: Branch, path: Path) -> End:
             raise ConflictError(f"the file of {branch.name[:8]} is not the one that was recorded", _ELSEWHERE)
         reader = Reader(source, 0, no_redaction)
         pending = [line for extent in known.pending for line in reader.again(extent)]
-    return End(path, known.offset, tuple(pending), path)
-
-
-def _tail(store: Store, branch: Branch) -> list[Line]:
-    return transcript.parsed(store.tail(branch.tip).split(b"\n")[:-1])
+    return End(branch, path, known.offset, tuple(pending), path)
 
 
 def _stand_in(store: Store, branch: Branch, place: Path, folder: Path) -> End:
@@ -232,7 +241,7 @@ def _stand_in(store: Store, branch: Branch, place: Path, folder: Path) -> End:
             facts=known.facts if known and known.facts else asdict(facts.of(state)), file=number,
         )  # fmt: skip
     cursors.save(store.beside, branch.name, cursor)
-    return End(path, size, tuple(_tail(store, branch)), place)
+    return End(branch, path, size, tuple(transcript.parsed(store.tail_lines(branch.tip)[:-1])), place)
 
 
 def _laid(store: Store, branch: Branch, known: int) -> tuple[int, list[tuple[Extent, bytes]], int]:

@@ -138,7 +138,7 @@ class Log:
             return
         with suppress(FileNotFoundError):
             self.end.path.unlink()
-        self.end.path = restore(self.world.store, self.id, self.world.config, now=self.world.now()).path
+        self.end.path = restore(self.world.store, self.id, self.world.config).path
 
     def _is_there(self) -> bool:
         try:

@@ -12,7 +12,7 @@ from sessgit.ui.arguments import complete, options
 
 if TYPE_CHECKING:
     from sessgit.model.merging.merge import Choice
-    from sessgit.ops.merging.merge import Merged, New
+    from sessgit.ops.merging.merge import Merged, New, World
     from sessgit.ops.merging.plan import Wish
 
 _SETTABLE = ("description", "stage", "confidence")
@@ -75,8 +75,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         else:
             render.lines(here, page.full(here, plan))
         return
-    world = merges.World(here.config, here.privacy, here.now, here.settings.prices)
-    done = merges.merge(here.store, here.index, ours, other, wish, world, created(here, ours.state.project, new))
+    done = merges.merge(world(here), ours, other, wish, created(here, ours.state.project, new))
     tell_secrets(done)
     assert done.plan is not None
     if as_json:
@@ -88,6 +87,13 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         state = places.localized(done.state, here.here)
         way_on = client.way_on(here, state, forks.resume_command(state, here.cwd))
         render.lines(here, page.done(here, done, [other.branch.name], way_on))
+
+
+def world(here: context.Context) -> World:
+    """Where a merge or a pick of this process takes place."""
+    from sessgit.ops.merging.merge import World
+
+    return World(here.store, here.index, here.config, here.privacy, here.now, here.settings.prices)
 
 
 def created(here: context.Context, project: str, name: str | None) -> New | None:

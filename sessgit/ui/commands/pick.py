@@ -9,7 +9,7 @@ import typer
 
 from sessgit.ui import context, named, render
 from sessgit.ui.arguments import complete, options
-from sessgit.ui.commands.merge import created, tell_secrets
+from sessgit.ui.commands.merge import created, tell_secrets, world
 
 if TYPE_CHECKING:
     from sessgit.ops.finding.resolve import Target
@@ -51,8 +51,7 @@ def run(
         else:
             render.lines(here, page.picked(here, ours, plan))
         return
-    world = merges.World(here.config, here.privacy, here.now, here.settings.prices)
-    done = merges.pick(here.store, here.index, ours, chosen, world, created(here, ours.state.project, new))
+    done = merges.pick(world(here), ours, chosen, created(here, ours.state.project, new))
     tell_secrets(done)
     assert done.picked is not None
     if as_json:

@@ -13,10 +13,9 @@ from sessgit.ui import context, render
 from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
-    from sessgit.ops.purge import Progress, Wanted
+    from sessgit.ops.purge import Wanted, Watch
 
 _SHORTEST_ID = 4
-_STEPS = {"reading": "Looking through the store", "writing": "Writing anew", "proving": "Proving that it is gone"}
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -63,9 +62,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     asked = sys.stdin is not None and sys.stdin.isatty() and not as_json and pattern != "-"
     if not (yes or dry_run or asked):
         raise UsageError("nobody can be asked here.", "--dry-run says what holds it, --yes purges without asking.")
-    with _progress(here) as progress:
-        wanted = _wanted(here, pattern, secret, progress, regex=regex)
-        told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, progress)
+    with _watch(here) as watch:
+        wanted = _wanted(here, pattern, secret, watch, regex=regex)
+        told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, watch)
     if told is not None and not dry_run and (told.found or purges.pending(here.store_path)):
         for line in page.question(here, told):
             render.tell(line)
@@ -73,8 +72,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             render.tell("Nothing was changed.")
             raise typer.Exit(1)
     if not dry_run:
-        with _progress(here) as progress:
-            told = purges.purge(here.store, here.index, wanted, here.config, here.now, progress)
+        with _watch(here) as watch:
+            told = purges.purge(here.store, here.index, wanted, here.config, here.now, watch)
     assert told is not None
     if as_json:
         render.document("purge/v1", page.as_json(told, dry_run=dry_run))
@@ -117,8 +116,8 @@ def _told(here: context.Context, lifted: str, *, find: bool, as_json: bool) -> N
     from sessgit.ui.pages import purge as page
 
     if find:
-        with _progress(here) as progress:
-            likely = finding.likely(here.store, lambda done, total: progress("reading", done, total))
+        with _watch(here) as watch:
+            likely = finding.likely(here.store, watch.reading)
         if as_json:
             render.document("likely/v1", page.found_json(likely))
         else:
@@ -138,16 +137,16 @@ def _told(here: context.Context, lifted: str, *, find: bool, as_json: bool) -> N
         render.lines(here, page.kept(here, every))
 
 
-def _wanted(here: context.Context, pattern: str, secret: str, progress: Progress, *, regex: bool) -> Wanted:
+def _wanted(here: context.Context, pattern: str, secret: str, watch: Watch, *, regex: bool) -> Wanted:
     from sessgit.ops import purge as purges
 
     if secret:
         from sessgit.ops.purging import finding
 
-        every = finding.likely(here.store, lambda done, total: progress("reading", done, total))
+        every = finding.likely(here.store, watch.reading)
         return purges.literal(finding.named(every, secret).value)
     value = _typed() if pattern == "-" else pattern
-    return purges.matching(here.store_path, here.config, value, progress) if regex else purges.literal(value)
+    return purges.matching(here.store_path, here.config, value, watch.reading) if regex else purges.literal(value)
 
 
 def _typed() -> str:
@@ -162,19 +161,25 @@ def _typed() -> str:
 
 
 @contextmanager
-def _progress(here: context.Context) -> Iterator[Progress]:
-    """A bar for each step, one after another."""
+def _watch(here: context.Context) -> Iterator[Watch]:
+    """A bar for each step, one after another: where a step begins, the bar of the one before it goes."""
     from contextlib import ExitStack
 
-    with ExitStack() as stack:
-        now: list[str] = []
-        bars = list[object]()
+    from sessgit.model.progress import Progress, unseen
+    from sessgit.ops.purge import Watch
 
-        def report(step: str, done: int, total: int) -> None:
-            if now != [step]:
-                stack.close()
-                now[:] = [step]
-                bars[:] = [stack.enter_context(render.progress(here, _STEPS[step], unit="objects"))]
-            bars[0](done, total)  # type: ignore[operator]
+    shown = ""
+    report: Progress = unseen
+    with ExitStack() as bar:
 
-        yield report
+        def step(what: str) -> Progress:
+            def told(done: int, total: int) -> None:
+                nonlocal shown, report
+                if shown != what:
+                    bar.close()
+                    shown, report = what, bar.enter_context(render.progress(here, what, unit="objects"))
+                report(done, total)
+
+            return told
+
+        yield Watch(step("Looking through the store"), step("Writing anew"), step("Proving that it is gone"))

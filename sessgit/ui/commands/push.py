@@ -94,7 +94,7 @@ def _sessions(
 
 
 def _named(here: context.Context, address: str) -> str:
-    from sessgit.errors import NotFoundError, UsageError
+    from sessgit.errors import UsageError
     from sessgit.store import layout
     from sessgit.ui import named
 

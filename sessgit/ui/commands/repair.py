@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -43,9 +42,9 @@ def run(
     """
     import uuid
 
+    from sessgit.errors import DamageError
     from sessgit.ops import fork, repair
     from sessgit.ops.finding import places
-    from sessgit.ops.programs.world import World
     from sessgit.store.remote import remotes
     from sessgit.ui import client
     from sessgit.ui.pages import repair as page
@@ -54,10 +53,9 @@ def run(
     here = context.read()
     here.check_store()
     branch = named.branch(here, address)
-    world = World(here.store, here.index, here.config, here.privacy, os.environ, lambda: here.now)
     with ExitStack() as open_links:
         links = [open_links.enter_context(linked(here, remote)) for remote in remotes.listed(here.store_path)]
-        done = repair.repair(world, branch, str(uuid.uuid4()), links, copy=copy, dry_run=dry_run)
+        done = repair.repair(here.world, branch, str(uuid.uuid4()), links, copy=copy, dry_run=dry_run)
     state = places.localized(done.made.state, here.here) if done.made else None
     command = fork.resume_command(state, here.cwd) if state else ""
     is_gone = state is not None and places.is_gone(state.project)
@@ -69,4 +67,4 @@ def run(
         way_on = client.way_on(here, state, command) if state else ""
         render.lines(here, page.full(here, done, way_on, dry_run=dry_run))
     if (done.lost or done.findings) and not done.is_needed:
-        raise typer.Exit(6)
+        raise typer.Exit(DamageError.exit_code)

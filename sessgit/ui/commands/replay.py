@@ -13,7 +13,6 @@ from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
     from sessgit.ops.finding.resolve import Target
-    from sessgit.ops.programs.world import World
     from sessgit.ops.replay import speaking
     from sessgit.ops.replay.caged.sandbox import Sandbox
     from sessgit.ops.replay.keeping import Kept
@@ -145,7 +144,7 @@ def _execute(  # noqa: PLR0913 - what the command was given
 
     state = places.localized(found.branch.state, here.here)
     if keep:
-        keeping.check(_world(here), found.branch.state)
+        keeping.check(here.world, found.branch.state)
     chosen = ""
     if folder:
         chosen = sandbox.check_given(here.folder(folder), sandbox.guarded(state.project, here.store_path, here.config))
@@ -182,7 +181,7 @@ def _kept(here: Context, found: Target, plan: Plan, results: tuple[Result, ...])
     from sessgit.ops.finding import forkpoint
     from sessgit.ops.replay import keeping
 
-    world, short = _world(here), here.ident(found.branch.name)
+    world, short = here.world, here.ident(found.branch.name)
     point = forkpoint.point(here.store, here.index, replace(found, turn=plan.last, cell=""))
     address = f"{short}{plan.place}"
     new = keeping.New(str(uuid.uuid4()), keeping.named("replay", short, plan.place), point, found.state)
@@ -203,16 +202,10 @@ def _inputs(
     command, protocol, seconds = to
     partner = speaking.Partner(command, protocol or speaking.protocol(command), seconds, here.cwd, os.environ)
     with render.leaving_in_order(), render.progress(here, "Asking", unit="prompts") as progress:
-        sent = inputs.send(_world(here), found, partner, "" if no_keep else str(uuid.uuid4()), progress)
+        sent = inputs.send(here.world, found, partner, "" if no_keep else str(uuid.uuid4()), progress)
     if as_json:
         render.document("inputs/v1", page.sent_json(sent))
     else:
         render.lines(here, page.sent(here, sent))
     if any(one.outcome in ("differs", "failed") for one in sent.answers):
         raise typer.Exit(_DIFFERS)
-
-
-def _world(here: Context) -> World:
-    from sessgit.ops.programs.world import World
-
-    return World(here.store, here.index, here.config, here.privacy, os.environ, lambda: here.now)

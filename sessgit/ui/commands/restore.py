@@ -63,8 +63,8 @@ def run(
     if output:
         done = restores.write_to(here.store, found.session, output.absolute())
     else:
-        folder = str(project.resolve()) if project else ""
-        done = restores.restore(here.store, found.session, here.config, folder, here.now, here=here.here)
+        into = restores.Into(str(project.resolve()), here.index, here.now) if project else None
+        done = restores.restore(here.store, found.session, here.config, into, here=here.here)
         if done.named and not done.already:
             _record(here, done, final=True)
         if done.appended:
