@@ -363,6 +363,21 @@ def test_a_session_keeps_to_the_rules_that_it_began_with() -> None:
         assert redact_line(line, version)[1] == 1
     line = dump({"command": ["tool", "--token", MIXED * 2]})
     assert (redact_line(line, 4), redact_line(line, 5)[1]) == ((line, 0), 1)
+    line = dump({"command": ["tool", *MANY, "--token", MIXED * 2]})
+    assert (redact_line(line, 5), redact_line(line, 6)[1]) == ((line, 0), 1)
+
+
+MANY = [f"file{n}.py" for n in range(100)]
+
+
+@pytest.mark.parametrize("before", [97, 98, 99, 100, 179, 180, 181, 1000])
+@pytest.mark.parametrize("after", [0, 1, 19, 20, 21, 300])
+def test_a_secret_goes_out_of_a_list_of_arguments_however_long_it_is(before: int, after: int) -> None:
+    """Wherever it stands in the parts that are looked at together."""
+    head, tail = ["tool", *(f"a{n}.py" for n in range(before))], [f"b{n}.py" for n in range(after)]
+    for flag, kind in ((["--token"], "token"), (["redis-cli", "-h", "localhost", "-a"], "cli-password")):
+        line = dump({"argv": [*head, *flag, MIXED * 2, *tail]})
+        assert redact_line(line) == (dump({"argv": [*head, *flag, f"[redacted:{kind}]", *tail]}), 1)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """A value that must go, in all forms in which lines hold it, and what comes in its place.
 
 A value is looked for in decoded strings and in raw texts. There it stands as it is, or as JSON within JSON has it, as
-a URL has it, in base64 or in hex. Whoever knows the value and whoever knows only keyed hashes of its forms find the
+a URL has it, in base64 or in hex, or as tools print bytes. Whoever knows the value and whoever knows only keyed
+hashes of its forms find the
 very same places: so what was purged once comes out the same when it is recorded anew.
 """
 
@@ -18,8 +19,8 @@ from typing import Protocol, TypeVar
 from urllib.parse import quote, quote_plus
 
 from sessgit.model.cutting.jsonscan import decode, encode, string_tokens
-from sessgit.model.secrets import dumps
-from sessgit.model.secrets.dumps import Part, Span
+from sessgit.model.secrets import dumps, hiding, spelled
+from sessgit.model.secrets.levels import Part, Span
 
 MARK = b"[redacted:purged]"
 SHORTEST = 6
@@ -30,7 +31,6 @@ _NESTED = 3
 _SHORTEST_BASE64 = 10
 _TAIL = 4
 _KINDS = 32
-_ODD_ESCAPE = re.compile(rb"\\u(?!00[01])|\\/")
 _ESCAPED = re.compile(r"\\u[0-9a-f]{4}")
 _NUMBERED = re.compile(
     rb"(?:^|[\n\"]|\\n)(?: *[0-9]{1,6}(?:\xe2\x86\x92|\t|\\t)|(?:[^\s:\"\\]{1,200}[:-])?[0-9]{1,6}[:-])", re.MULTILINE
@@ -78,8 +78,8 @@ class Print:
 
 def forms(value: str) -> tuple[Form, ...]:
     """All forms of a value, each once: itself, in JSON up to three deep, also with escapes that only some writers of
-    it make, in HTML, in a URL, in base64, in hex."""
-    plain = {value: None} | dict.fromkeys(_in_html(value)) | dict.fromkeys(_in_json(value))
+    it make, in HTML, in a URL, in base64, in hex; with its bytes or characters that are not ASCII escaped."""
+    plain = {value: None} | dict.fromkeys((*_in_html(value), *_in_json(value), *_in_escapes(value)))
     for _ in range(_NESTED):
         plain |= {json.dumps(one, ensure_ascii=only)[1:-1]: None for one in tuple(plain) for only in (False, True)}
     data = value.encode("utf-8", "surrogatepass")
@@ -97,6 +97,16 @@ def _in_json(value: str) -> Iterator[str]:
         yield usual.replace("/", "\\/")
         yield _ESCAPED.sub(lambda found: f"\\u{found[0][2:].upper()}", usual)
         yield usual.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _in_escapes(value: str) -> Iterator[str]:
+    """As programming languages, shells and git write what is not ASCII."""
+    if not value.isascii():
+        data = value.encode("utf-8", "surrogatepass")
+        for escape in ("\\x{:02x}", "\\x{:02X}", "\\{:03o}"):
+            plain = {byte: escape.format(byte) for byte in data if byte >= 0x80}
+            yield json.dumps(data.decode("latin-1"), ensure_ascii=False)[1:-1].translate(plain)
+        yield value.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def _in_html(value: str) -> Iterator[str]:
@@ -122,10 +132,7 @@ class Known:
 
     def __init__(self, values: Iterable[str]) -> None:
         self._forms = tuple(dict.fromkeys(form for value in values for form in forms(value)))
-
-    @property
-    def many_lines(self) -> bool:
-        return any(_has_lines(form) for form in self._forms)
+        self.many_lines = any(_has_lines(form) for form in self._forms)
 
     def holds(self, data: bytes) -> bool:
         return any(form.data in data for form in self._forms)
@@ -144,10 +151,7 @@ class Hashed:
         self._by_tail: dict[bytes, list[Print]] = {}
         for one in self._prints:
             self._by_tail.setdefault(one.tail, []).append(one)
-
-    @property
-    def many_lines(self) -> bool:
-        return any(one.many_lines for one in self._prints)
+        self.many_lines = any(one.many_lines for one in self._prints)
 
     def holds(self, data: bytes) -> bool:
         return next(self._all(data), None) is not None
@@ -173,8 +177,10 @@ class Hashed:
             return
         kinds = data.translate(self._table)
         for tail, prints in self._by_tail.items():
-            for at in _places(kinds, tail):
+            at = kinds.find(tail)
+            while at >= 0:  # without a generator for each tail, which costs more than the search in most lines
                 end = at + len(tail)
+                at = kinds.find(tail, at + 1)
                 for one in prints:
                     start = end - one.length
                     if start >= 0 and hmac.compare_digest(self._hash(data[start:end]), one.hash):
@@ -194,10 +200,7 @@ class Several:
 
     def __init__(self, finders: Iterable[Finder]) -> None:
         self._finders = tuple(finders)
-
-    @property
-    def many_lines(self) -> bool:
-        return any(finder.many_lines for finder in self._finders)
+        self.many_lines = any(finder.many_lines for finder in self._finders)
 
     def holds(self, data: bytes) -> bool:
         return any(finder.holds(data) for finder in self._finders)
@@ -217,10 +220,13 @@ def chosen(found: Iterable[_Found]) -> list[_Found]:
 
 def may_hide(data: bytes, finder: Finder) -> bool:
     """Whether a value may stand in it that is seen only when strings are decoded: since they are written in a way that
-    nobody needs, or since the lines of a text in them are numbered, or are those of base64 or of a hex dump."""
-    if _ODD_ESCAPE.search(data) is not None or (finder.many_lines and _NUMBERED.search(data) is not None):
-        return True
-    return dumps.may_hold(data)
+    nobody needs or are deep in others, or since the lines of a text in them are numbered, or are those of base64 or of
+    a dump, or since bytes are spelled one by one."""
+    return hiding.may_hide(data) or _may_be_numbered(data, finder)
+
+
+def _may_be_numbered(data: bytes, finder: Finder) -> bool:
+    return finder.many_lines and _NUMBERED.search(data) is not None
 
 
 def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
@@ -231,8 +237,11 @@ def clean_text(data: bytes, finder: Finder) -> tuple[bytes, int]:
     parts: list[Part] = [
         (start, end, dumps.blank(data[start:end]) if is_base64 else MARK) for start, end, is_base64 in spans
     ]
-    if dumps.may_hold(data):
-        parts = chosen([*parts, *dumps.parts(data, finder.spans)])
+    ways = hiding.ways(data)
+    if ways & hiding.PRINTED:
+        parts = chosen([*parts, *dumps.parts(data, ways, finder.spans, MARK)])
+    if ways & hiding.SPELLED:
+        parts = chosen([*parts, *spelled.parts(data, finder.spans)])
     return _with(data, parts) if parts else (data, 0)
 
 
@@ -252,9 +261,10 @@ def _between_numbers(data: bytes, finder: Finder) -> Iterator[Span]:
 def clean_line(raw: bytes, finder: Finder) -> tuple[bytes, int]:
     """The same of a line; one that is JSON stays JSON and keeps every byte outside of the strings that changed.
 
-    A number that holds a value becomes 0.
+    A number that holds a value becomes 0, and so do those that spell one, byte by byte.
     """
-    if not may_hide(raw, finder) and not finder.holds(raw):
+    ways = hiding.ways(raw)
+    if not ways and not _may_be_numbered(raw, finder) and not finder.holds(raw):
         return raw, 0
     if not is_json(raw):
         return clean_text(raw, finder)
@@ -268,20 +278,23 @@ def clean_line(raw: bytes, finder: Finder) -> tuple[bytes, int]:
             total += count + more
     rest, more = _clean_numbers(raw[done:], finder)
     total += more
-    return (b"".join([*pieces, rest]), total) if total else (raw, 0)
+    clean = b"".join([*pieces, rest]) if total else raw
+    listed = chosen(spelled.parts(clean, finder.spans, as_numbers=True)) if ways & hiding.SPELLED else []
+    return (_with(clean, listed)[0], total + len(listed)) if listed else (clean, total)
 
 
 def clean_lines(data: bytes, finder: Finder) -> tuple[bytes, int]:
     """The same of a file of lines, of which the last may lack its newline."""
     if not may_hide(data, finder) and not finder.holds(data):
         return data, 0
-    may_hold = dumps.may_hold(data)
-    printed = chosen(dumps.dumped(data, finder.spans)) if may_hold else []
+    ways = hiding.ways(data)
+    printed = [*spelled.parts(data, finder.spans)] if ways & hiding.SPELLED else []
+    printed = chosen([*printed, *dumps.dumped(data, finder.spans)]) if ways & hiding.PRINTED else chosen(printed)
     left = _with(data, printed)[0] if printed else data
     found = [clean_line(line, finder) for line in left.split(b"\n")]
     total = sum(count for _, count in found)
     clean = b"\n".join(line for line, _ in found) if total else left
-    over = chosen(dumps.over_lines(clean, finder.spans)) if may_hold else []
+    over = chosen(dumps.over_lines(clean, finder.spans)) if ways & hiding.PRINTED else []
     return _with(clean, over)[0] if over else clean, len(printed) + total + len(over)
 
 

@@ -27,7 +27,7 @@ from sessgit.model.secrets.names import (
     naming_of,
 )
 from sessgit.model.secrets.rules import RULES, RULES_VERSION, Rule
-from sessgit.model.secrets.views import View
+from sessgit.model.secrets.views import Span
 
 __all__ = ["PROTECTED_KEYS", "RULES_VERSION", "Secret", "redact_line", "redact_text", "secrets_of_line"]
 
@@ -57,7 +57,8 @@ _VIEWS = 4
 """The version of the rules with which values are found that ends of lines and escapes stand in."""
 _ARGUMENTS = 5
 """The version of the rules with which commands are found that stand in lists."""
-_MOST_ARGUMENTS = 100
+_LONG_LISTS = 6
+"""The version of the rules with which such lists may be as long as they like."""
 _LINES = ("lines", "source")
 _SAME_LIST = 40
 _MANIFEST = re.compile(rb"(?i)kind[\"'\\]{0,16}: ?[\"'\\]{0,16}Secret(?![A-Za-z])")
@@ -168,8 +169,9 @@ def _arguments(raw: bytes, rules: _Rules) -> dict[int, tuple[bytes, int]]:
 def _of_command(raw: bytes, run: list[Token], rules: _Rules) -> dict[int, tuple[bytes, int]]:
     out: dict[int, tuple[bytes, int]] = {}
     words = [(decode(raw[one.start : one.end]) or "").encode("utf-8", "surrogatepass") for one in run]
-    is_command = len(run) <= _MOST_ARGUMENTS and any(word[:1] == b"-" for word in words)
-    every = list(dict.fromkeys(rules.found_in(b" ".join(words)))) if is_command else []
+    parts = views.commands(words) if any(word[:1] == b"-" for word in words) else []
+    parts = parts if len(parts) == 1 or rules.version >= _LONG_LISTS else []
+    every = list(dict.fromkeys(one for part in parts for one in rules.found_in(part)))
     for token, word in zip(run, words, strict=True) if every else ():
         clean, count = _without(word, every)
         if count and not _is_protected(raw, token):
@@ -226,8 +228,6 @@ def _is_protected(line: bytes, token: Token) -> bool:
     return token.key in _IMAGE_KEYS and is_long and not line[token.start + 1 : token.end - 1].translate(None, _BASE64)
 
 
-Span = tuple[int, int, str]
-"""Where a secret stands, and of which kind it is."""
 _TOKEN_CUES = frozenset(("_", "-", "."))
 _KEY_CUES = frozenset(("A", "."))
 
@@ -269,7 +269,7 @@ class _Rules:
             return data, 0
         rules = (rule for rule in self._rules(cues & _TOKEN_CUES) if rule.check == "token")
         found = [span for rule in rules for span in self._matches(rule, view.data) if view.bridges(*span[:2])]
-        return self._replace(data, _mapped(view, found))
+        return self._replace(data, view.spans(found))
 
     def _seen_otherwise(self, data: bytes, cues: set[str]) -> tuple[bytes, int]:
         """A text without the secrets that only another view of it shows, and those that only their place tells."""
@@ -280,7 +280,7 @@ class _Rules:
                 shown = cues_of(view.data, self.version)
                 found = [span for rule in self._rules(shown) for span in self._matches(rule, view.data)]
                 found += self._named(view.data) if shown & self.name_cues else []
-                data, count = self._replace(data, _mapped(view, found))
+                data, count = self._replace(data, view.spans(found))
                 total += count
         if self.beside_key or cues & _KEY_CUES:
             named = self.beside_key or torn.names_key(data)
@@ -329,15 +329,6 @@ class _Rules:
             done = end
         pieces.append(data[done:])
         return b"".join(pieces), len(found)
-
-
-def _mapped(view: View, found: list[Span]) -> list[Span]:
-    """Where in a text stands what was found in a view of it: the leftmost first, none in another."""
-    out = list[Span]()
-    for start, end, kind in sorted(((*view.span(*one[:2]), one[2]) for one in found), key=lambda one: one[:2]):
-        if not out or start >= out[-1][1]:
-            out.append((start, end, kind))
-    return out
 
 
 def _is_issued(value: bytes) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sessgit.model.secrets import later
 
-RULES_VERSION = 5
+RULES_VERSION = 6
 """Stored with every session; it rises with any change that makes another text come out."""
 
 

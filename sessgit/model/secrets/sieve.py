@@ -33,7 +33,9 @@ _SIGN = (
     r"|[ \t][\"']?[a-z0-9_./+=-]{16})"
 )
 
-COARSE: Final[Mapping[str, tuple[str, ...]]] = {
+Coarse = Mapping[str, tuple[str, ...]]
+
+COARSE: Final[Coarse] = {
     "_": (
         _other_than("toolu", "msg", "req") + "_[A-Za-z0-9]{16}",
         "[po]at_|_v1_|fm2_|glc_|figd_|hsec_|cret_|waka_|scale_|ntrys_|bb_live_|rzp_live_|rzp_test_|duffel_test_",
@@ -88,38 +90,39 @@ COARSE: Final[Mapping[str, tuple[str, ...]]] = {
 """By the name of a cue expressions without lookarounds: one of them hits wherever the cue does, of any version."""
 
 Scan = Callable[[bytes], frozenset[str] | None]
-"""From a text to the names of the cues that may hit it, of which most are none; None where it cannot say."""
+"""From a text to the names of the searches that may hit it, of which most are none; None where it cannot say."""
 
 
 class Sieve:
-    """Says which cues may hit, from the moment on at which that is faster than to try them all."""
+    """Says which searches may hit, from the moment on at which that is faster than to try them all."""
 
-    def __init__(self) -> None:
+    def __init__(self, coarse: Coarse = COARSE) -> None:
+        self._coarse = coarse
         self._left = _WORTH
         self._scan: Scan | None = None
 
     def likely(self, text: bytes) -> frozenset[str] | None:
-        """The names of the cues that may hit the text; None where all of them are to be tried."""
+        """The names of the searches that may hit the text; None where all of them are to be tried."""
         if self._scan is not None:
             return self._scan(text)
         self._left -= len(text)
         if self._left < 0:
             self._left = _WORTH
-            self._scan = ready(made())
+            self._scan = ready(made(self._coarse), self._coarse)
         return None
 
     def take(self, database: bytes) -> None:
         """Is ready at once, with what `made` returned in another process on this machine."""
-        self._scan = ready(database)
+        self._scan = ready(database, self._coarse)
 
 
-def made() -> bytes:
+def made(coarse: Coarse = COARSE) -> bytes:
     """What Vectorscan seeks by, compiled for this machine; empty where it is not at hand."""
     try:
         import hyperscan
     except ImportError:  # there are machines that it is not made for
         return b""
-    every = [pattern.encode("latin-1") for patterns in COARSE.values() for pattern in patterns]
+    every = [pattern.encode("latin-1") for patterns in coarse.values() for pattern in patterns]
     database = hyperscan.Database()
     try:
         database.compile(
@@ -133,13 +136,13 @@ def made() -> bytes:
         return b""
 
 
-def ready(database: bytes) -> Scan | None:
+def ready(database: bytes, coarse: Coarse = COARSE) -> Scan | None:
     """What looks through texts by what was `made`; None where that is empty."""
     if not database:
         return None
     import hyperscan
 
-    names = [name for name, patterns in COARSE.items() for _ in patterns]
+    names = [name for name, patterns in coarse.items() for _ in patterns]
     loaded = hyperscan.loadb(database, hyperscan.HS_MODE_BLOCK)
     loaded.scratch = hyperscan.Scratch(loaded)
     scan, failed, none = loaded.scan, hyperscan.error, frozenset[str]()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sessgit.model.secrets.names import is_words
 
+Span = tuple[int, int, str]
+"""Where a secret stands, and of which kind it is."""
 _DEEP = re.compile(rb"\\\\+(?=\\[\"'])")
 _CONTINUED = re.compile(rb"\\(?:\\\\n|\r?\n)[ \t]*")
 _WRAP = re.compile(rb"\n(?<=[A-Za-z0-9_.-]{12}\n)(?=[A-Za-z0-9_.-]{4})")
@@ -29,6 +31,8 @@ _ARGUMENTS = re.compile(
     rb"(?P<before>\\{0,16}[\"']),[ \t\n]{0,40}(?P=before)(?=-)"
     rb"|(?<![\w-])--?[A-Za-z][A-Za-z-]{0,40}(?P<after>\\{0,16}[\"']),[ \t\n]{0,40}(?P=after)"
 )
+_MOST_ARGUMENTS = 100
+_SHARED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,14 @@ class View:
     def bridges(self, start: int, end: int) -> bool:
         """Whether something was taken out of this part."""
         return bisect_right(self.ends, start) < bisect_right(self.ends, end - 1)
+
+    def spans(self, found: Iterable[Span]) -> list[Span]:
+        """Where in the text stands what was found in the view: the leftmost first, none in another."""
+        out = list[Span]()
+        for start, end, kind in sorted(((*self.span(*one[:2]), one[2]) for one in found), key=lambda one: one[:2]):
+            if not out or start >= out[-1][1]:
+                out.append((start, end, kind))
+        return out
 
     def _place(self, at: int) -> int:
         return at + self.removed[bisect_right(self.ends, at) - 1]
@@ -71,6 +83,13 @@ def listed(data: bytes) -> View | None:
         plain[found.end() - 1 : found.end()] = b" "
         parts.append((found.start("before" if found["after"] is None else "after"), found.end() - 1))
     return _without(bytes(plain), parts)
+
+
+def commands(words: Sequence[bytes]) -> list[bytes]:
+    """The arguments of a command as a shell would have them; many of them in several parts, of which each begins with
+    the last ones of that before it."""
+    begins = range(0, max(1, len(words) - _SHARED), _MOST_ARGUMENTS - _SHARED)
+    return [b" ".join(words[at : at + _MOST_ARGUMENTS]) for at in begins]
 
 
 def unwrapped(data: bytes, *, narrow: bool) -> View | None:
