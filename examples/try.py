@@ -59,7 +59,8 @@ class Place:
         }
         if answer:
             payload["last_assistant_message"] = answer
-        command = f"[ -r {self.store}/hook ] && sh {self.store}/hook; exit 0"
+        stub = shlex.quote(str(self.store / "hook"))
+        command = f"[ -r {stub} ] && sh {stub}; exit 0"
         subprocess.run(["sh", "-c", command], env=self.env, input=json.dumps(payload), text=True, check=True)
 
     def hold(self, talk: Conversation, turns: list[tuple[str, Any, str]]) -> None:

@@ -85,9 +85,9 @@ def test_deep_nesting_needs_no_stack() -> None:
 
 @pytest.mark.parametrize("line", [b'"' + b'\\"' * 500_000 + b'"', b'"' + b"\\\\" * 500_000 + b'"', b'"a",' * 200_000])
 def test_a_hostile_line_takes_linear_time(line: bytes) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert sum(1 for _ in string_tokens(line, min_length=1000)) <= 1
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 1
 
 
 @pytest.mark.parametrize(

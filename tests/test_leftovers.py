@@ -167,6 +167,12 @@ def test_packed_refs_that_are_cut_are_named(keep: Keep, store: Store) -> None:
     packed.unlink()
 
 
+@pytest.mark.parametrize("folder", ["/home/ada", "/home/ada/my stories", "/home/åda"])
+def test_they_are_named_wherever_the_store_is(folder: str) -> None:
+    said = f"unterminated line in {folder}/store/packed-refs: 1f0c refs/hea"
+    assert refs.hint(said, "else").startswith("packed-refs in the store is damaged")
+
+
 # Operations
 
 

@@ -31,7 +31,7 @@ PACKED = "packed-refs"
 NEW_PACKED = f"{PACKED}.new"
 """What git writes before it takes the place of the packed refs."""
 _LONGEST = 1024
-_CUT = re.compile(r"corrupted packed references|un(terminated|expected) line in \S*packed-refs")
+_CUT = re.compile(r"corrupted packed references|un(terminated|expected) line in .*packed-refs")
 _WHOLE_AGAIN = "packed-refs in the store is damaged: sessgit doctor --fix mends it, and puts back what it lost."
 _DOCTOR = "sessgit doctor says what keeps them from being read."
 LOCKED = "If a process was killed just now, it left its lock: try again in a minute."

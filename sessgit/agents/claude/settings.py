@@ -7,6 +7,7 @@ ours by the form of its command, so that what another version or another store h
 from __future__ import annotations
 
 import codecs
+import errno
 import json
 import os
 import re
@@ -232,6 +233,8 @@ def read(path: Path) -> Snapshot:
     """The settings, empty if there is no file; a file that cannot be written back unharmed is refused."""
     try:
         target = path.resolve()
+        if target.is_symlink():  # from Python 3.13 on a circle of symlinks is resolved as far as that goes
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         content = target.read_bytes() if target.is_file() else None
         if content is None and target.exists():
             raise ConflictError(f"{path} is not a file", "move it away first")

@@ -7,6 +7,7 @@ nor a ref of the store is touched.
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
@@ -37,6 +38,7 @@ class PastIndex(Index):
         vars(self).update(vars(now))
         self.damaged, self.tips, self.tags = {}, partial(_of, tips), partial(dict[str, str], tags)
         self._db = sqlite3.connect(":memory:")
+        weakref.finalize(self, self._db.close)
         try:
             now._db.backup(self._db)
         except sqlite3.Error as error:
@@ -49,6 +51,7 @@ class PastIndex(Index):
             raise StoreError(f"the index cannot be used: {error}", "Delete index.sqlite3: it is made anew.") from error
         self._db.close()
         self._db = derived.in_memory(tables.INDEX)
+        weakref.finalize(self, self._db.close)
 
 
 def held(index: Index) -> dict[str, Held]:

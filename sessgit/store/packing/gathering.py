@@ -7,6 +7,7 @@ It begins with no branch at all, and holds only new sessions that leave none whi
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -220,6 +221,7 @@ class GatheringIndex(Index):
         self.tags = partial(dict[str, str])
         self.here = str
         self._db = derived.in_memory(tables.INDEX)
+        weakref.finalize(self, self._db.close)
 
     def rows(self) -> Rows:
         """All of it, for the index that lasts."""

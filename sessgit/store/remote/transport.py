@@ -49,6 +49,7 @@ _PIECE = re.compile(rb"[\r\n]")
 _PROGRESS = re.compile(r"\d+% \(\d+/\d+\)|: \d+(, done\.)?$|^remote: Total ")
 _URL_LOGIN = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s/@]*)@", re.IGNORECASE)
 _REMOTE = "remote: "
+_NOT_LET_IN = ("ermission denied", "could not read", "uthentication", "askpass", "error: 401", "error: 403")
 _DAMAGED = ("fsck error", "corruption on the remote side", "upload-pack: not our ref", "unpack-objects failed",
             "did not send all necessary objects")  # fmt: skip
 """What git says where the remote holds what is damaged or must not be, in one of many refs."""
@@ -142,7 +143,7 @@ def unreachable(name: str, shown: str, ended: Ended) -> StoreError:
         return RemoteDamageError(f"git does not take what {name} holds: {said}", "Who pushed it may know more.")
     if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):
         hint = f"Is {shown} right, and is a repository there? git init --bare makes one."
-    elif any(word in said for word in ("ermission denied", "could not read", "uthentication", "askpass", "403", "401")):
+    elif any(word in said for word in _NOT_LET_IN):
         hint = f"git must be let in without sessgit too: try git ls-remote {words.shell(shown)}"
     else:
         hint = "Try again: what has arrived does not go twice, and nothing here has changed."

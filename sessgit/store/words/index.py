@@ -307,10 +307,12 @@ def _reading(file: Path) -> sqlite3.Connection:
     for how in ("mode=ro", "immutable=1"):
         try:
             db = sqlite3.connect(f"{file.as_uri()}?{how}", uri=True)
-            if db.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
-                return db
         except sqlite3.Error:
             continue
+        with suppress(sqlite3.Error):
+            if db.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
+                return db
+        db.close()
     raise StoreError(
         f"the text index cannot be written: {file}",
         "Make the store writable, or copy it and name the copy in SESSGIT_STORE.",
