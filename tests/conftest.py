@@ -28,8 +28,11 @@ settings.register_profile("ci", max_examples=60, derandomize=True, **_COMMON)
 settings.register_profile("long", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
-_FOREIGN = ("CLAUDE", "SESSGIT_", "ANTHROPIC_", "GIT_", "XDG_")
+_FOREIGN = ("CLAUDE", "SESSGIT_", "ANTHROPIC_", "GIT_")
 _OURS = ("SESSGIT_TEST_",)
+_SHOWN = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "PAGER", "LANGUAGE")
+"""How people like what programs print; by LANGUAGE gettext goes first, whatever LC_ALL says but for C itself."""
+_SET = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -49,12 +52,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def sealed_session() -> Iterator[None]:
+    """What several tests share is sealed too, but for the home and the network: npm keeps clients there."""
+    with pytest.MonkeyPatch.context() as patch:
+        _seal(patch)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def seal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The sealed home; nothing of the person who runs the tests is read or written."""
     home = tmp_path_factory.mktemp("home")
+    _seal(monkeypatch)
     for name in list(os.environ):
-        if name.startswith(_FOREIGN) and not name.startswith(_OURS):
+        if name.startswith("XDG_") or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     for name, value in {
         "HOME": str(home),
@@ -62,15 +74,19 @@ def seal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         "XDG_CACHE_HOME": str(home / ".cache"),
         "XDG_DATA_HOME": str(home / ".local" / "share"),
         "XDG_STATE_HOME": str(home / ".local" / "state"),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        "TZ": "UTC",
-        "LC_ALL": "C.UTF-8",
     }.items():
         monkeypatch.setenv(name, value)
     mask = os.umask(0o022)
     yield home
     os.umask(mask)
+
+
+def _seal(patch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name in _SHOWN or (name.startswith(_FOREIGN) and not name.startswith(_OURS)):
+            patch.delenv(name)
+    for name, value in _SET.items():
+        patch.setenv(name, value)
 
 
 @pytest.fixture

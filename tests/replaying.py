@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -106,4 +109,16 @@ def script(folder: Path, name: str, text: str) -> str:
     """A program in Python that a command line starts."""
     path = folder / name
     path.write_text(text)
-    return f"{sys.executable} {path}"
+    return shlex.join((sys.executable, str(path)))
+
+
+def alive(marker: str) -> list[str]:
+    """The command lines of all processes that have the marker in theirs."""
+    if Path("/proc/self").exists():
+        lines = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):  # it is gone meanwhile
+                lines.append(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+    else:
+        lines = subprocess.run(["ps", "-axo", "args="], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in lines if marker in line and "pytest" not in line]

@@ -101,15 +101,22 @@ class World:
 
     def _placed(self, text: str) -> list[str]:
         """The lines with the home at a place of its own, as a path and in the names of the client's folders."""
-        told = {str(self.shell.home): "/home/ada", home.slug(str(self.shell.home)): "-home-ada", **self._operations()}
-        for mine, theirs in told.items():
-            text = text.replace(mine, theirs)
+        mine = str(self.shell.home)
+        text = unquoted(text, mine)
+        told = {mine: "/home/ada", home.slug(mine): "-home-ada", **self._operations()}
+        for ours, theirs in told.items():
+            text = text.replace(ours, theirs)
         return text.splitlines()
 
     def _operations(self) -> dict[str, str]:
         """The ids of the operations so far, which depend on the home's path, and those that the document tells."""
         done = journal.read(Beside(self.shell.store))
         return {operation.id: f"0e{number:06x}" for number, operation in enumerate(done, start=1)}
+
+
+def unquoted(text: str, home: str) -> str:
+    """The text without the quotes that a shell needs around paths in such a home: what is shown needs none."""
+    return re.sub(rf"'({re.escape(home)}[\w./-]*)'", r"\1", text) if shlex.quote(home) != home else text
 
 
 def holds(document: Path, world: World, at_least: int) -> None:

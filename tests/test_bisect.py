@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -128,8 +129,8 @@ def test_what_the_command_is_told(coded: Coded, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     note = tmp_path / "note"
     words = "$SESSGIT_BISECT_TURN $SESSGIT_BISECT_SESSION $SESSGIT_BISECT_COMMIT $SESSGIT_OFF $(git rev-parse HEAD)"
-    value = found(coded, "--run", f'echo "{words} $(pwd)" >> {note}; {CHECK}')
-    said = [line.split() for line in note.read_text().splitlines()]
+    value = found(coded, "--run", f'echo "{words} $(pwd)" >> {quote(str(note))}; {CHECK}')
+    said = [line.split(maxsplit=5) for line in note.read_text().splitlines()]
     heads = [(str(step["turn"]), SESSION, step["head"], "1", step["head"]) for step in value["steps"]]
     assert [tuple(line[:5]) for line in said] == heads
     assert len({line[5] for line in said}) == 1
@@ -170,7 +171,8 @@ def test_turns_at_one_commit_are_tried_once(coded: Coded, tmp_path: Path) -> Non
             coded.commit(f"At {number}", {"number": str(number)})
         coded.record(talk.turns(f"turn {number + 1}"))
     note = tmp_path / "note"
-    done = bisect(coded, OTHER, "--json", "--run", f"echo >> {note}; grep -qv 9 number 2>/dev/null || test ! -e number")
+    check = "grep -qv 9 number 2>/dev/null || test ! -e number"
+    done = bisect(coded, OTHER, "--json", "--run", f"echo >> {quote(str(note))}; {check}")
     value = json.loads(done.out)["sessgit.bisect/v1"]
     assert (value["last_good"]["turn"], value["first_bad"]["turn"], value["exact"]) == (9, 10, True)
     assert len(note.read_text()) == 3
@@ -219,7 +221,7 @@ def test_what_takes_too_long_is_bad(coded: Coded) -> None:
 def test_nothing_that_it_left_running_goes_on(coded: Coded, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     began = time.monotonic()
-    found(coded, "--run", f"sleep 60 & echo $! >> {pids}; {CHECK}")
+    found(coded, "--run", f"sleep 60 & echo $! >> {quote(str(pids))}; {CHECK}")
     assert time.monotonic() - began < 20
     for pid in pids.read_text().split():
         with pytest.raises(ProcessLookupError):
@@ -241,7 +243,8 @@ def test_a_command_may_open_as_many_files_as_the_person(coded: Coded) -> None:
 
 def test_what_runs_too_long_may_end_itself(coded: Coded, tmp_path: Path) -> None:
     told = tmp_path / "told"
-    found(coded, "--run", f"{CHECK} || {{ trap 'echo ended > {told}; exit' TERM; sleep 60 & wait; }}",
+    end = quote(f"echo ended > {quote(str(told))}; exit")
+    found(coded, "--run", f"{CHECK} || {{ trap {end} TERM; sleep 60 & wait; }}",
           "--timeout", "1s", "--good", "5", "--bad", "6")  # fmt: skip
     assert told.read_text() == "ended\n"
 
@@ -275,7 +278,7 @@ def test_no_hook_is_run(coded: Coded, tmp_path: Path) -> None:
     for name in ("post-checkout", "reference-transaction", "post-index-change"):
         hook = coded.project / ".git" / "hooks" / name
         hook.parent.mkdir(exist_ok=True)
-        hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        hook.write_text(f"#!/bin/sh\ntouch {quote(str(tmp_path / 'ran'))}\n")
         hook.chmod(0o755)
     assert found(coded, "--run", CHECK)["first_bad"]["turn"] == BROKEN
     assert not (tmp_path / "ran").exists()
@@ -360,12 +363,12 @@ def start(coded: Coded, *arguments: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_who_is_stopped_leaves_nothing(coded: Coded, tmp_path: Path, number: signal.Signals) -> None:
-    before, pid = kept(coded), tmp_path / "pid"
-    process = start(coded, "bisect", SESSION, "--run", f"trap '' HUP; sleep 60 & echo $! > {pid}.new; "
-                    f"mv {pid}.new {pid}; wait")  # fmt: skip
-    for _ in range(400):
-        if pid.exists():
-            break
+    before, pid, new = kept(coded), tmp_path / "pid", tmp_path / "pid.new"
+    process = start(coded, "bisect", SESSION, "--run", f"trap '' HUP; sleep 60 & echo $! > {quote(str(new))}; "
+                    f"mv {quote(str(new))} {quote(str(pid))}; wait")  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not pid.exists():
+        assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.05)
     process.send_signal(number)
     out, _ = process.communicate(timeout=20)

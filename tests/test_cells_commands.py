@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -549,7 +550,7 @@ def test_what_a_list_reads(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> N
     assert asked(*whole) == []
     assert asked("deps", "5e55@300.2", "-n", "3") == []
     assert {number for _, number in read} <= {299, 300}
-    with sqlite3.connect(sessgit.store / "index.sqlite3") as db:
+    with closing(sqlite3.connect(sessgit.store / "index.sqlite3")) as db, db:
         db.execute("DELETE FROM cells")
     assert asked(*last) == list(range(285, 301))
     assert asked(*whole) == list(range(1, 285))

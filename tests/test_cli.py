@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pty
+import shlex
 import shutil
 import subprocess
 import sys
@@ -321,7 +322,7 @@ def test_completion_tells_what_an_id_is(sessgit: Shell) -> None:
 def test_the_script_for_bash_works(sessgit: Shell, tmp_path: Path) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     program = tmp_path / "sessgit"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m sessgit "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m sessgit "$@"\n')
     program.chmod(0o755)
     script = """
     source <(sessgit --show-completion bash)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -287,7 +288,7 @@ def test_a_patch_without_code(coded: Coded) -> None:
 
 def test_no_program_of_the_project_is_run(coded: Coded, tmp_path: Path) -> None:
     ran, spy = tmp_path / "ran", tmp_path / "spy"
-    spy.write_text(f"#!/bin/sh\necho $0 >> {ran}\necho said\n")
+    spy.write_text(f"#!/bin/sh\necho $0 >> {shlex.quote(str(ran))}\necho said\n")
     spy.chmod(0o755)
     for key in (
         "diff.external",

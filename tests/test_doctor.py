@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def damage_the_index(sessgit: Shell) -> None:
     """A page in the middle: SQLite reads the first one and believes it."""
     sessgit.out("ls", "--all")
     path = sessgit.store / "index.sqlite3"
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with path.open("r+b") as file:
         file.seek(8192)

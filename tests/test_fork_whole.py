@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 from beside import PLAN, helped, lay_beside, side_files, wipe
@@ -167,7 +168,8 @@ def test_into_another_folder(sessgit: Shell, tmp_path: Path) -> None:
     other.mkdir()
     made = sessgit.json("fork", "5e55", "--project", str(other))
     there = home.project_folder(sessgit.config, str(other)) / f"{FORK}.jsonl"
-    assert (made["transcript"], made["resume"]) == (str(there), f"cd {other} && claude --resume {FORK}")
+    assert made["transcript"] == str(there)
+    assert made["resume"] == f"cd {shlex.quote(str(other))} && claude --resume {FORK}"
     assert there.exists()
     assert (there.parent / FORK / "subagents" / "agent-a1.jsonl").exists()
     there.unlink()

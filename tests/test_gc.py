@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -281,7 +282,7 @@ def test_killed_at_any_moment(sessgit: Shell, whole: bool) -> None:
 def test_a_packing_that_fails_takes_no_room(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git = tmp_path / "git"
     pack = sessgit.store / "objects" / "pack"
-    git.write_text(f"#!/bin/sh\necho half >{pack}/tmp_pack_Half\nkill -9 $$\n")
+    git.write_text(f"#!/bin/sh\necho half >{shlex.quote(str(pack))}/tmp_pack_Half\nkill -9 $$\n")
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(StoreError, match="git could not pack the store: it ended with -9"):

@@ -74,14 +74,17 @@ def test_at_46_columns_the_cost_goes_and_of_a_long_folder_the_end_is_shown(
 def test_other_projects(sessgit: Shell, tmp_path: Path) -> None:
     elsewhere(sessgit, tmp_path)
     assert sessgit.out("ls").splitlines()[-1] == "3 of 4 conversations here. All projects: sessgit ls --all"
+    listed = sessgit.out("ls", "--all")
+    folder = listed.splitlines()[4]
+    assert str(tmp_path).endswith(folder.removeprefix("…")) and folder.endswith(tmp_path.name)  # a long one is cut
     assert (
-        sessgit.out("ls", "--all")
+        listed
         == f"""\
 ~/shop
   aaaaaaaa  parser rewrite    2 turns  2h ago  forked once
   bbbbbbbb  └ Branched        3 turns  1h ago  from turn 2
   cccccccc  fix flaky upload   1 turn  2h ago
-{tmp_path}
+{folder}
   dddddddd  something else     1 turn  2h ago
 4 conversations.
 """

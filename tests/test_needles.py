@@ -341,6 +341,6 @@ def test_a_line_stays_json_and_loses_the_value(value: str, parts: list[str]) -> 
 
 def test_hostile_texts_take_linear_time() -> None:
     finder = hashed("plainSecret17", "a" * 40)
-    begun = time.perf_counter()
+    begun = time.process_time()
     needles.clean_line(b'{"a":"%s"}' % (b"xplainSecret1" * 80_000), finder)
-    assert time.perf_counter() - begun < 3
+    assert time.process_time() - begun < 3

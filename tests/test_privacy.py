@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def test_a_project_by_any_of_its_folders(sessgit: Shell, tmp_path: Path, monkeyp
     assert (done.code, done.err) == (
         3,
         f"Error: {repository}/part stays off with {repository}.\n"
-        f"Hint: sessgit on {repository} switches that on, with all below it.\n",
+        f"Hint: sessgit on {shlex.quote(str(repository))} switches that on, with all below it.\n",
     )
     assert sessgit.json("on", "..") == {"project": str(repository), "recorded": True, "changed": True}
 

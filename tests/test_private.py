@@ -105,7 +105,7 @@ def test_nobody_else_reads_what_any_command_makes(
             recorded(sessgit, event(SESSION, mine[0], sessgit.project), mask)
         if line == "recover":
             mine[0].unlink()
-        done = sessgit(*line.format(SESSION, OTHER, BROKEN, **places).split())
+        done = sessgit(*(word.format(SESSION, OTHER, BROKEN, **places) for word in line.split()))
         assert done.code in (0, *REFUSED.get(line, ())), (line, done)
         assert (too_open(sessgit.config), loose(sessgit.store)) == ([], []), (line, done)
     recorded(sessgit, event(OTHER, mine[1], Path("/")), mask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -91,7 +92,8 @@ def test_restore_and_resume_go_to_the_folder_here(mapped: Shell, monkeypatch: py
     assert path.is_file()
     assert run_git(mapped.store, "rev-parse", SESSION) == tip
     monkeypatch.chdir(mapped.home)
-    assert mapped.out("resume", "5e55", "--print") == f"cd {mapped.project} && claude --resume {SESSION}\n"
+    there = shlex.quote(str(mapped.project))
+    assert mapped.out("resume", "5e55", "--print") == f"cd {there} && claude --resume {SESSION}\n"
     ran: list[str] = []
 
     def execvp(program: str, arguments: list[str]) -> None:
@@ -120,7 +122,7 @@ def test_lists_count_it_in(mapped: Shell, monkeypatch: pytest.MonkeyPatch) -> No
     assert (listed["id"], listed["project"]) == (SESSION, str(mapped.project))
     assert SESSION[:8] in mapped.out("tree")
     assert SESSION in json.dumps(mapped.json("search", "one"))
-    assert str(mapped.project) in json.dumps(mapped.json("stats", "--by", "project"))
+    assert [one["key"] for one in mapped.json("stats", "--by", "project")["rows"]] == [str(mapped.project)]
     assert "~/shop" in mapped.out("log", "5e55")
     assert mapped("log").err == f"({SESSION[:8]} is the conversation of this project written last)\n"
     (mapped.home / "else").mkdir()

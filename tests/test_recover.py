@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -194,7 +195,7 @@ def test_the_project_at_hand_or_all(sessgit: Shell, tmp_path: Path) -> None:
     hooked(sessgit, sessgit.talk(cwd=str(elsewhere)).turns("one"))
     assert sessgit.out("recover") == NOTHING
     said = sessgit.json("recover", "--all")["sessions"]
-    assert [one["command"] for one in said] == [f"cd {elsewhere} && claude --resume {SESSION}"]
+    assert [one["command"] for one in said] == [f"cd {shlex.quote(str(elsewhere))} && claude --resume {SESSION}"]
 
 
 def test_a_folder_that_is_gone_has_no_command(sessgit: Shell, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import shlex
 import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -554,7 +555,7 @@ def test_the_users_git_runs_nothing_and_adds_nothing(
     hooks = seal / "hooks"
     hooks.mkdir()
     for name in ("pre-push", "reference-transaction", "post-update"):
-        (hooks / name).write_text(f"#!/bin/sh\ntouch {seal}/ran-{name}\nexit 1\n")
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {shlex.quote(str(seal))}/ran-{name}\nexit 1\n")
         (hooks / name).chmod(0o755)
     configured(
         seal,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from servers import ssh
 from shell import Shell
-from stories import ROOT, World, holds
+from stories import ROOT, World, holds, unquoted
 
 from conversation import OTHER_WAY, PARSER, Conversation  # isort: skip - `stories` knows where it lies
 
@@ -43,7 +44,7 @@ class Two(World):
             self._sit("laptop" if command == "exit" else "desk")
             return []
         for name, place in HOMES.items():
-            command = command.replace(place, str(self.shells[name].home))
+            command = command.replace(place, shlex.quote(str(self.shells[name].home)))
         return super().run(command)
 
     def _sit(self, name: str) -> None:
@@ -80,7 +81,7 @@ class Two(World):
     def _placed(self, text: str) -> list[str]:
         for name, place in HOMES.items():
             mine = str(self.shells[name].home)
-            text = text.replace(mine, place).replace(home.slug(mine), home.slug(place))
+            text = unquoted(text, mine).replace(mine, place).replace(home.slug(mine), home.slug(place))
         return "\n".join(super()._placed(text)).splitlines()
 
 

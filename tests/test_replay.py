@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from shlex import quote
 
 import pytest
 from coded import Coded
@@ -27,7 +28,8 @@ def talk(coded: Coded) -> Talk:
     coded.record(made.turns("look around"))
     made.prompt("what is there?")
     said = "Exit code 3\none\ntwo\nthree\noops"
-    made.tool("Bash", {"command": f"cat src/lexer.py; ls {lexer} >/dev/null; echo oops >&2; exit 3"}, said, error=True)
+    command = f"cat src/lexer.py; ls {quote(lexer)} >/dev/null; echo oops >&2; exit 3"
+    made.tool("Bash", {"command": command}, said, error=True)
     made.tool("Read", {"file_path": lexer, "limit": 2}, read_result("one", "two"))
     made.tool("Grep", {"pattern": "t[wh]", "output_mode": "content"}, "src/lexer.py:3:three\nsrc/lexer.py:2:two")
     made.tool("Grep", {"pattern": "one", "path": lexer}, f"Found 1 file\n{lexer}")
@@ -41,8 +43,9 @@ def talk(coded: Coded) -> Talk:
     made.tool("Write", {"file_path": str(top / "new/a.txt"), "content": "a\n"}, "created")
     edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "b", "new_string": "c"}]
     made.tool("MultiEdit", {"file_path": str(top / "new/a.txt"), "edits": edits}, "Applied 2 edits")
-    made.tool("Bash", {"command": f"cat new/a.txt; git status --short; cd new && pwd | sed s,{top},TOP,"},
-              "c\n M src/lexer.py\n?? new/\nTOP/new")  # fmt: skip
+    where = f'cd new && test "$(pwd)" = {quote(str(top / "new"))} && echo there'
+    made.tool("Bash", {"command": f"cat new/a.txt; git status --short; {where}"},
+              "c\n M src/lexer.py\n?? new/\nthere")  # fmt: skip
     coded.record(made.answer("Done.").stop_lines())
     return made
 
@@ -52,12 +55,12 @@ def talk(coded: Coded) -> Talk:
 
 def test_shows_what_would_run(coded: Coded) -> None:
     talk(coded)
-    command = f"cat src/lexer.py; ls {coded.project}"[:56] + "…"
+    command = f"cat src/lexer.py; ls {quote(str(coded.project))}"[:56].rstrip() + "…"
     assert replayed(coded.shell, "5e55@2").out == (
         f"""\
 5e551011  look around  ·  6 cells would run, 1 not
 
-2.2   Bash      {command}  shell
+2.2   Bash      {command:57}  shell
 2.4   Read      src/lexer.py                                          own reader
 2.6   Grep      t[wh]                                                 own search
 2.8   Grep      one                                                   own search
@@ -241,7 +244,8 @@ def test_without_code_the_folder_is_empty_and_that_is_said(coded: Coded, how: st
 def test_a_project_in_a_folder_of_its_repository(coded: Coded) -> None:
     top, inner = coded.project, coded.project / "src"
     made = Talk(SESSION, cwd=str(inner)).prompt("go")
-    made.tool("Bash", {"command": f"pwd; cat {top}/README.md lexer.py"}, f"{inner}\n# Shop\none\ntwo\nthree")
+    command = f"pwd; cat {quote(str(top))}/README.md lexer.py"
+    made.tool("Bash", {"command": command}, f"{inner}\n# Shop\none\ntwo\nthree")
     made.tool("Read", {"file_path": str(top / "README.md")}, "1\t# Shop\n2\t")
     coded.record(made.answer("Done.").stop_lines(), at=inner)
     assert {one[1] for one in outcomes(coded.shell, "5e55", "--execute")} == {"equal"}

@@ -5,6 +5,7 @@ Each of it is done for real. Where namespaces are refused, Landlock holds alone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -15,13 +16,14 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 
 import pytest
 from coded import Coded
 from hypothesis import given
 from hypothesis import strategies as st
-from replaying import CONFINED, commands, confinement_holds, outcomes, program, replayed, step, value
+from replaying import CONFINED, alive, commands, confinement_holds, outcomes, program, replayed, step, value
 from shell import Shell
 from strategies import SECRET
 from test_cells_hostile import put, rewrite
@@ -86,20 +88,6 @@ def shell(box: Confinement, command: str) -> Ended:
     return confine.run(["/bin/bash", "-c", command], box.writable[0], box)
 
 
-def alive(marker: str) -> list[str]:
-    """The command lines of all processes that have the marker in theirs."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-            except OSError:
-                continue
-            if marker in line and "pytest" not in line:
-                found.append(line)
-    return found
-
-
 # The cage
 
 
@@ -150,7 +138,7 @@ def test_inside_all_can_be_done(box: Confinement, monkeypatch: pytest.MonkeyPatc
     by(means, monkeypatch)
     command = (
         "mkdir -p a/b && echo x > a/b/c && chmod 700 a/b/c && ln -s a/b/c link && ln a/b/c hard && mv a d && "
-        "cat hard && echo y > $TMPDIR/y && cat <<< z && rm -r d && mkfifo p && git init -q . && "
+        'cat hard && echo y > "$TMPDIR/y" && cat <<< z && rm -r d && mkfifo p && git init -q . && '
         "touch -d 2001-01-01 hard && echo gone > /dev/null && echo $HOME | sed 's,.*/,,'"
     )
     assert shell(box, command) == Ended(0, b"x\nz\nbox\n", ms=pytest.approx(0, abs=20_000))
@@ -187,11 +175,11 @@ def test_nobody_who_listens_by_a_path_is_reached(
 ) -> None:
     """What a process may not do itself, it could ask another one for."""
     by(means, monkeypatch)
-    place = tmp_path / "listens"
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(place))
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(tmp_path):  # a socket's name has room for 100 bytes
+        server.bind("listens")
         server.listen()
-        connect = f"{sys.executable} -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{place}\")'"
+        code = 'import os, socket, sys; os.chdir(sys.argv[1]); socket.socket(socket.AF_UNIX).connect("listens")'
+        connect = f"{sys.executable} -c '{code}' {quote(str(tmp_path))}"
         assert shell(box, connect).code == 1
         assert shell(replace(box, network=True), connect).code == 0
     pair = f"{sys.executable} -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); print(b.recv(1))'"
@@ -331,10 +319,10 @@ def test_cells_that_must_not_are_told_apart_and_change_nothing(coded: Coded) -> 
     denied = "Exit code 1"
     commands(
         coded,
-        (f"echo x > {home}/mine", denied),
+        (f"echo x > {quote(str(home))}/mine", denied),
         ("echo x > ../mine", denied),
         ("echo x > ~/mine; cat ~/mine", "x"),
-        (f"rm -rf {shop}/.git; ls {shop}/.git", denied),
+        (f"rm -rf {quote(str(shop))}/.git; ls {quote(str(shop))}/.git", denied),
         ("while :; do :; done", ""),
         ("yes", ""),
         ("echo $SESSGIT_OFF $API_TOKEN", "1"),
@@ -350,7 +338,8 @@ def test_files_are_not_written_through_links(coded: Coded) -> None:
     home, top = coded.shell.home, coded.project
     (home / "mine").write_text("mine")
     talk = coded.talk(SESSION).prompt("go")
-    talk.tool("Bash", {"command": f"ln -s {home} out; ln -s {home}/mine file; ln -s . in; mkfifo pipe"}, "")
+    away = quote(str(home))
+    talk.tool("Bash", {"command": f"ln -s {away} out; ln -s {away}/mine file; ln -s . in; mkfifo pipe"}, "")
     for path in ("out/mine", "file", "out/new/deep", "in/in/ok", "pipe", "src"):
         talk.tool("Write", {"file_path": str(top / path), "content": "x"}, "ok")
     talk.tool("Edit", {"file_path": str(top / "file"), "old_string": "mine", "new_string": "x"}, "ok")

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from plain import run_git
-from replaying import replayed, script, value
+from replaying import alive, replayed, script, value
 from shell import Shell
 from strategies import SECRET
 from test_cells_hostile import put
@@ -83,8 +84,8 @@ sessgit diff 5e551011 f0000001 compares the two.
 
 def test_who_is_stopped_before_an_answer_keeps_nothing(talked: Shell, tmp_path: Path) -> None:
     asked = tmp_path / "asked"
-    command = [sys.executable, "-m", "sessgit", "replay", "5e55", "--inputs", "--to", f"touch {asked}; sleep 60"]
-    with subprocess.Popen(command) as process:
+    command = ["replay", "5e55", "--inputs", "--to", f"touch {quote(str(asked))}; sleep 60"]
+    with subprocess.Popen([sys.executable, "-m", "sessgit", *command]) as process:
         deadline = time.monotonic() + 20
         while not asked.exists():
             assert time.monotonic() < deadline and process.poll() is None
@@ -116,7 +117,7 @@ def test_the_clients_own_way(talked: Shell, tmp_path: Path) -> None:
     claude = tmp_path / "claude"
     claude.write_text(f"#!{sys.executable}\n{CLIENT}")
     claude.chmod(0o755)
-    found = value(talked, "5e55@2", "--inputs", "--to", f"X=1 {claude} -p")
+    found = value(talked, "5e55@2", "--inputs", "--to", f"X=1 {quote(str(claude))} -p")
     assert found["protocol"] == "stream-json"
     assert [one["outcome"] for one in found["answers"]] == ["equal", "equal"]
     turn = talked.json("log", "f0000001")["turns"][0]
@@ -184,10 +185,11 @@ def test_undo_takes_it_back_and_no_keep_keeps_nothing(talked: Shell) -> None:
 
 def test_nothing_it_starts_is_recorded_or_left(talked: Shell, tmp_path: Path) -> None:
     out = tmp_path / "env"
-    command = f"echo $SESSGIT_OFF > {out}; (setsid sleep 61 >/dev/null 2>&1 &); cat"
+    marker = f"61{os.getpid()}{time.monotonic_ns() % 10_000}"
+    command = f"echo $SESSGIT_OFF > {quote(str(out))}; (setsid sleep {marker} >/dev/null 2>&1 &); cat"
     replayed(talked, "5e55@1", "--inputs", "--to", command, code=6)
     assert out.read_text() == "1\n"
-    assert os.system("pgrep -f 'sleep 6[1]' >/dev/null") != 0
+    assert alive(marker) == []
 
 
 def test_prompts_that_cannot_be_sent(talked: Shell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -224,7 +225,7 @@ def test_for_another_folder(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp
     assert there.read_bytes() == data
     assert len(side_files(sessgit.config)) == len(beside)
     assert (there.parent / SESSION / "subagents" / "agent-a1.jsonl").exists()
-    assert sessgit.out("resume", "5e55", "--print") == f"cd {moved} && claude --resume {SESSION}\n"
+    assert sessgit.out("resume", "5e55", "--print") == f"cd {shlex.quote(str(moved))} && claude --resume {SESSION}\n"
     assert run_git(sessgit.store, "log", "-1", "--format=%s", SESSION).startswith("edit: project /")
     assert sessgit.out("restore", "5e55").startswith(f"~/{there.relative_to(sessgit.home)} is already there:\n")
 
@@ -233,7 +234,7 @@ def test_for_another_folder(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp
     there.write_bytes(talk.data)
     assert [turn["prompt"] for turn in sessgit.json("log", "5e55")["turns"]] == ["one", "look around", "later"]
     os.utime(there, (there.stat().st_mtime - 120,) * 2)
-    assert sessgit.out("resume", "5e55", "--print") == f"cd {moved} && claude --resume {SESSION}\n"
+    assert sessgit.out("resume", "5e55", "--print") == f"cd {shlex.quote(str(moved))} && claude --resume {SESSION}\n"
     there.unlink()
     assert sessgit.json("restore", "5e55")["path"] == str(there)
     assert there.read_bytes() == talk.data
@@ -253,7 +254,8 @@ def test_not_where_a_copy_lies_elsewhere(sessgit: Shell, tmp_path: Path) -> None
     assert sessgit.out("restore", "5e55", "--project", str(tmp_path)).startswith(
         f"~/{target.relative_to(sessgit.home)}"
     )
-    assert sessgit.out("resume", "5e55", "--print") == f"cd {tmp_path} && claude --resume {SESSION}\n"
+    there = shlex.quote(str(tmp_path))
+    assert sessgit.out("resume", "5e55", "--print") == f"cd {there} && claude --resume {SESSION}\n"
 
 
 def test_a_folder_that_is_gone_is_told(sessgit: Shell) -> None:

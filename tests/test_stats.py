@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -312,8 +313,7 @@ def test_what_was_read_once_is_remembered(sessgit: Shell) -> None:
     expected = stats.shares(first)
     first.close()
     assert stats.shares(index()) == [s._replace(own=s.own) for s in expected]
-    db = sqlite3.connect(sessgit.store / "index.sqlite3")
-    with db:
+    with closing(sqlite3.connect(sessgit.store / "index.sqlite3")) as db, db:
         db.execute("DELETE FROM gists")
     with pytest.raises(AssertionError, match="opened"):
         stats.shares(index())
@@ -340,8 +340,7 @@ def test_a_damaged_turn_is_counted_as_its_commit_tells(keep: Keep, store: Store,
     path = store.path / "objects" / blob[:2] / blob[2:]
     data = path.read_bytes()
     path.unlink()
-    db = sqlite3.connect(store.path / "index.sqlite3")
-    with db:
+    with closing(sqlite3.connect(store.path / "index.sqlite3")) as db, db:
         db.execute("DELETE FROM gists")
     after = stats.tally(stats.shares(index)).whole
     assert after == replace(before, calls={MODEL: 1})

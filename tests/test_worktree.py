@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from coded import Coded
@@ -70,7 +71,7 @@ Not in it: what was not committed then, files that git does not track, as .env
 or node_modules, whatever lies outside of the repository.
 The turns so far name files in ~/shop: tell the agent where it works now.
 A branch for what comes next: git switch -c NAME, in the worktree.
-Continue it:  cd {path} && claude --resume {FIRST}
+Continue it:  cd {quote(str(path))} && claude --resume {FIRST}
 """
     )
     assert (path / "src" / "lexer.py").read_text() == "one\ntwo\nthree\nfour\n"
@@ -95,7 +96,7 @@ def test_where_no_branch_was_checked_out(coded: Coded) -> None:
     head = coded.git("rev-parse", "HEAD")
     path = coded.project.parent / "new"
     assert made["worktree"] == {"path": str(path), "commit": head, "branch": None, "dirty": False}
-    assert made["resume"] == f"cd {path} && claude --resume {FIRST}"
+    assert made["resume"] == f"cd {quote(str(path))} && claude --resume {FIRST}"
     assert coded.shell.json("fork", "5e55@4")["worktree"] is None
     assert f" at {head[:8]}, on no branch.\n" in coded.shell.out("fork", "5e55", "--worktree")
 
@@ -111,14 +112,14 @@ def test_a_fork_of_a_fork_lies_beside_the_project_too(coded: Coded) -> None:
 def test_in_a_subfolder_of_the_repository(coded: Coded, monkeypatch: pytest.MonkeyPatch) -> None:
     coded.record(coded.talk(OTHER, cwd=str(coded.project / "src")).turns("one"))
     made = coded.shell.json("fork", OTHER, "--worktree", "../below")
-    assert made["resume"].startswith(f"cd {coded.project.parent / 'below' / 'src'} && ")
+    assert made["resume"].startswith(f"cd {quote(str(coded.project.parent / 'below' / 'src'))} && ")
     coded.commit("No folder", {"other": ""})
     coded.git("rm", "-qr", "src")
     coded.git("commit", "-qm", "Gone")
     coded.write({"src/left": ""})
     coded.record(coded.talk(FIRST, cwd=str(coded.project / "src")).turns("two"))
     made = coded.shell.json("fork", FIRST, "--worktree", "../above")
-    assert made["resume"].startswith(f"cd {coded.project.parent / 'above'} && ")
+    assert made["resume"].startswith(f"cd {quote(str(coded.project.parent / 'above'))} && ")
 
 
 def test_submodules_are_not_in_it(coded: Coded, tmp_path: Path) -> None:
@@ -279,7 +280,7 @@ def test_an_undo_leaves_it_and_says_how_it_goes(coded: Coded) -> None:
     assert said[0] == "Undone: f0000001: fork of 5e551011@1"
     assert said[2:4] == [
         "Left: the worktree ~/other way",
-        f"It goes with:  git -C {coded.project} worktree remove '{path}'",
+        f"It goes with:  git -C {quote(str(coded.project))} worktree remove '{path}'",
     ]
     assert (path / "README.md").is_file()
     coded.git("worktree", "remove", str(path))
@@ -292,7 +293,7 @@ def test_no_program_of_the_project_is_run(coded: Coded, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     for name in ("post-checkout", "reference-transaction", "post-index-change"):
         hook = coded.project / ".git" / "hooks" / name
-        hook.write_text(f"#!/bin/sh\necho {name} >> {ran}\necho said\n")
+        hook.write_text(f"#!/bin/sh\necho {name} >> {quote(str(ran))}\necho said\n")
         hook.chmod(0o755)
     coded.git("config", "core.fsmonitor", str(coded.project / ".git" / "hooks" / "post-checkout"))
     coded.shell.out("fork", "5e55@1", "--worktree")
@@ -325,12 +326,13 @@ def test_an_interruption_leaves_nothing(coded: Coded, tmp_path: Path) -> None:
     coded.commit("With a filter", {})
     coded.record(coded.talk(OTHER).turns("one"))
     began = tmp_path / "began"
-    coded.git("config", "filter.slow.smudge", f"touch {began}; sleep 2; cat")
+    coded.git("config", "filter.slow.smudge", f"touch {quote(str(began))}; sleep 2; cat")
     with subprocess.Popen(
         [sys.executable, "-m", "sessgit", "fork", OTHER, "--worktree", "../slow"],
         cwd=coded.project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     ) as process:  # fmt: skip
         while not began.exists():
+            assert process.poll() is None
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(20) == 130

@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -40,6 +41,8 @@ from sessgit.store.layout import Beside
 LONG = os.environ.get("SESSGIT_TEST_CRASH", "") == "long"
 """Whether all is tried, rather than some of it."""
 PATIENCE = 60.0
+_SHORT = 60
+"""Of a folder's name, with which a socket in it can still be named."""
 _MARKS = (".lock", ".tmp", ".append", ".keep", ".new", ".begun")
 _MADE = ("tmp_", ".tmp", "stale.", "push-", "repair-", "importing-", ".hook.", "_git2_", ".settings.json.")
 _TRIED = re.compile("[a-z0-9_]{8}")
@@ -49,8 +52,15 @@ _SERVER.set_forkserver_preload(["crashchild"])
 
 @cache
 def _serve() -> None:
-    """Starts the server that forks; before Python 3.13 it looks for what it loads in its own path alone."""
-    with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
+    """Starts the server that forks; before Python 3.13 it looks for what it loads in its own path alone.
+
+    Its socket lies in a temporary folder, and the address of one has room for a hundred bytes.
+    """
+    short = "/tmp" if len(os.fsencode(tempfile.gettempdir())) > _SHORT else tempfile.gettempdir()
+    with (
+        mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
+        mock.patch.object(tempfile, "tempdir", short),
+    ):
         forkserver.ensure_running()
 
 
@@ -127,7 +137,7 @@ class World:
         seconds. Several threads may run several at once."""
         _serve()
         said = self.said / f"said-{next(self._runs)}"
-        address = f"{said}.gate" if gate else ""
+        address = f"\0sessgit-{os.getpid()}-{secrets.token_hex(8)}" if gate else ""
         process = _SERVER.Process(target=crashchild.run, args=(job, str(said), address))
         if gate is None:
             process.start()
@@ -142,7 +152,6 @@ class World:
                     _, (listener,), _, _ = socket.recv_fds(way, 1, 1)
             assert process.pid is not None
             gate.watch(listener, process.pid, PATIENCE)
-            Path(address).unlink()
         while gate is None and process.exitcode is None and not said.exists():
             time.sleep(0.0005)  # until then it has not begun
         begun = time.monotonic()
