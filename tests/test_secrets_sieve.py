@@ -198,11 +198,11 @@ def test_it_is_ready_at_once_with_what_another_process_made() -> None:
 
 def test_threads_do_not_disturb_each_other(scan: sieve.Scan) -> None:
     text, seen = b"-" * 200_000 + b" pwd", list[frozenset[str] | None]()
-    threads = [threading.Thread(target=lambda: seen.extend(scan(text) for _ in range(50))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: seen.extend(scan(text) for _ in range(500))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(seen) == 200
+    assert len(seen) == 4_000
     assert set(seen) <= {None, frozenset({"password"})}
     assert scan(text) == {"password"}

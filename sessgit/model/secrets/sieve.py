@@ -8,6 +8,7 @@ wherever a cue does, and at times where none does, and it is made once as much w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Final
 
 _WORTH = 3 << 20
@@ -145,18 +146,22 @@ def ready(database: bytes, coarse: Coarse = COARSE) -> Scan | None:
     names = [name for name, patterns in coarse.items() for _ in patterns]
     loaded = hyperscan.loadb(database, hyperscan.HS_MODE_BLOCK)
     loaded.scratch = hyperscan.Scratch(loaded)
-    scan, failed, none = loaded.scan, hyperscan.error, frozenset[str]()
+    scan, failed, alone, none = loaded.scan, hyperscan.error, Lock(), frozenset[str]()
 
     def hit(number: int, _begin: int, _end: int, _flags: int, found: object) -> None:
         assert isinstance(found, list)
         found.append(names[number])
 
     def likely(text: bytes) -> frozenset[str] | None:
-        found: list[str] = []
+        if not alone.acquire(blocking=False):
+            return None  # another thread is at it: with one scratch for both, Vectorscan may never come to an end
         try:
+            found: list[str] = []
             scan(text, hit, 0, found)
-        except failed:  # another thread is at it
+        except failed:
             return None
+        finally:
+            alone.release()
         return frozenset(found) if found else none
 
     return likely
