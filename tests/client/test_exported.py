@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from clients import ENDS
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 TURNS = ["one", "bash: echo two", "both: echo a && echo b", "four"]
 

@@ -6,11 +6,11 @@ import json
 import subprocess
 
 import pytest
-from clients import seal_home
+from clients import ENDS, seal_home
 from test_recording import Kept
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 FIRST = "bash: echo one > notes.txt && git add . && git commit -qm One"
 

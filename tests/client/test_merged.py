@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from clients import ENDS
 from test_recording import Kept, talk
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 SHARED = ["bash: echo one"]
 OURS = "bash: echo ours"

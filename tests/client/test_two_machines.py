@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clients import Client, seal_home
+from clients import ENDS, Client, seal_home
 from model_server import ModelServer, conversation
 from test_recording import Kept
 from world import World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, ENDS]
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 REDACTED = "[redacted:github-token]"
