@@ -12,7 +12,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain, islice
 
 from sessgit.model.cutting import jsonscan
 
@@ -29,6 +30,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _NUMBERED = re.compile(r" *([0-9]{1,6})(→|\t)")
 _NUMBERS = re.compile(r"[0-9a-f]{8}\.([wn])([at])([0-9]{1,6})\.([0-9]{1,6})-")
 _LEAST_LINES, _MOST_LINES = 3, 1_000_000
+_BLOCK = 1_000
 _WIDTHS = {"w": 6, "n": 0}
 _ARROWS = {"a": "→", "t": "\t"}
 
@@ -73,10 +75,18 @@ def whole(name: str, stored: bytes) -> bytes:
     if found is None:
         return stored
     first, count = int(found[3]), int(found[4])
-    prefix = f"%{_WIDTHS[found[1]] or ''}d{_ARROWS[found[2]]}".encode()
+    blocks = range(first // _BLOCK, (first + count) // _BLOCK + 1)
+    prefixes = chain.from_iterable(_prefixes(found[1], found[2], block) for block in blocks)
     lines = stored.split(b"\n", count)
-    numbered = map(bytes.__add__, map(prefix.__mod__, range(first, first + count)), lines)
+    numbered = map(bytes.__add__, islice(prefixes, first % _BLOCK, None), lines[:count])
     return b"\n".join([*numbered, *lines[count:]])
+
+
+@lru_cache(64)
+def _prefixes(width: str, arrow: str, block: int) -> list[bytes]:
+    """What stands before the lines of a block of files whose lines are numbered so: most files have but the first."""
+    prefix = f"%{_WIDTHS[width] or ''}d{_ARROWS[arrow]}".encode()
+    return list(map(prefix.__mod__, range(block * _BLOCK, (block + 1) * _BLOCK)))
 
 
 def _plain(text: str) -> tuple[str, str]:
