@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sessgit.model.cutting.jsonscan import decode, encode, quoted, string_tokens, string_values
+from sessgit.model.cutting.jsonscan import decode, encode, escaped, string_tokens, string_values
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\x00\x1f\x7f\u2028\ud800\udc00/🙂'))
 JSON = st.recursive(
@@ -109,8 +109,11 @@ def test_encode_writes_what_the_client_writes(text: str, token: bytes) -> None:
 
 @given(st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\x00\x1f\n\t')))
 @example("".join(map(chr, range(0x100))))
-def test_a_text_in_utf_8_is_quoted_as_json_does_it(text: str) -> None:
-    assert quoted(text.encode()) == json.dumps(text, ensure_ascii=False).encode()
+def test_a_text_in_utf_8_is_escaped_as_json_does_it(text: str) -> None:
+    every = json.dumps(text, ensure_ascii=False)[1:-1]
+    assert escaped(text.encode()) == every.encode()
+    # A newline that was left is found by splitting: no other escape has one in it.
+    assert escaped(text.encode(), but=b"\n").split(b"\n") == [escaped(each.encode()) for each in text.split("\n")]
 
 
 @given(TEXT)

@@ -20,7 +20,6 @@ from sessgit.store import store as stores
 from sessgit.store.store import Store
 
 REF = "refs/heads/a41f"
-ZERO = "0" * 40
 
 
 def commit(store: Store, words: str = "x", parents: tuple[str, ...] = ()) -> str:
@@ -247,6 +246,19 @@ def test_lines_come_back_with_their_long_strings(store: Store, recorded: str) ->
     assert [cell.operation for cell in store.cells(recorded, 2)] == ["claude-test-1", "Bash", "claude-test-1"]
     with pytest.raises(NotFoundError, match="no turn 3"):
         store.lines(recorded, 3)
+
+
+def test_a_text_of_two_names_is_read_once(keep: Keep, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbered = "\n".join(f"{n:>6}\tline {n} of a file, as long as lines are" for n in range(1, 201))
+    plain = "\n".join(line[7:] for line in numbered.split("\n"))
+    keep(Talk().prompt("read").tool("Read", {}, numbered).tool("Bash", {}, plain).answer("Both."), final=True)
+    tip, read = branches(store)[SESSION], list[str]()
+    names = store.repo.tree(store.folder(tip, 1)["texts"][0])
+    blob = store.repo.blob
+    monkeypatch.setattr(store.repo, "blob", lambda oid: read.append(oid) or blob(oid))
+    assert len(store.lines(tip, 1).body) == 7
+    assert (len(names), len({oid for oid, _ in names.values()})) == (4, 1)
+    assert read.count(next(iter(names.values()))[0]) == 1
 
 
 def test_a_missing_text_leaves_its_marker(store: Store, recorded: str) -> None:

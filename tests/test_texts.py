@@ -202,3 +202,21 @@ def test_numbered_texts_come_back(first: int, skipped: int, form: str, shown: li
 @pytest.mark.parametrize("numbers", [".wa1.999999", ".wa0.0", ".nt5.3", ".xx1.1", ".wa1", ".wa1.2.3"])
 def test_whatever_a_name_says_of_numbers_is_no_error(numbers: str) -> None:
     assert texts.whole(f"01234567{numbers}-Read-a", b"a\nb").endswith(b"b")
+
+
+@given(
+    st.sampled_from(["", ".wa", ".wt", ".na", ".nt"]), st.integers(0, 1_200), st.integers(0, 12),
+    st.lists(st.text(st.characters(codec="utf-8") | st.sampled_from('\\"\t\x00')), max_size=12),
+)  # fmt: skip
+def test_a_text_is_the_same_in_a_line_and_alone(kind: str, first: int, count: int, lines: list[str]) -> None:
+    name = f"01234567{kind}{f'{first}.{count}' if kind else ''}-Read-a"
+    text = "\n".join(lines).encode()
+    (filled,) = texts.fill([b'{"x":{"$text":"%s"}}' % name.encode()], {name: text})
+    assert filled == line({"x": texts.whole(name, text).decode()})
+
+
+def test_a_text_that_is_named_twice_in_a_line_is_filled_in_twice() -> None:
+    marker = b'{"$text":"01234567-a-b"}'
+    assert texts.fill([b"[%b,%b]" % (marker, marker), marker, b"$"], {"01234567-a-b": b'"'}) == [
+        b'["\\"","\\""]', b'"\\""', b"$",
+    ]  # fmt: skip

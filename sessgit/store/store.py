@@ -213,8 +213,10 @@ class Store:
         before, body = (self._lines(folder, name, longest) for name in (layout.BEFORE, layout.BODY))
         if not stored:
             return TurnLines(before, body)
-        filling = {name: self.repo.blob(oid) for name, (oid, _) in stored.items()}
-        return TurnLines(texts.fill(before, filling), texts.fill(body, filling))
+        held = {oid: self.repo.blob(oid) for oid in {oid for oid, _ in stored.values()}}  # a text may have two names
+        filling = {name: held[oid] for name, (oid, _) in stored.items()}
+        filled = texts.fill([*before, *body], filling)
+        return TurnLines(filled[: len(before)], filled[len(before) :])
 
     def cells(self, commit: str, number: int) -> list[Cell]:
         """The cells of turn `number` as of a commit; raises DamageError where they are no cells."""

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
-_ESCAPES = ((b"\\", rb"\\"), (b'"', rb"\""), (b"\n", rb"\n"), (b"\t", rb"\t"), (b"\r", rb"\r"))
+NEWLINE = rb"\n"
+"""Its escape."""
+_ESCAPES = ((b"\\", rb"\\"), (b'"', rb"\""), (b"\n", NEWLINE), (b"\t", rb"\t"), (b"\r", rb"\r"))
 _SELDOM = bytes(sorted(set(range(0x20)) - set(b"\n\t\r")))
 """The other characters that a string cannot have as they are."""
 _SHORT = {b"\b": rb"\b", b"\f": rb"\f"}
@@ -80,22 +82,23 @@ def decode(raw_token: bytes) -> str | None:
 def encode(text: str) -> bytes:
     r"""The token JavaScript's `JSON.stringify` writes for a text: raw UTF-8, lone surrogates as `\udxxx`."""
     try:
-        return quoted(text.encode())
+        return b'"%b"' % escaped(text.encode())
     except UnicodeEncodeError:
         # Two surrogates that form a pair are one character to JavaScript, and are written as such.
         paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        return _SURROGATE.sub(_escaped, quoted(paired.encode("utf-8", "surrogatepass")))
+        return b'"%b"' % _SURROGATE.sub(_surrogate, escaped(paired.encode("utf-8", "surrogatepass")))
 
 
-def quoted(text: bytes) -> bytes:
-    """The same of a text in UTF-8. `json` looks at each character: to replace one after the other takes a quarter of
-    its time."""
+def escaped(text: bytes, but: bytes = b"") -> bytes:
+    """The same of a text in UTF-8 and without the quotes; one character may be left as it is. `json` looks at each: to
+    replace one after the other takes a quarter of its time."""
     for character, escape in _ESCAPES if len(text.translate(None, _SELDOM)) == len(text) else _ALL_ESCAPES:
-        text = text.replace(character, escape)
-    return b'"%b"' % text
+        if character != but:
+            text = text.replace(character, escape)
+    return text
 
 
-def _escaped(surrogate: re.Match[bytes]) -> bytes:
+def _surrogate(surrogate: re.Match[bytes]) -> bytes:
     return b"\\u%04x" % ord(surrogate[0].decode("utf-8", "surrogatepass"))
 
 
