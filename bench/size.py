@@ -68,7 +68,7 @@ def sizes(root: Path, source: Path, windows: list[int], scale: Scale, *, real: b
     files = [_file(path) for path in sorted(source.rglob("*.jsonl")) if _is_transcript(path)]
     raw = sum(file.size for file in files)
     yield from _recording(root, files, windows[0], scale)
-    yield _restoring(root, max(files, key=lambda file: file.size), scale)
+    yield from _restoring(root, sorted(files, key=lambda file: file.size), scale)
     reading = _reading(root, scale)
     _lines(root / "lines", Store(root / "cut"))
     title = f"{len(files)} {'real' if real else 'made-up'} transcripts, {raw / 1e6:.0f} MB, packed"
@@ -116,16 +116,30 @@ def _recording(root: Path, files: list[File], window: int, scale: Scale) -> Iter
     yield frame.table("recording and packing them, seconds of all processors", packed, WHOLE)
 
 
-def _restoring(root: Path, file: File, scale: Scale) -> Table:
-    """What `restore -o` takes for one of the conversations."""
-    took: dict[str, list[Took]] = {WHOLE: [], f"{_STORED} (goal 1 x)": []}
+def _restoring(root: Path, files: list[File], scale: Scale) -> Iterator[Table]:
+    """What `restore -o` takes for each of the conversations, one after the other, and for the last of them alone."""
+    largest = f"restore -o of the largest, {files[-1].size / 1e6:.1f} MB"
+    yield timing.of(largest, _restored(root, files[-1:], scale.rounds * 3, ""), WHOLE)
+    every = _restored(root, files, scale.few * 2, " (goal 1 x)")
+    yield timing.of(f"restore -o of {len(files)} conversations, one command each", every, WHOLE)
+
+
+def _restored(root: Path, files: list[File], rounds: int, goal: str) -> dict[str, list[Took]]:
+    """What a round takes, restored in turn from the store of whole lines and from the other one."""
+    took: dict[str, list[Took]] = {WHOLE: [], f"{_STORED}{goal}": []}
+    places = [timing.here(root, more={"SESSGIT_STORE": str(root / name)}) for name in ("whole", "cut")]
     restored = root / "restored.jsonl"
-    command = [*timing.SESSGIT, "restore", ids.session_id(file.agent_id), "-o", str(restored)]
-    for _ in range(scale.rounds * 3):
-        for place, measured in zip(("whole", "cut"), took.values(), strict=True):
-            measured.append(timing.here(root, more={"SESSGIT_STORE": str(root / place)}).run(command))
-            restored.unlink()
-    return timing.of(f"restore -o of the largest, {file.size / 1e6:.1f} MB", took, WHOLE)
+    for _ in range(rounds):
+        every: list[list[Took]] = [[], []]
+        for number, file in enumerate(files):
+            command = [*timing.SESSGIT, "restore", ids.session_id(file.agent_id), "-o", str(restored)]
+            for at in (number % 2, 1 - number % 2):
+                every[at].append(places[at].run(command))
+                restored.unlink()
+        for measured, runs in zip(took.values(), every, strict=True):
+            measured.append(Took(sum(each.seconds for each in runs), max(each.peak for each in runs),
+                                 sum(each.work for each in runs)))  # fmt: skip
+    return took
 
 
 def _reading(root: Path, scale: Scale) -> dict[str, list[float]]:
