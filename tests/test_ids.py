@@ -54,3 +54,17 @@ def test_no_two_ids_meet(a: str, b: str) -> None:
 
 def test_a_place_tells_equal_lines_apart() -> None:
     assert ids.line_id(b"x", 0) != ids.line_id(b"x", 1) != ids.line_id(b"y", 1)
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ([], "abcd"),
+        (["", "b", "abx"], "abcd"),
+        (["abcdx"], "abcde"),
+        (["abcd", "abcdefx"], "abcdefg"),
+        (["abcdefghij"], "abcdefgh"),
+    ],
+)
+def test_as_much_of_an_id_as_tells_it_from_others(others: list[str], told: str) -> None:
+    assert ids.telling("abcdefgh", others, 4) == told

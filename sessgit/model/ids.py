@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 SESSION_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 BRANCH = re.compile(rf"{SESSION_ID.pattern}(\.[rm]-[0-9a-f]{{8}})?")
@@ -37,6 +38,11 @@ def short(prompt_uuid: str) -> str:
     return hashlib.sha256(prompt_uuid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
+def telling(one: str, others: Iterable[str], least: int) -> str:
+    """As much of an id as tells it from all others, `least` characters where it has them."""
+    return one[: max([least, *(1 + _alike(one, other) for other in others)])]
+
+
 def rewound_name(session: str, prompt_uuid: str) -> str:
     """The branch for the turns that a rewind left behind, of which `prompt_uuid` is the first."""
     return f"{session}.r-{short(prompt_uuid)}"
@@ -61,6 +67,11 @@ def cell_id(prompt_uuid: str, key: str) -> str:
         number, digit = divmod(number, 36)
         letters.append(_DIGITS[digit])
     return "cell_" + "".join(letters)
+
+
+def _alike(a: str, b: str) -> int:
+    """How many characters both begin with."""
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _uuid5(name: str) -> str:

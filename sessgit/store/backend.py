@@ -25,7 +25,6 @@ from sessgit.store.files import large, lasting, private
 from sessgit.store.layout import Beside
 
 AUTHOR = ("sessgit", "sessgit@localhost")
-_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _WRITE_TRIES = 5
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
@@ -181,7 +180,7 @@ class Repository:
         for name, inner in nested.items():
             below = self.entry(base, name) if base else None
             oid = self.edit_tree(below[0] if below and below[1] else None, inner)
-            direct[name] = (oid, True) if oid != _EMPTY_TREE else None
+            direct[name] = (oid, True) if oid != proving.EMPTY_TREE else None
         self.hold()
         with _translated("cannot write to the store", ROOM):
             builder = self._repo.TreeBuilder(base) if base else self._repo.TreeBuilder()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import deflate
 
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _KINDS = {b"commit": 1, b"tree": 2, b"blob": 3}
 _BLOB = _KINDS[b"blob"]
 _HEAD = 32

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sessgit import environment
 from sessgit.errors import NewerStoreError, NotFoundError, SessgitError, StoreError
-from sessgit.model import canonical
+from sessgit.model import canonical, ids
 
 if TYPE_CHECKING:
     from sessgit.model.config import Config
@@ -118,8 +118,7 @@ class Context:
 
         session = session_of(branch)
         others = [name for name in self.index.sessions_beginning(session[:_SHORT]) if name != session]
-        length = max((_alike(session, name) + 1 for name in others), default=_SHORT)
-        return session[: max(_SHORT, length)] + branch[len(session) :]
+        return ids.telling(session, others, _SHORT) + branch[len(session) :]
 
     @property
     def has_store(self) -> bool:
@@ -209,11 +208,6 @@ def read() -> Context:
         pager=env.get("SESSGIT_PAGER", env.get("PAGER", "less")) if terminal and not dumb else "",
         off=said.off,
     )
-
-
-def _alike(a: str, b: str) -> int:
-    """How many characters both begin with."""
-    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _working_folder() -> str:

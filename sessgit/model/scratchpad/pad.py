@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sessgit.errors import AmbiguousError, NotFoundError
-from sessgit.model import canonical
+from sessgit.model import canonical, ids
 
 MARKERS = ("insight", "evidence", "risk", "counter", "pattern", "question")
 """What is noted as it turns up."""
@@ -232,12 +232,9 @@ def unite(
 
 def shown_ids(pad: Pad) -> dict[str, str]:
     """As much of each id as tells it from all others: four digits at least."""
-    ids = sorted(entry.id for entry in pad.entries)
-    out = {}
-    for before, one, after in zip(["", *ids], ids, [*ids[1:], ""], strict=False):
-        alike = max(_alike(before, one), _alike(one, after))
-        out[one] = one[: max(_SHORTEST, alike + 1)]
-    return out
+    every = sorted(entry.id for entry in pad.entries)
+    beside = zip(["", *every], every, [*every[1:], ""], strict=False)
+    return {one: ids.telling(one, (before, after), _SHORTEST) for before, one, after in beside}
 
 
 def find(pad: Pad, prefix: str) -> Entry:
@@ -246,8 +243,8 @@ def find(pad: Pad, prefix: str) -> Entry:
     if not matching:
         raise NotFoundError(f"no entry of the pad has an id that begins with “{prefix}”", "sessgit pad shows them.")
     if len(matching) > 1:
-        ids = ", ".join(entry.id for entry in matching)
-        raise AmbiguousError(f"“{prefix}” could be any of {ids}", "Give more of the id.")
+        every = ", ".join(entry.id for entry in matching)
+        raise AmbiguousError(f"“{prefix}” could be any of {every}", "Give more of the id.")
     return matching[0]
 
 
@@ -350,10 +347,6 @@ def _united(group: Sequence[Entry], stands: Mapping[str, str]) -> Entry:
 
 def _said(entry: Entry) -> tuple[str, str, str]:
     return entry.kind, entry.session, entry.text
-
-
-def _alike(a: str, b: str) -> int:
-    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _number(value: object, most: int) -> int | None:

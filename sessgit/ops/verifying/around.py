@@ -15,7 +15,7 @@ from sessgit.model.conversation.message import EVENTS
 from sessgit.model.finding import Finding
 from sessgit.ops.repairing import gone
 from sessgit.ops.verifying import aside, forms
-from sessgit.store import journal, layout, refs
+from sessgit.store import journal, layout, proving, refs
 from sessgit.store.damage import packed, packs
 from sessgit.store.store import Store
 
@@ -23,7 +23,6 @@ _KEPT = re.compile(r"[0-9a-f]{8}-[1-9][0-9]{0,9}")
 _MOST = 20
 _FIX = "sessgit doctor --fix"
 _TOLD = {"index": "its index is missing or damaged", "cut": "it was cut", "lost": "only its index is there"}
-_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 def check(store: Store) -> Iterator[Finding]:
@@ -149,7 +148,7 @@ def _tombstone(store: Store, ref: str, oid: str) -> Iterator[Finding]:
         yield Finding("damage", "object", ref, f"the tombstone is missing: object {oid}", "", (oid,))
         return
     tips = message.all("Tip")
-    is_one = not commit.parents and commit.tree == _EMPTY_TREE and message.subject == "deleted"
+    is_one = not commit.parents and commit.tree == proving.EMPTY_TREE and message.subject == "deleted"
     if not is_one or message.get("Session") != ref.removeprefix(layout.DELETED):
         yield Finding("wrong", "ref", ref, "it is no tombstone of that session")
     elif not tips or any(not re.fullmatch("[0-9a-f]{40}", tip) for tip in tips) or not forms.is_signed(store, commit):
