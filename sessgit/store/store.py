@@ -215,8 +215,7 @@ class Store:
             return TurnLines(before, body)
         held = {oid: self.repo.blob(oid) for oid in {oid for oid, _ in stored.values()}}  # a text may have two names
         filling = {name: held[oid] for name, (oid, _) in stored.items()}
-        filled = texts.fill([*before, *body], filling)
-        return TurnLines(filled[: len(before)], filled[len(before) :])
+        return TurnLines(texts.fill(before, filling), texts.fill(body, filling))
 
     def cells(self, commit: str, number: int) -> list[Cell]:
         """The cells of turn `number` as of a commit; raises DamageError where they are no cells."""

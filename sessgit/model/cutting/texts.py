@@ -60,10 +60,8 @@ def cut(
 
 def fill(lines: Sequence[bytes], texts: Mapping[str, bytes]) -> list[bytes]:
     """The lines with every marker whose text is there replaced by it."""
-
-    known: dict[str, bytes] = {}
     # Most lines are without that one character, which is found five times as fast as what a marker begins with.
-    return [_filled(line, texts, known) if b"$" in line else line for line in lines]
+    return [_filled(line, texts) if b"$" in line else line for line in lines]
 
 
 def whole(name: str, stored: bytes) -> bytes:
@@ -71,14 +69,13 @@ def whole(name: str, stored: bytes) -> bytes:
     return _with_numbers(name, stored, b"\n")
 
 
-def _filled(line: bytes, texts: Mapping[str, bytes], known: dict[str, bytes]) -> bytes:
-    """The line filled in; what a text is in JSON is put into `known`, as a line often says a thing twice."""
+def _filled(line: bytes, texts: Mapping[str, bytes]) -> bytes:
+    known: dict[str, bytes] = {}  # a line often says a thing twice
     pieces, done = list[bytes](), 0
     for marker in _MARKER.finditer(line):
         name = marker[1].decode()
-        if name not in known and name in texts:
-            known[name] = _escaped(name, texts[name])
-        if name in known:
+        if name in texts:
+            known[name] = known.get(name) or _escaped(name, texts[name])
             pieces += line[done : marker.start()], b'"', known[name], b'"'
             done = marker.end()
     return b"".join([*pieces, line[done:]])
