@@ -34,6 +34,11 @@ _INLINE = re.compile(r"([\\`*\[\]<]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|~(?=~)|(?
 _AT_START = re.compile(r"(#{1,6}(?=\s|$)|[-+](?=\s|$)|[-=]+\s*$|>)")
 _NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
 _STEPS = re.compile(r"\\.|`+|<|!\[", re.DOTALL)
+_LINE_OF_HTML = re.compile(r"(\n[ \t>]*)<")
+"""What begins a block of HTML even between backticks."""
+_CELL_END = re.compile(r"(?<!\\)\|")
+_UNCLEAR_END = "\\\\|"
+"""For some it ends a cell of a table, and for others it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,7 @@ def _typed_line(text: str) -> str:
     bare = text.lstrip(" \t")
     indent = text[: len(text) - len(bare)].expandtabs(4)
     escaped = _INLINE.sub(r"\\\1", bare.rstrip())
+    escaped = re.sub(r"[|:]", r"\\\g<0>", escaped) if _heads_cells(escaped) else escaped
     escaped = _AT_START.sub(r"\\\1", escaped, count=1) if _AT_START.match(escaped) else escaped
     escaped = _NUMBERED.sub(r"\1\\\2", escaped, count=1) if _NUMBERED.match(escaped) else escaped
     return _NO_BREAK * len(indent) + escaped if escaped else ""
@@ -178,6 +184,7 @@ def answer(text: str) -> str:
     text = _not_underlined(text)
     lines = text.split("\n")
     code: set[int] = set()
+    rows: set[int] = set()
     inline: dict[int, int] = {}
     unclosed = ""
     for block in prose.blocks(text):
@@ -186,14 +193,16 @@ def answer(text: str) -> str:
             unclosed = _unclosed(lines, block) if block.kind == "fence" and not block.level else ""
         elif block.kind == "heading_open":
             _deepen(lines, block)
+        elif block.kind == "tr_open":
+            rows.update(range(block.first, block.end))
         elif block.kind == "inline":
             inline.setdefault(block.first, block.end)
     out: list[str] = []
     at = 0
     while at < len(lines):
-        end = at + 1 if at in code else max(at + 1, inline.get(at, at + 1))
+        end = at + 1 if at in code or at in rows else max(at + 1, inline.get(at, at + 1))
         part = "\n".join(lines[at:end])
-        out.append(part if at in code else _without_html(part))
+        out.append(part if at in code else _row(part) if at in rows else _paragraph(part))
         at = end
     return "\n".join([*out, unclosed] if unclosed else out)
 
@@ -238,6 +247,29 @@ def _unclosed(lines: Sequence[str], fence: prose.Block) -> str:
     return "" if closed else fence.mark
 
 
+def _row(text: str) -> str:
+    """A row of a table without HTML: code ends with its cell."""
+    if _UNCLEAR_END in text:
+        return _without_any_html(text)
+    return "|".join(map(_without_html, _CELL_END.split(text)))
+
+
+def _paragraph(text: str) -> str:
+    """What stands in a paragraph without HTML, also for who takes its lines for a table."""
+    return _without_any_html(text) if any(map(_heads_cells, text.split("\n"))) else _without_html(text)
+
+
+def _heads_cells(line: str) -> bool:
+    """Whether a line would make a table of the one above it, for some who read Markdown."""
+    marks = line.strip(" \t>")
+    return "-" in marks and ("|" in marks or ":" in marks) and not marks.strip("-|: \t")
+
+
+def _without_any_html(text: str) -> str:
+    """The text with what begins HTML or an image escaped, in code too."""
+    return text.replace("<", "&lt;").replace("![", "!\\[")
+
+
 def _without_html(text: str) -> str:
     """The text with what begins HTML or an image escaped, but for what stands in code."""
     out: list[str] = []
@@ -250,7 +282,7 @@ def _without_html(text: str) -> str:
             if end < 0:
                 lonely.add(len(found))
             else:
-                found, at = text[match.start() : end], end
+                found, at = _LINE_OF_HTML.sub(r"\1&lt;", text[match.start() : end]), end
         out.append({"<": "&lt;", "![": "\\!["}.get(found, found))
     return "".join([*out, text[at:]])
 
