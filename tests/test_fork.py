@@ -11,6 +11,7 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.model import words
+from sessgit.store.store import Store
 
 OTHER = "0b2d7f10-0000-4000-8000-00000000000b"
 FIRST = "f0000001-0000-4000-8000-ffffffffffff"
@@ -107,6 +108,12 @@ def test_at_a_cell(sessgit: Shell) -> None:
     assert said.out.splitlines()[0].endswith("2 turns, from 0b2d7f10@2.2 “two”")
     cells = sessgit.json("log", FIRST)["turns"][1]["cells"]
     assert [cell["operation"] for cell in cells] == ["claude-test-1", "Bash"]
+    store = Store(sessgit.store)
+    origin = store.state(store.branches(FIRST)[FIRST]).origin
+    assert origin is not None
+    assert (origin.turn, origin.cell) == (1, "2.2")
+    path = next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl"))
+    assert prompts(path) == ["one", "two"]
     missing = sessgit("fork", OTHER, "--at", "2.9")
     assert missing.code == 4
     assert missing.err.startswith("Error: turn 2 has 5 cells, there is no cell 9.\n")

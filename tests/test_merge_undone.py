@@ -152,12 +152,13 @@ def test_a_client_that_holds_it_is_left_alone(sessgit: Shell, again: bool) -> No
     (sessgit.config / "sessions").mkdir()
     note = {"pid": os.getpid(), "sessionId": SESSION, "cwd": str(sessgit.project)}
     (sessgit.config / "sessions" / "1.json").write_text(json.dumps(note))
-    done = sessgit("undo", *wanted)
-    assert (done.code, done.err) == (
-        3,
-        "Error: 5e551011 is open in a client, which would not see what becomes of its file.\n"
-        "Hint: Nothing was changed. Close it first.\n",
-    )
+    for how in (["--dry-run"], []):
+        done = sessgit("undo", *how, *wanted)
+        assert (done.code, done.err) == (
+            3,
+            "Error: 5e551011 is open in a client, which would not see what becomes of its file.\n"
+            "Hint: Nothing was changed. Close it first.\n",
+        )
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == before[:2]
 
 

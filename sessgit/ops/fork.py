@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessgit.agents.claude import cells, folder, home
-from sessgit.agents.claude.beside.folders import Place
+from sessgit.agents.claude.beside.folders import Place, SideFile
 from sessgit.agents.claude.lines import Line, blocks, tool_results
-from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.agents.claude.reader import Reader, Redact, no_redaction, opened
 from sessgit.agents.claude.writing import transcript
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model import canonical, words
@@ -123,14 +124,15 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     )
     commit = _commit(store, point, cut, state, plan)
     summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{origin.cell or origin.turn}"
+    beside = _beside(store, head, state, commit, plan, target) if target is not None else None
+    noted = {str(target): written.sha256, **(beside.proofs() if beside else {})} if target is not None else {}
     operations.perform(
-        store, "fork", summary, [Move(layout.head(plan.id), None, commit)], plan.now,
-        wrote=Wrote(files={str(target): written.sha256}) if target is not None else None,
-    )  # fmt: skip
+        store, "fork", summary, [Move(layout.head(plan.id), None, commit)], plan.now, wrote=Wrote(files=noted)
+    )
     files: list[WrittenFile] = []
     if target is not None:
         try:
-            files = _write_side_files(store, head, state, commit, plan, target)
+            files = beside.write() if beside else []
             transcript.write(target, *written.parts)
         except SessgitError as error:
             hint = f"The fork is there without it: sessgit restore {plan.id[:8]} writes its files."
@@ -155,11 +157,15 @@ def into_worktree(
         raise
 
 
+def resumed_by(state: Session) -> str:
+    """What the client knows the session by: its id, or its file where the id is no uuid."""
+    is_path = state.transcript.startswith("/")  # a state from elsewhere says anything, as an option of the client's
+    return state.transcript if is_path and not _UUID.fullmatch(state.agent_id) else state.agent_id
+
+
 def resume_command(state: Session, cwd: str) -> str:
     """The command that continues the session in the client, quoted for a shell, with `cd` where it needs one."""
-    # By the name of its file, where the id is no uuid: then the client would not know it.
-    named = state.agent_id if _UUID.fullmatch(state.agent_id) else state.transcript or state.agent_id
-    command = f"claude --resume {words.shell(named)}"
+    command = f"claude --resume {words.shell(resumed_by(state))}"
     if state.project and state.project != cwd:
         return f"cd {words.shell(state.project)} && {command}"
     return command
@@ -272,18 +278,40 @@ def _target(head: Session, plan: Plan) -> Path | None:
     return place.with_name(f"{plan.id}.jsonl")
 
 
-def _write_side_files(
-    store: Store, head: Session, state: Session, commit: str, plan: Plan, target: Path
-) -> list[WrittenFile]:
-    """What lies beside the fork's turns, with the words that the agent's own files still hold, under the fork's id."""
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What lies beside the fork's turns, with the words that the agent's own files still hold, under the fork's id;
+    or why it cannot be had."""
+
+    files: Sequence[SideFile]
+    place: Place
+    rules: Redact
+    error: SessgitError | None = None
+
+    def proofs(self) -> dict[str, str]:
+        """By path the SHA-256 of each file that is not there yet."""
+        new = {path: file for file in self.files if (path := self.place.of(file)) and not os.path.lexists(path)}
+        return {str(path): sidefiles.proof(file.data) for path, file in new.items()}
+
+    def write(self) -> list[WrittenFile]:
+        """Puts each where the client looks for it; raises SessgitError where they cannot be had."""
+        if self.error is not None:
+            raise self.error
+        return sidefiles.write(self.files, self.place, self.rules)
+
+
+def _beside(store: Store, head: Session, state: Session, commit: str, plan: Plan, target: Path) -> _Beside:
     assert plan.config is not None
     rules, version = sidefiles.rules_of(store, head), state.agent_version
-    files = sidefiles.as_of(store, commit, state.turns)
-    theirs = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
-    if theirs is not None:
-        files = sidefiles.unredacted(files, Place(plan.config, theirs.parent, head.agent_id, version), rules)
     place = Place(plan.config, target.parent, plan.id, version)
-    return sidefiles.write(sidefiles.taken_over(files, plan.id, version), place, rules)
+    try:
+        files = sidefiles.as_of(store, commit, state.turns)
+        theirs = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
+        if theirs is not None:
+            files = sidefiles.unredacted(files, Place(plan.config, theirs.parent, head.agent_id, version), rules)
+    except SessgitError as error:  # the fork is made all the same
+        return _Beside((), place, rules, error)
+    return _Beside(sidefiles.taken_over(files, plan.id, version), place, rules)
 
 
 def _unredacted(store: Store, head: Session, point: Point, stored: list[list[bytes]]) -> tuple[list[list[bytes]], int]:

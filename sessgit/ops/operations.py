@@ -231,11 +231,7 @@ def _undo(store: Store, found: Operation, config: Path, now: float, session: str
     transaction.check()  # nothing is half done for want of git
     wrote = endings.do(store, found, turned, session, ends[1]) if session else None
     # The files before the refs: a restore brings them back, but one that outlived its session would be recorded anew.
-    for path in unchanged:
-        path.unlink(missing_ok=True)
-        if path.parent.parent == config / "projects":
-            with suppress(OSError):  # it holds something else
-                path.parent.rmdir()
+    endings.take_away(unchanged, config)
     try:
         done = perform(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
     except MovedError as error:
@@ -388,6 +384,8 @@ def _files(operation: Operation, config: Path) -> tuple[tuple[Path, ...], tuple[
         except OSError:
             continue
         (unchanged if same else changed).append(path)
+    if any(path.match("projects/*/*.jsonl") and not path.name.startswith("agent-") for path in changed):
+        unchanged.clear()  # a transcript that stays keeps what lies beside it
     return tuple(unchanged), tuple(changed)
 
 

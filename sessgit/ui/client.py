@@ -24,6 +24,9 @@ def way_on(here: Context, state: Session, command: str) -> str:
 
 def resume(state: Session, cwd: str, prompt: str = "") -> NoReturn:
     """Becomes the client, continuing the session in the folder of its project, with a first prompt if one is given."""
+    from sessgit.model import words
+    from sessgit.ops import fork
+
     folder = state.project or cwd
     try:
         os.chdir(folder)
@@ -33,10 +36,11 @@ def resume(state: Session, cwd: str, prompt: str = "") -> NoReturn:
             "The client finds a conversation only from the folder in which it was held.",
         ) from error
     sys.stdout.flush()
+    named = fork.resumed_by(state)
     try:
-        os.execvp(PROGRAM, [PROGRAM, "--resume", state.agent_id, *([prompt] if prompt else [])])
+        os.execvp(PROGRAM, [PROGRAM, "--resume", named, *([prompt] if prompt else [])])
     except OSError as error:
         raise NotFoundError(
             f"{PROGRAM} cannot be started: {error.strerror}",
-            f"Where it is installed: {PROGRAM} --resume {state.agent_id}",
+            f"Where it is installed: {PROGRAM} --resume {words.shell(named)}",
         ) from error

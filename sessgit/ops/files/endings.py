@@ -7,7 +7,8 @@ turns that the store has, or those that it is about to have.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +78,17 @@ def do(store: Store, operation: Operation, planned: Sequence[Turn], session: str
     pieces = {str(one.path): one.piece for one in planned if one.data is None}
     again = {str(one.path): one.piece for one in planned if one.data is not None}
     return Wrote(appended=again, cut=pieces)
+
+
+def take_away(paths: Iterable[Path], config: Path) -> None:
+    """Deletes files of sessions below `config`, the agent's folder, and the folders of theirs that are empty then."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+        folder = path.parent
+        with suppress(OSError):  # it holds something else
+            while config in folder.parent.parents:
+                folder.rmdir()
+                folder = folder.parent
 
 
 def done(store: Store, session: str) -> None:

@@ -6,6 +6,7 @@ they stood in the agent's file, those that a rewind left behind included. Of a l
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -126,6 +127,14 @@ def rules_of(store: Store, state: Session) -> Redact:
 def secrets(data: Bytes) -> int:
     """How many secrets stand replaced in it."""
     return sum(len(_SECRET.findall(piece)) for piece in pieces(data))
+
+
+def proof(data: Bytes) -> str:
+    """The SHA-256 of a file's bytes."""
+    digest = hashlib.sha256()
+    for piece in pieces(data):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def put(path: Path, data: Bytes) -> str:

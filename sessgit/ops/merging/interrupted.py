@@ -131,7 +131,7 @@ def _taken_back(store: Store, session: str, config: Path, now: float) -> bool:
     for name, proof in {**(note.files if note else {}), **dict.fromkeys(fork.files, "")}.items():
         path = Path(name)
         if home.is_inside(config, path) and (not proof or writing.proof(path) == proof):
-            path.unlink(missing_ok=True)
+            endings.take_away([path], config)
     moves = [Move(ref, head, None)]
     operations.perform(store, "undo", f"undo: {fork.summary}, which was interrupted", moves, now, undoes=fork.id)
     appending.forget(store.beside, session)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -79,10 +79,11 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The first step of what a new session shall hold: the operation that made it, and its file."""
+    """The first step of what a new session shall hold: the operation that made it, its file, and all that it wrote."""
 
     operation: str
     path: Path | None
+    files: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ def _forked(world: World, ours: Target, new: New) -> Begun:
     done = forks.fork(store, ours.state, point, forks.Plan(new.id, new.name, world.now, world.config, whole_pad=True))
     index.sync()
     first = [one for one in journal.read(store.beside) if any(move.new == done.commit for move in one.moves)]
-    return Begun(first[-1].id if first else "", done.transcript)
+    return Begun(first[-1].id if first else "", done.transcript, first[-1].files if first else {})
 
 
 @contextmanager
@@ -288,7 +289,7 @@ def _note(world: World, session: str, did: _Did, commit: str, begun: Begun | Non
         old, wrote = note.head, Wrote(note.files, {note.path: piece})
     if begun is not None:
         whole = {str(begun.path): writing.proof(begun.path)} if begun.path else {}
-        old, wrote = None, Wrote({**wrote.files, **whole})
+        old, wrote = None, Wrote({**begun.files, **wrote.files, **whole})
     moves, summary = [Move(ref, old, commit)], f"{session[:8]}: {did.summary}"
     completes = begun.operation if begun else before.id if before else ""
     operations.perform(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,13 +45,14 @@ def run(
     if place is not None and is_there:
         _bring_level(here, found, place)
     else:
-        _write(here, found, was_here=was_here)
+        place = _write(here, found, was_here=was_here)
+    state = replace(found.state, transcript=str(place))
     prompt = _brief(here, found.branch.tip) if brief else ""
     if show:
-        command = forks.resume_command(found.state, here.cwd)
+        command = forks.resume_command(state, here.cwd)
         render.write(command + (f" {shlex.quote(prompt)}" if prompt else "") + "\n")
     else:
-        client.resume(found.state, here.cwd, prompt)
+        client.resume(state, here.cwd, prompt)
 
 
 def _check(here: context.Context, found: Target) -> None:
@@ -103,8 +105,8 @@ def _bring_level(here: context.Context, found: Target, place: Path) -> None:
         render.tell(beside.appended(turns))
 
 
-def _write(here: context.Context, found: Target, *, was_here: bool) -> None:
-    """Writes the client's file anew, with what lay beside it."""
+def _write(here: context.Context, found: Target, *, was_here: bool) -> Path:
+    """Writes the client's file anew, with what lay beside it, and returns where."""
     from sessgit.ops import restore
 
     done = restore.restore(here.store, found.session, here.config, here=here.here)
@@ -112,6 +114,7 @@ def _write(here: context.Context, found: Target, *, was_here: bool) -> None:
     render.tell(f"{was}: {here.short(done.path)} is {'back' if was_here else 'written'}.")
     for line in beside.told(done.files):
         render.tell(line)
+    return done.path
 
 
 def _brief(here: context.Context, commit: str) -> str:

@@ -14,6 +14,9 @@ from sessgit.ui.arguments import complete, options
 if TYPE_CHECKING:
     from sessgit.ops.operations import Undone
 
+_NAMED = 5
+"""So many files are named."""
+
 
 def run(
     operation: Annotated[
@@ -29,8 +32,8 @@ def run(
 ) -> None:
     """Take back what a command did: the last one, or OP.
 
-    Never what was recorded, and only while nothing came after it. The transcript that a fork wrote goes too where it
-    is unchanged, and what a merge or a pick appended is taken off again, if no client has it open. An undo can be
+    Never what was recorded, and only while nothing came after it. The files that a fork wrote go too where they are
+    unchanged, and what a merge or a pick appended is taken off again, if no client has it open. An undo can be
     undone: name its id. What would be lost otherwise stays under refs/keep/ in the store.
     """
     from sessgit.ops import operations
@@ -50,8 +53,10 @@ def _page(here: context.Context, done: Undone) -> Iterator[str]:
 
     verb = "Undone" if done.undo else "Would be undone"
     yield f"{verb}: {text.clean(done.operation.summary)}"
-    for path in done.removed:
+    for path in done.removed[:_NAMED]:
         yield f"{'Deleted' if done.undo else 'Would be deleted'}: {here.shown(str(path))}"
+    if len(done.removed) > _NAMED:
+        yield f"and {text.counted(len(done.removed) - _NAMED, 'file')} more beside it: --json names all"
     for path in done.cut:
         yield f"{'As it was before' if done.undo else 'Would be as it was before'}: {here.shown(str(path))}"
     for path in done.appended:
