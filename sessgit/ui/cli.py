@@ -160,6 +160,8 @@ def main() -> NoReturn:
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # a person is asked there, whose terminal may speak another encoding
     if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
         complete.answer(typer.main.get_command(app))
         sys.exit(0)

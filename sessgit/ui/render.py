@@ -123,6 +123,12 @@ def tell(text: str) -> None:
         sys.stderr.write(f"{canonical.printable(text)}\n")
 
 
+def remarks(page: Iterable[str]) -> None:
+    """Remarks that are lines of a page: the colours in them are for standard output, and are left out."""
+    for line in page:
+        tell(_COLOUR.sub("", line))
+
+
 def ask(question: str) -> bool:
     """Whether the person at the terminal says yes; nothing of it is in the output."""
     sys.stderr.write(f"{canonical.printable(question)} [y/N] ")
@@ -247,12 +253,15 @@ def _paged(pager: str, data: str) -> bool:
     except OSError:
         return False
     assert process.stdin is not None
-    with suppress(BrokenPipeError):
-        process.stdin.write(data.encode("utf-8", "replace"))
-        process.stdin.close()
-    while True:
-        with suppress(KeyboardInterrupt):  # less handles it by itself, and the terminal is its own until it ends
-            return process.wait() not in (126, 127)
+    # less handles it by itself, also while it has not read all, and the terminal is its own until it ends.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with suppress(BrokenPipeError):
+            process.stdin.write(data.encode("utf-8", "replace"))
+            process.stdin.close()
+        return process.wait() not in (126, 127)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -42,8 +42,7 @@ def run(
     sessions = [edit.session(named.recorded(here, each)) for each in addresses]
     going = deletes.doomed(here.index, sessions, here.config)
     if not yes:
-        for line in _question(here, going):
-            render.tell(line)
+        render.remarks(_question(here, going))
         if not render.ask("Delete?" if len(going) == 1 else f"Delete all {len(going)}?"):
             render.tell("Nothing was deleted.")
             raise typer.Exit(1)

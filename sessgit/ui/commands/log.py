@@ -59,8 +59,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     if graph:
         lines = page.graph(here, logs.family(here.index, found.branch), limit, rewound=rewound)
     elif oneline:
-        for line in past.headline(here, asof):
-            render.tell(line)  # a program that reads addresses shall find nothing else
+        render.remarks(past.headline(here, asof))  # a program that reads addresses shall find nothing else
         return render.lines(here, page.oneline(here, log, reverse=reverse))
     else:
         lines = page.full(here, log, page.Wanted(reverse, rewound, cells, said, limit))

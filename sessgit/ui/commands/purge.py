@@ -66,8 +66,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         wanted = _wanted(here, pattern, secret, watch, regex=regex)
         told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, watch)
     if told is not None and not dry_run and (told.found or purges.pending(here.store_path)):
-        for line in page.question(here, told):
-            render.tell(line)
+        render.remarks(page.question(here, told))
         if not render.ask("Purge it, for good?"):
             render.tell("Nothing was changed.")
             raise typer.Exit(1)
