@@ -55,7 +55,7 @@ def test_what_is_no_json_is_refused(place: Place, value: Any) -> None:
         assert place.transcript(session).read_bytes().startswith(before)
         session.complete_cell(cell, "still open")
     assert [one.operation for one in session.cells()] == ["x", "broken"]
-    assert session.cells()[1].state == "interrupted"
+    assert session.cells()[1].state == "failed"
 
 
 def test_one_text_where_there_are_several(place: Place) -> None:

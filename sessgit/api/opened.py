@@ -68,10 +68,11 @@ class Opened:
             index.sync()
             self._settings = version, config
             self._opened = World(objects, index, self.config, self._privacy(), dict(os.environ), time.time)
-            index.here = places.here(config.project.map, str(self.home))
+            index.here = self._here()
         elif version != self._settings[0]:
             self._settings = version, settings.load(beside)
             self._opened = replace(self._opened, privacy=self._privacy())
+            self._opened.index.here = self._here()
         return self._opened
 
     def target(self, text: str, at: str | None = None) -> Target:
@@ -95,6 +96,9 @@ class Opened:
         """What tokens cost, where the settings say."""
         _ = self.world
         return self._settings[1].prices
+
+    def _here(self) -> places.Here:
+        return places.here(self._settings[1].project.map, str(self.home))
 
     def _privacy(self) -> Privacy:
         return Privacy(self._settings[1].record, str(self.home), self._off)

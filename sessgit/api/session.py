@@ -15,7 +15,7 @@ from sessgit.api.pad import Pad
 from sessgit.api.recorded import Recorded
 from sessgit.api.turn import OpenCell, OpenTurn
 from sessgit.api.values import Cell, several
-from sessgit.errors import SessgitError
+from sessgit.errors import SessgitError, UsageError
 from sessgit.model.address import check_name
 from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Reason, Task, ToolCall
 from sessgit.ops import edit as edits
@@ -122,7 +122,8 @@ class Session(Recorded):
     @contextmanager
     def cell(self, operation: str, *, type: str = "repl", **said: Any) -> Iterator[OpenCell]:
         """A cell that ends with its block: with what `OpenCell.result` was set to and the time that it took, or with
-        the exception, which goes on. For the rest as `begin_cell`."""
+        the exception, which goes on. A result that cannot be written as JSON is such an exception. For the rest as
+        `begin_cell`."""
         begun = self.begin_cell(type=type, operation=operation, **said)
         opened, started = OpenCell(begun.id), time.perf_counter()
         try:
@@ -133,8 +134,13 @@ class Session(Recorded):
                 failed = f"{error.__class__.__name__}: {error}"
                 self.complete_cell(begun, error=failed, execution_time_ms=round(taken, 3))
             raise
-        taken = (time.perf_counter() - started) * 1000
-        self.complete_cells({begun: opened.outcome(round(taken, 3))})
+        taken = round((time.perf_counter() - started) * 1000, 3)
+        try:
+            self.complete_cells({begun: opened.outcome(taken)})
+        except UsageError as error:  # what it came to is nothing that can be written
+            with suppress(SessgitError):
+                self.complete_cell(begun, error=f"{error.__class__.__name__}: {error}", execution_time_ms=taken)
+            raise
 
     def pending(self) -> list[Cell]:
         """The cells without a result: `running` ones, and those whose program is gone, which are `interrupted`."""

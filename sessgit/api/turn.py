@@ -8,6 +8,7 @@ from typing import Any
 
 from sessgit.errors import SessgitError
 from sessgit.model.programs.program import Outcome, Part, Saying
+from sessgit.ops.programs import checking
 from sessgit.ops.programs.held import Held
 
 
@@ -22,7 +23,11 @@ class OpenTurn:
         self._answer: tuple[str, str, Mapping[str, int]] = ("", "", {})
 
     def answer(self, text: str, *, model: str = "", tokens: Mapping[str, int] | None = None) -> None:
-        """What the turn ends with; `tokens` are what it took of `model`, by kind. The last answer counts."""
+        """What the turn ends with; `tokens` are what it took of `model`, by kind. The last answer counts.
+
+        Raises UsageError, with the one before left, where these are none.
+        """
+        checking.said(text, model, tokens or {})
         self._answer = (text, model, tokens or {})
 
     def say(self, text: str, *, model: str = "") -> None:
