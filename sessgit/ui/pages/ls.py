@@ -144,7 +144,7 @@ def _footer(here: Context, listing: Listing, *, by_project: bool, folded: bool) 
     total = text.counted(listing.total, "archived conversation" if wanted.archived else "conversation")
     if shown < found:
         which = ", the ones written last" if wanted.order is None and not listing.offset and not wanted.reverse else ""
-        more = " More: --limit N" if folded else ""
+        more = " More: --limit N" if folded and listing.offset + shown < found else ""
         return [f"{shown:,} of {text.counted(found, 'conversation')}{which}.{more}"]
     if wanted.narrowed:
         headless = len(chosen(here.index, replace(wanted, headless=True))) - found
