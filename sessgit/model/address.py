@@ -63,7 +63,7 @@ def check_tag(name: str) -> str:
     bad = _BAD_TAG.search(name) or not name or len(name) > 100 or len(name.encode("utf-8", "replace")) > _LONGEST_FILE
     if bad or not canonical.is_printable(name) or _ID.fullmatch(name):
         raise UsageError(
-            f"“{name}” cannot be a tag" if name else "a tag cannot be empty",
+            f"“{canonical.printable(name)}” cannot be a tag" if name else "a tag cannot be empty",
             "A tag is one word as git allows it, without @ and /, of 100 characters at most, and no id: before-merge.",
         )
     return name

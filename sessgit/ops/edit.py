@@ -111,7 +111,7 @@ def _label(text: str) -> str:
     label = text.strip()
     if not label or len(label) > LONGEST_LABEL or label[0] in "+-" or "," in label or not canonical.is_printable(label):
         raise UsageError(
-            f"“{label}” cannot be a label" if label else "a label cannot be empty",
+            f"“{canonical.printable(label)}” cannot be a label" if label else "a label cannot be empty",
             f"A label has 1 to {LONGEST_LABEL} characters, no comma or control character, and no + or - in front.",
         )
     return label
