@@ -18,6 +18,8 @@ from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model.conversation.message import Extent
 
 _CHUNK = 8 << 20
+_END = 64 << 10
+"""So many bytes of the end of a line tell that it is still there."""
 
 Redact = Callable[[bytes], tuple[bytes, int]]
 
@@ -75,6 +77,7 @@ class Reader:
         self.torn = b""
         self._source = source
         self._redact = redact
+        self._last = b"", offset
 
     def lines(self, chunk: int = _CHUNK) -> Iterator[Line]:
         """Each complete line up to the size that the file had when it was opened, read so many bytes at once."""
@@ -83,7 +86,13 @@ class Reader:
                 self.torn = raw
                 return
             self.offset = extent.end
+            self._last = raw[-_END:], extent.end - 1
             yield make(raw, extent, self._redact)
+
+    def is_as_read(self) -> bool:
+        """Whether the last line still stands where it was read: the client may have taken it back meanwhile."""
+        end, place = self._last
+        return self.at(place - len(end), len(end)) == end
 
     def tail(self) -> list[Line]:
         """The torn last line, if there is one."""

@@ -50,7 +50,7 @@ def is_level(beside: layout.Beside, session: str, path: Path, *, final: bool = F
     except (OSError, ValueError):  # ValueError: a state can name what is no path
         return True
     known = cursors.load(beside, session)
-    if known is None or known.path != str(path) or known.offset != size:
+    if known is None or known.path != str(path) or known.offset != size or not known.proof:
         return False
     return not final or known.final or not known.pending
 

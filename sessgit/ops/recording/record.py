@@ -384,7 +384,7 @@ class _Pass:
             path=str(self.source.path),
             inode=self.file.inode,
             offset=self.reader.offset,
-            proof=cursors.proof(self.file.file, self.reader.offset),
+            proof=cursors.proof(self.file.file, self.reader.offset) if self.reader.is_as_read() else "",
             commit=behind or tips[self.session],
             current=names.get(cutter.current),
             uuids=cutter.uuids(),

@@ -24,7 +24,8 @@ _PAIR = 3
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """`commit` is the head that `offset` bytes of the file at `path` led to.
+    """`commit` is the head that `offset` bytes of the file at `path` led to; `proof` is that of these, or ``""`` where
+    the file was changed while it was read, and is to be read from its beginning.
 
     `current` is the branch whose last turn was fed last, ``""`` for the session's own, or None where that turn is
     closed and the file must be read from its beginning; `uuids` are those of that turn's body. `pending` are the
