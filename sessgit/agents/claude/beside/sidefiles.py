@@ -14,10 +14,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sessgit.agents.claude import home
 from sessgit.agents.claude.lines import Line, parse, split
@@ -33,6 +36,11 @@ _CHUNK = 8 << 20
 _FIRST_LINE = 64 << 10
 """So many bytes are read at once for the first line: it is asked of files that may be others'."""
 _STEP = 1 << 20
+_END = 4
+"""So many bytes of a name's beginning or end are looked for."""
+_SETTLED = 2.0
+"""Seconds after which nothing more can have the time of the last change."""
+T = TypeVar("T")
 _PLAN = re.compile(r"[a-z]{1,30}-[a-z]{1,30}-[a-z]{1,30}")
 _ADJECTIVES = (
     "amber", "brisk", "candid", "dappled", "earnest", "fabled", "gilded", "humble", "inky", "jaunty", "keen", "lucid",
@@ -90,7 +98,10 @@ class Subagents:
                 end, size = self._end(path.name), _size(path)
                 if not AGENT.fullmatch(path.name) or self._belongs(path, flat) is None:
                     continue
-                if size not in (0, end) and (path.suffix != ".jsonl" or _behind(path, end, 1) > end):
+                if size in (0, end):
+                    continue
+                # What cannot be read has nothing to be recorded, however long it seems.
+                if _behind(path, end, 1) > end if path.suffix == ".jsonl" else self._whole(path)[1] not in (0, end):
                     return True
         return False
 
@@ -104,8 +115,7 @@ class Subagents:
         for name, (path, prompt) in files.items():
             turn, start, end = self._done.get(name, _NOT_DONE)
             grows = name.endswith(".jsonl")
-            mine = prompt in prompts if prompt else mentions((line.raw for line in lines), name)
-            if turn == key or (not turn and (mine or is_last)):
+            if turn == key or (not turn and (is_last or self._is_of(name, prompt, prompts, lines))):
                 start = start if grows else 0
             elif turn and is_last and (grows or _size(path) != end):
                 start = end if grows else 0
@@ -117,17 +127,24 @@ class Subagents:
                 out[f"{layout.SUBAGENTS}/{name}"] = piece
         return out
 
+    def _is_of(self, name: str, prompt: str, prompts: Collection[str], lines: Sequence[Line]) -> bool:
+        """Whether the file was begun in a turn with these prompt ids and lines."""
+        return prompt in prompts if prompt else mentions((line.raw for line in lines), name)
+
     def _piece(self, path: Path, start: int) -> tuple[Bytes, int]:
-        """The file's complete lines from a place on, as they are stored, and where the last one ends."""
+        """The file's complete lines from a place on, as they are stored, and where the last one ends.
+
+        Where the client took lines off its end and went on, a place may be inside of a line: that one is new.
+        """
         lines, end = list[bytes](), start
-        for raw, after in complete(path, start):
+        for raw, after in complete(path, _beginning(path, start)):
             lines.append(self._redact(raw)[0])
             end = after
         return of_lines(lines), end
 
     def _whole(self, path: Path) -> tuple[bytes, int]:
         """The file as it is stored, and how long it was."""
-        data = _read(path)
+        data = _read(path) or b""
         return self._redact(data)[0], len(data)
 
     def _end(self, name: str) -> int:
@@ -139,7 +156,8 @@ class Subagents:
         if self._files is None:
             self._files = {}
             for folder, flat in self._folders:
-                for path in _entries(folder, "agent-"):  # thousands of transcripts may lie there
+                # Thousands of transcripts may lie there, and of other sessions' subagents.
+                for path in _of_session(folder, self._agent_id) if flat else _entries(folder, "agent-"):
                     if AGENT.fullmatch(path.name) and (prompt := self._belongs(path, flat)) is not None:
                         self._files[path.name] = (path, prompt)
         return self._files
@@ -149,9 +167,9 @@ class Subagents:
         if path.name.endswith(".meta.json"):
             lines = path.with_name(path.name.removesuffix(".meta.json") + ".jsonl")
             return self._belongs(lines, flat) if lines.exists() else None
-        if path.name in self._done:
+        if path.name in self._done and not flat:  # there another session may have one of the same name
             return ""
-        first = _parsed_first(raw for raw, _ in complete(path, chunk=_FIRST_LINE)) or {}
+        first = _first(path) or {}
         if flat and first.get("sessionId") != self._agent_id:
             return None
         prompt = first.get("promptId")
@@ -182,11 +200,13 @@ def first_fields(piece: Bytes) -> dict[str, Any] | None:
 
 def results(transcript: Path, agent_id: str, lines: Sequence[Line], redact: Redact) -> Iterator[tuple[str, bytes]]:
     """The large tool results that the lines name, which the client keeps in files of their own, by path in the turn's
-    folder; one after another, since there can be many."""
+    folder; one after another, since there can be many. One that cannot be read is left out: it may be recorded."""
     folder = transcript.parent / agent_id / "tool-results"
-    for path in _entries(folder) if PLAIN.fullmatch(agent_id) else ():
-        if PLAIN.fullmatch(path.name) and any(path.name.encode() in line.raw for line in lines):
-            yield f"{layout.FILES}/tool-results/{path.name}", redact(_read(path))[0]
+    names = _looked_at(_names, folder) if PLAIN.fullmatch(agent_id) else Names(())
+    for name in sorted({name for line in lines for name in names.within(line.raw)}):
+        data = _read(folder / name.decode("ascii"))
+        if data is not None:
+            yield f"{layout.FILES}/tool-results/{name.decode('ascii')}", redact(data)[0]
 
 
 def live(config: Path, agent_id: str, slug: str, redact: Redact) -> Iterator[tuple[str, bytes]]:
@@ -201,8 +221,9 @@ def live(config: Path, agent_id: str, slug: str, redact: Redact) -> Iterator[tup
         named = (config / "plans" / name for name in (f"{slug}.md", plan_name(slug)))
         found += [(f"plans/{slug}.md", p) for p in named if p.is_file()][:1]
     for name, path in found:
-        if PLAIN.fullmatch(name.partition("/")[2]):
-            yield name, redact(_read(path))[0]
+        data = _read(path) if PLAIN.fullmatch(name.partition("/")[2]) else None
+        if data is not None:
+            yield name, redact(data)[0]
 
 
 def plan_name(name: str) -> str:
@@ -225,6 +246,33 @@ def mentions(lines: Iterable[bytes], name: str) -> bool:
     return any(token in line for line in lines)
 
 
+class Names:
+    """Finds names in texts, wherever they stand: of a thousand that begin or end alike, only that is looked for."""
+
+    def __init__(self, names: Iterable[bytes]) -> None:
+        self._names = frozenset(names)
+        ends = Counter(end for name in self._names for end in _ends(name))
+        self._lengths: dict[tuple[bytes, bool], set[int]] = {}
+        for name in self._names:
+            self._lengths.setdefault(max(_ends(name), key=lambda end: ends[end]), set()).add(len(name))
+
+    def within(self, text: bytes) -> set[bytes]:
+        """Those that stand in a text."""
+        found = set[bytes]()
+        for (end, is_last), lengths in self._lengths.items():
+            place = text.find(end)
+            while place >= 0:
+                starts = ((place + len(end) - length if is_last else place, length) for length in lengths)
+                found.update(text[start : start + length] for start, length in starts if start >= 0)
+                place = text.find(end, place + 1)
+        return found & self._names
+
+
+def _ends(name: bytes) -> tuple[tuple[bytes, bool], tuple[bytes, bool]]:
+    """What a name begins with and what it ends with, and which is which."""
+    return (name[:_END], False), (name[-_END:], True)
+
+
 def _parsed_first(lines: Iterable[bytes]) -> dict[str, Any] | None:
     return parse(next((raw for raw in lines if len(raw) <= texts.LONGEST_LINE), b""))
 
@@ -239,11 +287,52 @@ def _entries(folder: Path, start: str = "") -> list[Path]:
     return [folder / name for name in names] if names and home.link_above(folder / "file") is None else []
 
 
-def _read(path: Path) -> bytes:
-    """The file's bytes; none where it is gone or no regular file."""
+def _read(path: Path) -> bytes | None:
+    """The file's bytes, or None where it is gone, no regular file, or not ours to read."""
     with suppress(SessgitError), opened(path) as source:
         return Reader(source, 0, no_redaction).at(0, source.size)
-    return b""
+    return None
+
+
+def _looked_at(look: Callable[[Path, int], T], folder: Path) -> T:
+    """What a look at a folder tells, which remembers it while the number that it is given stays the same."""
+    try:
+        changed = folder.stat().st_mtime_ns
+    except OSError:
+        changed = 0
+    # A second change may have the same time as one just now.
+    is_settled = abs(time.time() - changed / 1e9) > _SETTLED
+    return look(folder, changed if is_settled else time.time_ns())
+
+
+@lru_cache(maxsize=8)
+def _names(folder: Path, _changed: int) -> Names:
+    """The names of the files in a folder."""
+    return Names(path.name.encode("ascii") for path in _entries(folder) if PLAIN.fullmatch(path.name))
+
+
+@lru_cache(maxsize=8)
+def _by_session(folder: Path, _changed: int) -> tuple[dict[str, list[Path]], list[Path]]:
+    """The files of subagents in a folder by the session that their first line names, and those without such a line."""
+    known, unread = dict[str, list[Path]](), list[Path]()
+    for path in _entries(folder, "agent-"):
+        if AGENT.fullmatch(path.name) and path.suffix == ".jsonl":
+            session = (_first(path) or {}).get("sessionId")
+            (known.setdefault(session, []) if isinstance(session, str) else unread).append(path)
+    return known, unread
+
+
+def _of_session(folder: Path, agent_id: str) -> list[Path]:
+    """What may be of a session's subagents in a folder that is that of others, too; each session asks for it."""
+    known, unread = _looked_at(_by_session, folder)
+    files = [*known.get(agent_id, ()), *unread]  # the line may come
+    notes = [path.with_suffix(".meta.json") for path in files]
+    return sorted((*files, *filter(Path.exists, notes)))
+
+
+def _first(path: Path) -> dict[str, Any] | None:
+    """The fields of the first line of a subagent's file."""
+    return _parsed_first(raw for raw, _ in complete(path, chunk=_FIRST_LINE))
 
 
 def _behind(path: Path, start: int, lines: int) -> int:
@@ -258,6 +347,20 @@ def _behind(path: Path, start: int, lines: int) -> int:
             end = at + data.rfind(b"\n") + 1 if found else end
             at, lines = at + len(data), lines - found
     return end
+
+
+def _beginning(path: Path, place: int) -> int:
+    """Where the line begins that a place in a file is in."""
+    with suppress(SessgitError), opened(path) as source:
+        reader, end = Reader(source, 0, no_redaction), place
+        while end > 0:
+            start = max(0, end - _FIRST_LINE)
+            newline = reader.at(start, end - start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            end = start
+        return 0
+    return place
 
 
 def _size(path: Path) -> int:
