@@ -115,15 +115,15 @@ def moving(beside: Beside) -> Iterator[None]:
 @contextmanager
 def nobody_moves(beside: Beside) -> Iterator[bool]:
     """Whether no process of ours is moving refs, nor begins to before this ends."""
-    try:
-        handle = _acquire(beside.lock("refs"), 0)
-    except StoreError:
-        handle = 0
-    try:
-        yield bool(handle)
-    finally:
-        if handle:
-            release(handle)
+    with _nobody(beside.lock("refs")) as alone:
+        yield alone
+
+
+@contextmanager
+def nobody_writes(beside: Beside) -> Iterator[bool]:
+    """Whether no process of ours is writing or fetching objects, nor begins to before this ends."""
+    with _nobody(beside.lock("objects")) as alone:
+        yield alone
 
 
 def folder(path: Path) -> int:
@@ -143,6 +143,20 @@ def settings(beside: Beside) -> Iterator[bool]:
 def _held(beside: Beside, name: str, timeout: float) -> Iterator[bool]:
     with _alone(beside.lock(name), timeout) as handle:
         yield bool(handle)
+
+
+@contextmanager
+def _nobody(path: Path) -> Iterator[bool]:
+    """Holds the lock alone, if nobody has it; yields whether it does. Where nothing can be locked, somebody may."""
+    try:
+        handle = _acquire(path, 0)
+    except StoreError:
+        handle = 0
+    try:
+        yield bool(handle)
+    finally:
+        if handle:
+            release(handle)
 
 
 @contextmanager

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.model.progress import Progress, unseen
-from sessgit.store import git
+from sessgit.store import git, locks
 from sessgit.store.files import lasting
 from sessgit.store.layout import Beside
 from sessgit.store.packing import dense, likeness
@@ -107,22 +107,28 @@ def join(store: Path, lock: int = 0) -> None:
 
 
 def reached(store: Path, locks: Sequence[int]) -> None:
-    """One pack of all to which refs lead; what is in other packs alone is gone."""
-    with _marked(store):
+    """One pack of all to which refs lead; what is in other packs alone is gone. The caller keeps others from writing
+    objects."""
+    with _marked(store, alone=True):
         others = _whole(store)
         _thin(store, locks)
         _replace(store, others, [*_PACK, "--all"], locks)
 
 
-def sweep(store: Path) -> int:
+def sweep(store: Path, *, alone: bool = False) -> int:
     """Deletes the unfinished packs of a packing that did not come to its end, and what it had replaced, as its mark
-    says; returns how many files."""
+    says; returns how many files.
+
+    A fetch calls what it has not finished just so: while anybody writes objects, the unfinished ones stay, unless the
+    caller is `alone`. Whoever sweeps later takes them away.
+    """
     begun = changed(Beside(store).packing)
     if begun is None:
         return 0
-    packs = [path for path in unfinished(store) if path.parent.name == "pack"]
-    late = [path for path in packs if (when := changed(path)) is not None and when >= begun]
-    return _drop(store) + sum(map(deleted, late))
+    with nullcontext(enter_result=True) if alone else locks.nobody_writes(Beside(store)) as is_alone:
+        packs = [path for path in unfinished(store) if is_alone and path.parent.name == "pack"]
+        late = [path for path in packs if (when := changed(path)) is not None and when >= begun]
+        return _drop(store) + sum(map(deleted, late))
 
 
 def unfinished(store: Path) -> Iterator[Path]:
@@ -194,16 +200,16 @@ def _size(indexes: Iterable[Path]) -> int:
 
 
 @contextmanager
-def _marked(store: Path) -> Iterator[None]:
+def _marked(store: Path, *, alone: bool = False) -> Iterator[None]:
     """A file that stays if this process is killed while it packs: it names what must still go, one pack on a line.
-    Where packing fails, it takes no room: the disk may be full."""
+    Where packing fails, it takes no room: the disk may be full. `alone` says that nobody else writes objects."""
     mark = Beside(store).packing
-    sweep(store)
+    sweep(store, alone=alone)
     try:
         mark.touch(0o600)
         yield
     except (StoreError, OSError) as error:
-        sweep(store)
+        sweep(store, alone=alone)
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"the store cannot be packed: {error}", ROOM) from error

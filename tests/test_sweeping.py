@@ -1,0 +1,93 @@
+"""What a packing that was killed left is swept away, and what somebody is just fetching is not."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from clones import bare
+from plain import run_git
+from shell import Shell
+from transcripts import SESSION
+
+from sessgit.store import layout, locks, refs
+from sessgit.store import store as stores
+from sessgit.store.packing import making
+
+_SLOW = """#!/bin/sh
+# Sends the beginning of a pack, and the rest once it is told to go on.
+git-upload-pack "$@" | {python} -c '
+import pathlib, sys, time
+sent = 0
+while data := sys.stdin.buffer.read1(65536):
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+    sent += len(data)
+    while sent > 200_000 and not pathlib.Path("{go}").exists():
+        time.sleep(0.02)
+'
+"""
+
+
+def unfinished(store: Path) -> list[str]:
+    return [path.name for path in (store / "objects" / "pack").glob("tmp_pack_*")]
+
+
+def test_what_is_being_fetched_outlasts_the_sweep_of_a_killed_packing(
+    sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = sessgit.talk()
+    for number in range(60):
+        noise = "".join(f"{number * 7919 + word:x} " for word in range(4000))
+        talk.prompt(f"prompt {number}").tool("Bash", {"command": "ls"}, noise).answer("done").stop_lines()
+    sessgit.recorded(talk)
+    remote = bare(tmp_path / "remote")
+    sessgit.out("remote", "add", "origin", str(remote))
+    assert sessgit("push", "--all").code == 0
+    tip = refs.read(sessgit.store, layout.head(SESSION))
+    second, slow, go = tmp_path / "second", tmp_path / "slow", tmp_path / "go"
+    monkeypatch.setenv("SESSGIT_STORE", str(second))
+    stores.create(second)
+    sessgit.out("remote", "add", "origin", str(remote))
+    slow.write_text(_SLOW.format(python=shlex.quote(sys.executable), go=go))
+    slow.chmod(0o755)
+    run_git(second, "config", "remote.origin.uploadpack", str(slow))
+    layout.Beside(second).packing.touch()  # a packing was killed
+    command = [sys.executable, "-m", "sessgit", "pull"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as pull:
+        try:
+            deadline = time.monotonic() + 60
+            while not (fetched := unfinished(second)):
+                assert pull.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert making.sweep(second) == 0
+            assert unfinished(second) == fetched
+        finally:
+            go.touch()
+            said = pull.communicate(timeout=60)
+    assert pull.returncode == 0, said
+    assert refs.read(second, layout.head(SESSION)) == tip
+    assert run_git(second, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_who_is_alone_sweeps_at_once(sessgit: Shell) -> None:
+    """Whoever keeps others from writing, and whoever comes when nobody writes."""
+    sessgit.recorded(sessgit.talk().turns("one"))
+    left = sessgit.store / "objects" / "pack" / "tmp_pack_Half"
+    beside = layout.Beside(sessgit.store)
+    beside.packing.touch()
+    left.write_bytes(b"PACK")
+    held = locks.writing(beside)
+    assert making.sweep(sessgit.store) == 0
+    assert left.exists()
+    locks.release(held)
+    with locks.pruning(beside) as alone:
+        assert alone
+        assert making.sweep(sessgit.store, alone=True) == 1
+    left.write_bytes(b"PACK")
+    assert making.sweep(sessgit.store) == 1
