@@ -38,14 +38,17 @@ _FRESH = 10.0
 """Seconds after which a turn that an event brings in says nothing of what the project is at now."""
 _INDEXING = 20.0
 """Seconds that a recorder may spend on the text index, of the minute that it has."""
+_PATIENCE = 3.0
+"""Seconds that a recorder waits for whoever else works on a session: a command does so for less."""
+_STEP = 0.05
 
 
 def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
-    """Records every event that waits; an event whose session someone else works on is left to them, and one of a
-    project that is off is dropped.
+    """Records every event that waits; one whose session someone else works on for long stays, and one of a project that
+    is off is dropped.
 
-    Whoever lets go of a session's lock reads the spool again: an event that came meanwhile found the lock held,
-    and its own recorder has left.
+    A recorder that lets go of a session's lock reads the spool again: an event that came meanwhile found the lock held.
+    A command does not, so one recorder waits for it.
     """
     beside = Beside(store_path)
     try:
@@ -65,11 +68,14 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
     try:
         while drain.once():
             pass
+        drain.wait()
         drain.index_words()
         with locks.maintenance(beside) as held:
             if held:
                 _pack(store_path, held)
                 drain.archive_old(held)
+        while drain.once():  # what was saved meanwhile may have taken this recorder for one that is yet to read it
+            pass
     finally:
         index.close()
 
@@ -78,9 +84,26 @@ class _Drain:
     def __init__(self, store: Store, index: Index, config: Config, folder: Path, env: dict[str, str]) -> None:
         self.store, self.index, self.config, self.folder, self.env = store, index, config, folder, env
         self.privacy = Privacy(config.record, env.get("HOME") or "/")
+        self.is_busy = False
+        """Whether somebody else was at work on a session of which an event waits."""
+
+    def wait(self) -> None:
+        """Works on what waits for somebody else to let go of a session, if that takes a moment.
+
+        Until then this is the recorder that has yet to read the spool, so that events start no others. Where another
+        one is that, it finds them.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while self.is_busy and time.monotonic() < deadline:
+            if not spool.claim_waiting(self.store.beside.spool, time.time()):
+                return
+            time.sleep(_STEP)
+            while self.once():
+                pass
 
     def once(self) -> bool:
         """Works on all that waits; False where nothing could be done."""
+        self.is_busy = False
         # Before reading, each time: an event that is saved from here on starts a recorder of its own.
         spool.release_waiting(self.store.beside.spool)
         events = spool.waiting(self.store.beside.spool, time.time())
@@ -94,7 +117,11 @@ class _Drain:
             if isinstance(event, Event):
                 by_file.setdefault(event.transcript_path, []).append(event)
         for path, group in by_file.items():
-            progress |= self._session(Path(path), group)
+            try:
+                progress |= self._session(Path(path), group)
+            except (SessgitError, sqlite3.Error) as error:  # else no other session would be recorded any more
+                self._log(f"{Path(path).stem}: {error}")
+                progress |= _discard(group)
         return progress
 
     def _session(self, path: Path, events: Sequence[Event]) -> bool:
@@ -107,6 +134,7 @@ class _Drain:
             return _discard(events)
         with locks.session(self.store.beside, ids.session_id(path.stem)) as held:
             if not held:
+                self.is_busy = True
                 return False
             try:
                 self._record(path, events)
