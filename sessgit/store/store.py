@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _NEW_KEY = "sessgit doctor --fix makes a new one; then those values have to be purged again."
+_NO_KEY = "sessgit doctor --fix makes a new one where it is gone."
 _DIGITS = 10
 _ANOTHER = "Name another folder in SESSGIT_STORE."
 HEAD = b"ref: refs/heads/HEAD-stays-unborn\n"
@@ -277,10 +278,17 @@ class Store:
         return self.repo.write_commit(tree, list(parents), messages.dumps(message), time)
 
     def hmac(self, parts: Iterable[bytes]) -> str:
-        """A keyed hash that only this machine can make: it proves original bytes without telling them."""
+        """A keyed hash that only this machine can make: it proves original bytes without telling them.
+
+        Raises StoreError where the key cannot be read.
+        """
         import hmac
 
-        digest = hmac.new(self.beside.key.read_bytes(), digestmod=hashlib.sha256)
+        try:
+            key = self.beside.key.read_bytes()
+        except OSError as error:
+            raise StoreError(f"the store's key cannot be read: {error.strerror or error}", _NO_KEY) from error
+        digest = hmac.new(key, digestmod=hashlib.sha256)
         for part in parts:
             digest.update(part)
         return digest.hexdigest()
