@@ -12,6 +12,7 @@ from sessgit.ops.bulk.gathering import Gathered
 from sessgit.store import layout, transaction
 from sessgit.store.index import Index
 from sessgit.store.packing.gathering import take
+from sessgit.store.packing.pack import fits, is_index
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -28,7 +29,7 @@ def bring(store: Store, index: Index, found: Gathered) -> bool:
     if any(index.with_prompt(prompt) for prompt in found.asked):
         return False
     if found.pack:
-        _place(store.path, found)
+        _place(store, found)
     try:
         _make_refs(store, found.refs)
     except MovedError:
@@ -40,17 +41,30 @@ def bring(store: Store, index: Index, found: Gathered) -> bool:
     return True
 
 
-def _place(store: Path, found: Gathered) -> None:
+def _place(store: Store, found: Gathered) -> None:
     """Puts the pack where git finds it; git looks for the index, so that comes last."""
-    packs = store / "objects" / "pack"
+    packs = store.path / "objects" / "pack"
+    index = packs / f"pack-{found.pack}.idx"
     try:
         packs.mkdir(mode=0o700, exist_ok=True)
-        if (packs / f"pack-{found.pack}.idx").exists():
+        was_there = index.exists()
+        if was_there and _is_whole(index):
             return  # an import that was interrupted had come so far
         for end in (".pack", ".idx"):
-            (found.folder / f"gathered{end}").replace(packs / f"pack-{found.pack}{end}")
+            (found.folder / f"gathered{end}").replace(index.with_suffix(end))
     except OSError as error:
         raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
+    if was_there:
+        store.repo.forget()  # it may believe in what was no pack
+
+
+def _is_whole(index: Path) -> bool:
+    """Whether the index is whole, and its pack there: one without the other holds nothing."""
+    try:
+        listed = index.read_bytes()
+        return is_index(listed) and fits(index.with_suffix(".pack"), listed)
+    except OSError:
+        return False
 
 
 def _make_refs(store: Store, refs: Mapping[str, str]) -> None:
