@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from sessgit.errors import SessgitError, StoreError, UsageError
@@ -130,7 +132,8 @@ def _write(beside: Beside, changes: Mapping[str, object | None]) -> None:
         schema.config(document.unwrap(), str(beside.config))
     except SessgitError as error:
         raise UsageError(str(error), "Nothing was changed: sessgit config shows keys and values.") from error
-    write_private(beside.config, tomlkit.dumps(document).encode(), lasting=True)
+    place = Path(os.path.realpath(beside.config))  # a link stays one: it may lead into somebody's collection
+    write_private(place, tomlkit.dumps(document).encode(), lasting=True)
 
 
 def _put(table: Any, name: str, value: object) -> None:
