@@ -113,6 +113,13 @@ def test_a_rewind(to: int, shape_: dict[str, list[str]]) -> None:
     assert shape(cut(Talk().turns("one", "two", "three").rewind(to).turns("new").data)) == shape_
 
 
+def test_a_rewind_to_what_the_client_wrote_behind_a_turn_copies_it_in_its_order() -> None:
+    talk = Talk().turns("one", "two").rewind(1).turns("two again")
+    head = cut(talk.data).head
+    assert head is not None
+    assert [line.raw for line in head.before[: head.copied]] == talk.lines[3:5]
+
+
 def test_a_branch_is_named_by_a_free_name() -> None:
     """Two prompts whose uuids begin alike would have one name."""
     talk = Talk().turns("one")

@@ -67,6 +67,19 @@ def test_a_cut_file_of_refs(packed: Shell) -> None:
     packed.out("rename", "a name", SESSION)
 
 
+@pytest.mark.parametrize("command", [["rename", "a name", SESSION], ["archive", SESSION], ["gc"]])
+def test_whoever_cannot_move_refs_for_it_is_told_what_mends_it(packed: Shell, command: list[str]) -> None:
+    path = packed.store / "packed-refs"
+    path.write_bytes(path.read_bytes()[:-20])
+    done = packed(*command)
+    assert done.code == 7
+    assert done.err.splitlines()[-1] == (
+        "Hint: packed-refs in the store is damaged: sessgit doctor --fix mends it, and puts back what it lost."
+    )
+    packed("doctor", "--fix")
+    packed.out(*command)
+
+
 def test_nothing_is_pruned_that_was_lost(packed: Shell) -> None:
     before = refs.read_all(packed.store)
     (packed.store / "packed-refs").write_bytes(b"")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pictures import conversation
 from plain import Git, Keep, run_git
-from shell import Shell
+from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude.writing import transcript
@@ -189,6 +189,18 @@ def test_an_operation_whose_refs_were_moved_in_part(sessgit: Shell, next_one: st
     assert sessgit(*words).code == 0
     left = refs.read_all(sessgit.store)
     assert {name: oid for name, oid in left.items() if not name.startswith(layout.TAGS)} == after
+
+
+def test_who_moves_a_ref_of_an_operation_that_was_done_in_part_goes_by_what_it_holds(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one", "two").rewind(1).turns("other")
+    sessgit.recorded(talk)
+    tip, store = refs.read(sessgit.store, HEAD), Store(sessgit.store)
+    assert tip is not None
+    sessgit.out("archive", SESSION)
+    run_git(sessgit.store, "update-ref", HEAD, tip)
+    before = store.commit(tip).parents[0]
+    operations.perform(store, "edit", "back", [Move(HEAD, tip, before)], NOW)
+    assert refs.read(sessgit.store, HEAD) == before
 
 
 def test_an_operation_that_others_went_on_from_is_left(sessgit: Shell) -> None:

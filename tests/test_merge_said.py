@@ -67,6 +67,19 @@ def test_what_ours_has_too_is_nothing(sessgit: Shell, fork: str) -> None:
     assert tip(sessgit) == head
 
 
+def test_what_ours_had_before_the_fork_gives_way_to_what_was_said_in_it(sessgit: Shell) -> None:
+    """The fork begins without our description: its own is a change, ours is none since."""
+    sessgit.out("edit", SESSION, "--description", "Pratt")
+    sessgit.recorded(sessgit.talk().turns("one", "two", "three", "four"))
+    made = str(sessgit.json("fork", SESSION, "--at", "4")["id"])
+    sessgit.out("edit", made, "--description", "with a trie")
+    assert sessgit.out("merge", made, "--into", SESSION, "--dry-run").splitlines()[1:] == [
+        "  take         description “with a trie” (theirs)"
+    ]
+    sessgit.out("merge", made, "--into", SESSION)
+    assert authored(sessgit)["description"] == "with a trie"
+
+
 def test_what_both_changed_is_a_conflict(sessgit: Shell, fork: str) -> None:
     sessgit.out("edit", SESSION, "--description", "Pratt")
     done = sessgit("merge", fork, "--into", SESSION)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pictures import branches, log, prompts, state, text, tree, turn_files
 from plain import Git, Keep
+from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.ops import fork, restore
@@ -146,12 +147,35 @@ def test_a_branch_has_bytes_of_its_own(keep: Keep, store: Store) -> None:
 
 
 def test_the_named_parent_wins_over_one_that_shares_as_much(keep: Keep, store: Store) -> None:
+    """Where nothing is named, it would be the one that left no other."""
     talk = Talk().turns("one", "two")
     keep(talk)
-    keep(talk.fork_session(THIRD))
-    copy = talk.branch(OTHER).turns("three")
-    keep(copy)
+    named = talk.fork_session(THIRD)
+    keep(named)
+    keep(named.branch(OTHER).turns("three"))
+    assert state(store, OTHER)["origin"]["session"] == THIRD
+
+
+@pytest.mark.parametrize("sibling", ["5e551011-0000-4000-8000-000000000000", THIRD])
+def test_the_one_that_left_no_other_is_the_parent_where_none_is_named(keep: Keep, store: Store, sibling: str) -> None:
+    talk = Talk().turns("one", "two")
+    keep(talk)
+    keep(talk.fork_session(sibling))
+    keep(talk.fork_session(OTHER).turns("three"))
     assert state(store, OTHER)["origin"]["session"] == SESSION
+
+
+@pytest.mark.parametrize(("said", "redacted"), [("nothing secret", None), (f"use {SECRET}, or {SECRET}", "2")])
+def test_the_first_commit_says_where_it_left_and_how_many_secrets_it_shares(
+    keep: Keep, store: Store, said: str, redacted: str | None
+) -> None:
+    talk = Talk().prompt(said).answer("Well.").turns("two")
+    keep(talk)
+    keep(talk.fork_session().turns("three"))
+    found = (store.message(commit.id) for commit in store.repo.first_parents(branches(store)[OTHER]))
+    message = next(message for message in found if message.get("Event") == "fork")
+    assert message.get("Fork-Point") == f"{SESSION}@2"
+    assert message.all("Redacted") == ([redacted] if redacted else [])
 
 
 def test_a_branch_grows_at_the_fork_point(keep: Keep, store: Store) -> None:
@@ -240,5 +264,7 @@ def test_a_parent_that_comes_after_its_fork(keep: Keep, store: Store, git: Git) 
     keep(talk, final=True)
     assert log(store, SESSION) == ["start: /home/ada/shop", "turn 1: one", "turn 2: two", "end: 2 turns"]
     assert log(store, OTHER)[-2:] == ["end: 3 turns", f"edit: forked from {SESSION} at turn 2"]
-    assert state(store, OTHER)["origin"]["session"] == SESSION
+    origin, head = state(store, OTHER)["origin"], store.repo.first_parents(branches(store)[SESSION])
+    assert (origin["session"], origin["turn"]) == (SESSION, 2)
+    assert origin["commit"] == next(c.id for c in head if "\nTurn: 2\n" in c.message)
     git("merge-base", "--is-ancestor", alone, OTHER)

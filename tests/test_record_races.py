@@ -6,7 +6,7 @@ import multiprocessing
 from pathlib import Path
 
 import pytest
-from pictures import branches, conversation, log, prompts
+from pictures import branches, conversation, log, prompts, text
 from plain import Keep, Rivalled
 from transcripts import SESSION, Talk
 
@@ -98,6 +98,34 @@ def test_a_crash_between_two_refs(keep: Keep, store: Store, moves: int) -> None:
     assert {name: prompts(store, tip) for name, tip in branches(store).items()} == {
         SESSION: [talk.prompts[n] for n in (0, 1, 2, 4)],
         f"{SESSION}.r-a0000004": [talk.prompts[n] for n in (0, 3)],
+    }
+
+
+def test_a_crash_after_what_a_rewind_left_has_grown(keep: Keep, store: Store) -> None:
+    """The cursor is older than the branch then: whoever went on from it would record the same lines twice."""
+    left = Talk().turns("base")
+    right = left.writer()
+    left.prompt("l1")
+    right.prompt("r1")
+    keep(left)
+    left.answer("L.")
+    right.answer("R.")
+    moved = list[str]()
+
+    def crash() -> None:
+        if moved:
+            raise _CrashError
+        moved.append("one")
+
+    store.repo = Rivalled(store.path, crash, times=99)
+    with pytest.raises(_CrashError):
+        keep(left)
+    store.repo = Repository(store.path)
+    keep(left)
+    bodies = {name: text(store, tip, "turns/0000/000002/transcript.jsonl") for name, tip in branches(store).items()}
+    assert {name: (body.count('"L."'), body.count('"R."')) for name, body in bodies.items()} == {
+        SESSION: (0, 1),
+        f"{SESSION}.r-a0000002": (1, 0),
     }
 
 

@@ -58,6 +58,16 @@ def test_to_another_place(sessgit: Shell, tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_bytes() == path.read_bytes()
 
 
+def test_to_another_place_where_a_file_is(sessgit: Shell, tmp_path: Path) -> None:
+    path, out = sessgit.recorded(sessgit.talk().turns("one")), tmp_path / "out.jsonl"
+    for already in (False, True):
+        assert sessgit.json("restore", "5e55", "--output", str(out))["already"] is already
+        assert out.read_bytes() == path.read_bytes()
+    for other in (path.read_bytes() + b"more\n", b"something else\n"):
+        out.write_bytes(other)
+        assert (sessgit("restore", "5e55", "--output", str(out)).code, out.read_bytes()) == (3, other)
+
+
 def test_what_was_redacted_is_said(sessgit: Shell, tmp_path: Path) -> None:
     token = "ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"
     sessgit.recorded(sessgit.talk().prompt(f"use {token}").answer("No."))

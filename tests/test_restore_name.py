@@ -9,11 +9,22 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.agents.claude.writing import transcript
+from sessgit.ops import restore
+from sessgit.store.store import Store
 from sessgit.ui import text
 
 
 def name_line(name: str) -> bytes:
     return f'{{"type":"custom-title","customTitle":"{name}","sessionId":"{SESSION}"}}\n'.encode()
+
+
+def test_a_line_with_a_name_that_is_not_recorded_yet_is_nothing_else(sessgit: Shell) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one"))
+    path.unlink()
+    sessgit.out("rename", "parser rewrite", "5e55")
+    first, again = (restore.restore(Store(sessgit.store), SESSION, sessgit.config) for _ in range(2))
+    assert (first.already, first.named) == (False, True)
+    assert (again.already, again.named, again.restored.missing) == (True, True, 0)
 
 
 def test_the_name_reaches_the_clients_list(sessgit: Shell) -> None:

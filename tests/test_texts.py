@@ -94,6 +94,16 @@ def test_what_would_not_come_back_stays(raw: bytes) -> None:
     assert texts.cut([raw], label) == ([raw], {})
 
 
+def test_an_escape_that_is_the_only_way_to_write_a_character_is_cut_out_with_its_text() -> None:
+    text = "\x1b[31mred\x1b[0m\n" * 400
+    raw = line({"stdout": text})
+    assert rb"\u001b" in raw
+    stored, files = texts.cut([raw], lambda *_: ("Bash", ""))
+    name = f"{blob_id(text.encode())}-Bash-stdout"
+    assert (stored, files) == ([b'{"stdout":{"$text":"%s"}}' % name.encode()], {name: text.encode()})
+    assert texts.fill(stored, files) == [raw]
+
+
 def test_a_marker_in_one_line_keeps_the_whole_turn_uncut() -> None:
     lines = [line({"content": LONG}), b'{"see":"the marker {"$text":"..."} is ours"}']
     assert texts.cut(lines, label) == (lines, {})
@@ -166,7 +176,8 @@ def _numbered(first: int, count: int, form: str = "{:>6}→", rest: str = "") ->
         param(_numbered(1, 200, "{:>4}→"), "", id="another width"),
         param(_numbered(1, 2) + "\n" + "x" * 5000, "", id="two lines"),
         param("1 " * 3000, "", id="just digits"),
-        param(_numbered(999_900, 200), "", id="too many"),
+        param(_numbered(999_800, 200), ".na999800.200", id="six digits to the end"),
+        param(_numbered(999_801, 200), "", id="a seventh digit at the end"),
         param("\n" + _numbered(1, 200), "", id="an empty line before"),
         param(_numbered(7, 200, "0{}\t"), "", id="a leading zero"),
     ],

@@ -32,7 +32,7 @@ class Token(NamedTuple):
     start: int
     end: int
     key: str
-    is_key: bool = False
+    is_key: bool
 
 
 def string_tokens(raw: bytes, *, min_length: int = 0) -> Iterator[Token]:

@@ -6,7 +6,7 @@ Each function writes objects and returns the id of a commit that no ref points t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sessgit.agents.claude import cells, folder
@@ -36,15 +36,15 @@ class Content:
     before: Sequence[Line]
     body: Sequence[Line]
     side: Beside
-    complete: bool = True
+    complete: bool
     """False for a commit of one cell, after which the same turn goes on."""
-    project_head: Head = ""
-    event: str = "turn"
-    origin: str = ""
+    project_head: Head
+    event: str
+    origin: str
     """The address from which a merge brought the turn."""
-    file: int = 1
+    file: int
     """In which of the session's files the lines stand where they say."""
-    rules: Mapping[str, int] = field(default_factory=dict)
+    rules: Mapping[str, int]
     """The versions of the rules by which the session is recorded, as its state names them."""
 
     @cached_property

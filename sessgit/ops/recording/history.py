@@ -95,8 +95,7 @@ class Recorded:
         """The turn of a prompt, or None where it is not recorded."""
         known = self._nodes.get(key)
         if known is None and self._find_turn is not None:
-            commit = self._find_turn(key)
-            return self.node_at(commit) if commit else None
+            return self.node_at(self._find_turn(key))
         if known is None and not self._walked:
             self._walked = True
             for tip in self._tips.values():
