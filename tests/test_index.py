@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.past import PastIndex
 from sessgit.store.store import Store
 
 
@@ -114,6 +117,17 @@ def test_a_branch_that_is_gone_or_moved_back(store: Store, index: Index, rich: T
     git("pack-refs", "--all")
     assert picture(index) == made_anew(store, tmp_path)
     assert sorted(picture(index)) == [SESSION, OTHER, f"{OTHER}.r-a0000002", "other-id"]
+
+
+def test_one_of_the_past_is_let_go_in_any_thread(store: Store, index: Index, rich: Talk) -> None:
+    """Python collects what refers to itself wherever it is just at work."""
+    index.sync()
+    then = [PastIndex(index, {name: (tip, False) for name, tip in branches(store).items()}, {})]
+    assert picture(then[0]) == picture(index)
+    thread = threading.Thread(target=lambda: (then.clear(), gc.collect()))
+    thread.start()
+    thread.join()
+    assert then == []
 
 
 def test_one_session_is_brought_level_alone(store: Store, index: Index, rich: Talk, git: Git) -> None:

@@ -37,7 +37,7 @@ class PastIndex(Index):
     def __init__(self, now: Index, tips: Tips, tags: Mapping[str, str]) -> None:
         vars(self).update(vars(now))
         self.damaged, self.tips, self.tags = {}, partial(_of, tips), partial(dict[str, str], tags)
-        self._db = sqlite3.connect(":memory:")
+        self._db = sqlite3.connect(":memory:", check_same_thread=False)  # whoever collects it closes it
         weakref.finalize(self, self._db.close)
         try:
             now._db.backup(self._db)
