@@ -7,7 +7,7 @@ has different places: a restored one in which words stand replaced, one on anoth
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -81,8 +81,7 @@ def pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
     state = store.state(head)
     out = Pieces()
     if state.origin is not None and state.origin.prefix:
-        first = [commit for commit, _ in own_commits(store, session, head)][-1]
-        _put_prefix(store, state, state.origin, first, out)
+        _put_prefix(store, state, state.origin, fork_commit(store, session, tips), out)
     collector = _Collector(store, session, state, out)
     for branch, tip in sorted(tips.items(), key=lambda item: layout.is_rewound(item[0])):
         collector.collect(tip, is_head=branch == session)
@@ -136,6 +135,18 @@ def own_commits(store: Store, session: str, tip: str) -> Iterator[tuple[str, Mes
         yield commit.id, message
 
 
+def fork_commit(store: Store, session: str, tips: Mapping[str, str]) -> str:
+    """The first commit of a fork of ours, or its fork point where that is not here any more: a rewind to before it
+    leaves it on a branch of its own."""
+    for tip in tips.values():
+        for commit, message in own_commits(store, session, tip):
+            if message.get("Event") == "fork":
+                return commit
+    origin = store.state(tips[session]).origin
+    assert origin is not None
+    return origin.commit
+
+
 def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[bytes]:
     """The lines of a turn as the session's own file has them."""
     stored = store.lines(commit, number)
@@ -144,12 +155,12 @@ def turn_lines(store: Store, commit: str, state: Session, number: int) -> list[b
 
 
 def prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
-    """The beginning that this program wrote when it made the fork, written anew; `first` is the fork's first commit.
+    """The beginning that this program wrote when it made the fork, written anew; `first` is what `fork_commit` says.
 
     The turns are read from there: the fork point has the shared ones, the first commit also one cut at a cell.
     """
     parent = store.state(origin.commit)
-    turns = origin.turn + bool(origin.cell)
+    turns = origin.turn + bool(origin.cell and first != origin.commit)
     lines = (turn_lines(store, first, parent, number) for number in range(1, turns + 1))
     return transcript.resumable(lines, state.agent_id, store.state(first).name).data
 

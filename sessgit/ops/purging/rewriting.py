@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import Line, is_name, parse
-from sessgit.errors import SessgitError
+from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model import canonical, ids
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.session import Session
 from sessgit.model.secrets import needles
 from sessgit.model.secrets.needles import Finder
 from sessgit.ops.files import laying
@@ -61,6 +63,7 @@ class Rewriter:
         self._held: dict[str, bool] = {}
         self._trees: dict[str, Entry | None] = {}
         self._prefixes: dict[tuple[str, str], str] = {}
+        self._forks: dict[str, str] = {}
 
     def rewrite(self, tips: Iterable[str], progress: Callable[[int], None]) -> None:
         """Writes anew what of the histories of the tips has to be, parents and fork points first."""
@@ -99,10 +102,20 @@ class Rewriter:
 
     def _needed(self, commit: Commit) -> list[str]:
         """The commits that are written before this one: its parents, and what its state and message name."""
-        origin = states.origin_of(self._state(commit)).get("commit")
-        named = [origin] if isinstance(origin, str) and _OID.fullmatch(origin) else []
+        origin = states.origin_of(self._state(commit))
+        point = origin.get("commit")
+        named = [point] if isinstance(point, str) and _OID.fullmatch(point) else []
         named += [tip for tip in messages.loads(commit.message).all("Tip") if _OID.fullmatch(tip)]
+        named += self._began(commit) if origin.get("prefix") else []
         return [*commit.parents, *filter(self._is_commit, named)]
+
+    def _began(self, commit: Commit) -> list[str]:
+        """The first commit of the fork that it is of: after a rewind to before it no parent leads there."""
+        try:
+            first = self._first(commit, self.store.state(commit.id))
+        except SessgitError:
+            return []
+        return [first] if first != commit.id else []
 
     def _is_commit(self, oid: str) -> bool:
         try:
@@ -200,11 +213,7 @@ class Rewriter:
             return ""
         key = (state.id, was)
         if key not in self._prefixes:
-            first = commit.id
-            for one in self.store.repo.first_parents(commit.id):
-                if self.store.message(one.id).get("Session") != state.id:
-                    break
-                first = one.id
+            first = self._first(commit, state)
             self._prefixes[key] = was
             try:
                 if states.digest(laying.prefix(self.store, state, state.origin, first)) != was:
@@ -216,6 +225,15 @@ class Rewriter:
             except SessgitError:  # what the fork left is not here: its beginning cannot be written anew either way
                 pass
         return self._prefixes[key]
+
+    def _first(self, commit: Commit, state: Session) -> str:
+        """The commit with which a fork of ours began."""
+        if state.id not in self._forks:
+            tips = {state.id: commit.id}
+            with suppress(NotFoundError):  # it was deleted
+                tips = laying.branches(self.store, state.id) | tips
+            self._forks[state.id] = laying.fork_commit(self.store, state.id, tips)
+        return self._forks[state.id]
 
     # Messages
 

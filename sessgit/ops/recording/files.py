@@ -49,8 +49,7 @@ def prefix(store: Store, state: Session, tips: dict[str, str], reader: Reader) -
         return 0
     if hashlib.sha256(reader.at(0, origin.prefix)).hexdigest() == origin.prefix_sha256:
         return origin.prefix
-    first = [commit for commit, _ in laying.own_commits(store, state.id, tips[state.id])][-1]
-    data = laying.prefix(store, state, origin, first)
+    data = laying.prefix(store, state, origin, laying.fork_commit(store, state.id, tips))
     return len(data) if reader.at(0, len(data)) == data else origin.prefix
 
 
