@@ -146,3 +146,12 @@ def test_without_the_branch_that_the_rewind_left(sessgit: Shell) -> None:
     out = sessgit.project / "out.jsonl"
     assert sessgit("restore", fork.id, "-o", str(out)).code == 0
     assert out.read_bytes() == fork.path.read_bytes()
+
+
+def test_to_before_it_after_a_compaction(sessgit: Shell) -> None:
+    fork = forked(sessgit, "4")
+    fork.talk.rewind(4).compact()
+    fork.path.write_bytes(fork.path.read_bytes() + fork.talk.data)
+    fork.went_on(2, "another way")
+    assert fork.prompts == ["one", "two", "another way"]
+    fork.is_whole()

@@ -85,15 +85,16 @@ def start(store: Store, state: Session) -> str:
     return store.write_commit(None, {}, state, message, [], _time(state.created))
 
 
-def compact(store: Store, on: str, lines: Sequence[Line], session: str, file: int) -> str:
-    """A commit of its own for a compaction that stands before a prompt, so that the history shows it."""
+def compact(store: Store, on: str, lines: Sequence[Line], state: Session, file: int) -> str:
+    """A commit of its own for a compaction that stands before a prompt, so that the history shows it; `state` is that
+    of the commit `on`, as this session's."""
     boundary = next(line for line in lines if line.is_boundary)
     message = Message(
         "compact: the conversation so far into a summary",
-        (("Session", session), ("Event", "compact"), *_provenance(store, lines, file)),
+        (("Session", state.id), ("Event", "compact"), *_provenance(store, lines, file)),
     )
     time = _time(boundary.text("timestamp")) or store.commit(on).time
-    return store.write_commit(on, _tail(store, lines, torn=False), store.state(on), message, [on], time)
+    return store.write_commit(on, _tail(store, lines, torn=False), state, message, [on], time)
 
 
 def end(store: Store, on: str, lines: Sequence[Line], state: Session, file: int, *, torn: bool) -> str:

@@ -242,7 +242,8 @@ class _Pass:
         state = self.store.state(self._base(node.parent))
         on = self.tops[node.key] if node.key in self.tops else self._base(node.parent)
         if not node.commit and any(line.is_boundary for line in before[node.copied :]):
-            on = commits.compact(self.store, on, before[node.copied :], self.session, self.number)
+            own = state if state.id == self.session else self._identified(state)
+            on = commits.compact(self.store, on, before[node.copied :], own, self.number)
         for length, complete in self._points(node, body):
             side = self._side(cutter, node, [*before, *body]) if length == len(body) else Beside()
             of = (*self.brought.get(node.key, ("turn", "")), self.number, self.stored_rules)
@@ -345,8 +346,7 @@ class _Pass:
         point = self.lineage.commit
         state = self.lineage.state(self.store.state(point), self.session, self.source.agent_id)
         changes = {**self.lineage.changes(), layout.TAIL: None, layout.LIVE: None}
-        message = self.lineage.message(self.session)
-        time = self.store.commit(point).time
+        message, time = self.lineage.message(self.session), self.store.commit(point).time
         return self.store.write_commit(point, changes, self._identified(state), message, [point], time)
 
     # The end

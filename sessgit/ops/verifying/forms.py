@@ -233,9 +233,11 @@ def _tree(store: Store, seen: Seen, entries: Mapping[str, tuple[str, bool]]) -> 
         yield seen.wrong("history", f"a commit of the event {seen.event} changes nothing")
     if seen.parent is None or seen.event not in _CHANGES:
         return
-    old = store.repo.tree(seen.parent.tree)
+    old, may = store.repo.tree(seen.parent.tree), _CHANGES[seen.event]
+    if seen.event == "compact" and seen.before is not None and seen.before.id != seen.state.id:
+        may = (*may, layout.STATE)  # of a fork that was taken back to before the point at which it left
     for name in _HELD:
-        if entries.get(name) != old.get(name) and name not in _CHANGES[seen.event]:
+        if entries.get(name) != old.get(name) and name not in may:
             yield seen.wrong("tree", f"a commit of the event {seen.event} changes {name}")
 
 
