@@ -133,7 +133,7 @@ class Index:
             if not turn or not prompt:
                 compacted |= {last} if message.get("Event") == "compact" else set()
                 if message.get("Event") == "merge" and "@" not in message.get("Origin"):
-                    self._db.execute("INSERT OR IGNORE INTO merges VALUES (?)", (branch,))
+                    self._db.execute("INSERT OR IGNORE INTO merges VALUES (?)", (message.get("Session"),))
                 continue
             if turn not in rows and (found := self._holder(branch, prompt, commit.id)):
                 break

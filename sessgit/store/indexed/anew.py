@@ -5,7 +5,9 @@ from __future__ import annotations
 from sessgit.store.index import Index
 from sessgit.store.indexed import derived, tables
 
-_TABLES = {"branches": "name", "turns": "branch", "merges": "branch"}
+_TABLES = {"branches": "name", "turns": "branch"}
+_HINTS = {"merges": "branch"}
+"""Of these one too many does no harm, and stays where a rewind or an undo took away what it is of."""
 
 
 class NewIndex(Index):
@@ -27,6 +29,8 @@ def differing(now: Index) -> list[str]:
         for table, key in _TABLES.items():
             here, there = (_rows(index, table, key) for index in (now, new))
             wrong |= {name for name in here.keys() | there.keys() if here.get(name) != there.get(name)}
+        for table, key in _HINTS.items():
+            wrong |= _rows(new, table, key).keys() - _rows(now, table, key).keys()
         return sorted(wrong)
     finally:
         new.close()

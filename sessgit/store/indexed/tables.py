@@ -8,7 +8,7 @@ BROUGHT = "instr(message, char(10) || 'Origin: ')"
 """Whether a turn was brought from another conversation; the index of these is used where a question says it so."""
 
 INDEX = derived.Schema(
-    7,
+    8,
     ("branches", "turns", "merges", "gists", "touched", "cells"),
     (
         """CREATE TABLE branches(
@@ -37,6 +37,6 @@ INDEX = derived.Schema(
     ),
 )
 """`branches` has a row for each branch with its state as of its tip, `turns` one for each turn of each branch, `merges`
-one for each branch into which others were merged that brought no turn, be it that they were taken out again, `gists`
+one for each session into which others were merged that brought no turn, be it that they were taken out again, `gists`
 what turns hold, by their last commit, `touched` the files that those read or changed, and `cells` the cells of turns
 and what they are about, with a checksum."""
