@@ -11,13 +11,16 @@ from machines import on_another
 from purging import VALUE, git, holders, refs
 from transcripts import SESSION, Talk
 
+PLAIN = "5e551011-0000-4000-8000-0000000000aa"
+NEW = "5e551011-0000-4000-8000-0000000000bb"
+
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Desks:
     """Two machines and a remote that hold a conversation with the value, and a plain one."""
     made = desks(monkeypatch, capsys, tmp_path)
     made.here.record(conversation(made))
-    made.here.record(made.here.shell.talk("5e551011-0000-4000-8000-0000000000aa").turns("plain"))
+    made.here.record(made.here.shell.talk(PLAIN).turns("plain"))
     made.here.out("tag", "good", f"{SESSION}@1")
     made.here.out("push", "--all")
     made.there.out("pull")
@@ -96,6 +99,19 @@ def test_what_another_machine_adds_to_the_old_history_stays_there(two: Desks) ->
         assert "Another machine went on with it" in " ".join(done.out.split()), done
         assert holders(two.here.shell.store) == []
         assert git(two.here.shell.store, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_what_another_machine_adds_without_it_comes(two: Desks) -> None:
+    """Of what holds none of it nothing is kept out, neither a conversation that went on nor a new one."""
+    assert two.here("purge", VALUE, "--yes").code == 0
+    plain = on_another(two.here.shell.talk(PLAIN).turns("plain"))
+    two.there.record(plain.turns("more of it"))
+    two.there.record(two.there.shell.talk(NEW).turns("new"))
+    two.there.out("push", "--all")
+    pulled = two.here.json("pull")
+    assert [(one["id"], one["turns"]) for one in pulled["changes"]] == [(PLAIN, 1), (NEW, 1)]
+    assert [one["what"] for one in pulled["left"]] == [SESSION]
+    assert [turn["prompt"] for turn in two.here.json("log", PLAIN)["turns"]] == ["plain", "more of it"]
 
 
 def test_a_conversation_that_was_never_here_and_holds_it(two: Desks) -> None:

@@ -30,7 +30,7 @@ def every(store: Path, progress: Progress) -> Iterator[Object]:
 
 def brought(store: Path, tips: Sequence[str], known: Sequence[str]) -> Iterator[Object]:
     """The objects that the histories of the tips hold and those of the known commits lack."""
-    given = "".join(f"{tip}\n" for tip in tips) + "--not\n" + "".join(f"{one}\n" for one in known)
+    given = "".join(f"{tip}\n" for tip in (*tips, *(f"^{one}" for one in known)))
     names = _output(store, ["rev-list", "--objects", "--no-object-names", "--stdin"], given.encode())
     yield from _read(store, names.split(), unseen)
 
