@@ -15,7 +15,7 @@ help:
 	@echo "make try          record an example conversation in a throw-away place and look at it"
 	@echo "make test         all tests but those with the real client"
 	@echo "make test-client  the tests with the real client, which npm installs into a cache folder"
-	@echo "make fuzz         100,000 hostile inputs: payloads, transcripts, documents, words, remotes; make test has a few"
+	@echo "make fuzz         100,000 hostile inputs: payloads, transcripts, documents, words, remotes; 200 histories"
 	@echo "make test-crash   thousands of kills, faults and crowds; make test has a few of each"
 	@echo "make check        ruff, mypy and the guard of the layers"
 	@echo "make bench        how fast it is, beside goals and other programs (GROUP=import, QUICK=1: less of it)"
@@ -44,8 +44,8 @@ test-crash: $(READY)
 	SESSGIT_TEST_CRASH=long $(BIN)/python -m pytest tests/crash/test_crowds.py -s
 
 fuzz: $(READY)
-	SESSGIT_TEST_FUZZ=100000 $(BIN)/python -m pytest tests/test_fuzz.py tests/test_terminal.py tests/test_hostile_*.py \
-		-n auto --dist worksteal
+	SESSGIT_TEST_FUZZ=100000 SESSGIT_TEST_WALKS=200 $(BIN)/python -m pytest tests/test_fuzz.py tests/test_terminal.py \
+		tests/test_hostile_*.py tests/test_walks.py -n auto --dist worksteal
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris || true
 	$(BIN)/python tests/guided.py 30000
 

@@ -19,7 +19,8 @@ from sessgit.store.store import Store
 
 _SEEN = ("todos", "tasks", "plans")
 _NOTE = ("session", "system", "id")
-_REDACTED = b"[redacted:"
+REDACTED = b"[redacted:"
+"""With this begins what stands in the place of a secret."""
 
 
 def check(store: Store, commit: str, name: str, oid: str, where: Where) -> Iterator[Finding]:
@@ -70,7 +71,7 @@ def _is_named(entry: Entry) -> bool:
     """Whether an entry has the id of its words; one whose system knew of no cycle has that of the first, and of words
     that were redacted since nobody can tell."""
     named = {pads.written(replace(entry, id="", cycle=cycle)).id for cycle in (entry.cycle, 1)}
-    return entry.id in named or _REDACTED in entry.line
+    return entry.id in named or REDACTED in entry.line
 
 
 def _longest(entry: Entry) -> int:

@@ -40,7 +40,7 @@ _SINGLE = {
     "Cell": ("cell",),
     "Project-Head": ("turn", "cell", "graft"),
     "Fork-Point": ("fork",),
-    "Origin": ("turn", "graft", "merge", "repair"),
+    "Origin": ("turn", "cell", "graft", "merge", "repair"),
     "Original-HMAC": (*TURNS, *TAILS),
 }
 _SEVERAL = {"Extent": (*TURNS, *TAILS, "fork"), "Mended": ("repair",), "Tip": ()}

@@ -20,6 +20,7 @@ from sessgit.model.conversation.message import Message
 from sessgit.model.finding import Finding
 from sessgit.model.unjoined import of_lines
 from sessgit.ops.files.laying import Piece, Pieces, own_commits
+from sessgit.ops.verifying.beside import REDACTED
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
 from sessgit.store.recorder import cursor as cursors
@@ -37,10 +38,12 @@ def check(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Findi
 def check_prefix(store: Store, session: str, tip: str, pieces: Pieces) -> Iterator[Finding]:
     """The length of what a fork wrote at the beginning of its file, where no word of it was replaced."""
     origin = store.state(tip).origin
-    if origin is None or not origin.prefix or pieces.rewritten or store.state(origin.commit).redacted:
+    if origin is None or not origin.prefix or pieces.rewritten:
         return
     written = next((one for one in pieces.found if one.file == 1 and not one.extent.offset and not one.key), None)
-    if written is not None and sum(len(line) + 1 for line in written.lines) - written.torn != origin.prefix:
+    if written is None or any(REDACTED in line for line in written.lines):
+        return
+    if sum(len(line) + 1 for line in written.lines) - written.torn != origin.prefix:
         what = "its origin says another length than that of the beginning that the fork wrote"
         yield Where(session).found("wrong", "fork", what)
 
