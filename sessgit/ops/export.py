@@ -28,6 +28,7 @@ from sessgit.ops.reading import documents
 from sessgit.ops.reading.views import Prices, gists
 from sessgit.store import layout
 from sessgit.store.index import Index
+from sessgit.store.indexed import kin
 from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
@@ -62,7 +63,8 @@ def chosen(index: Index, choice: Choice) -> list[Row]:
     branch, name = choice.branch, layout.short(choice.branch.name)
     end = branch.state.turns if choice.end is None else choice.end
     if not end:
-        raise UsageError(f"{name} has no turn to export", f"sessgit log {name} shows its turns.")
+        hint = f"sessgit log {name} shows its turns." if branch.state.turns else "sessgit ls shows others."
+        raise UsageError(f"{name} has no turn to export", hint)
     wanted = numbers(choice.turns, end, name) if choice.turns else range(1, end + 1)
     rows = {row.turn: row for row in index.turns(branch.name, 1, end)}
     return [rows.get(number) or row_of(index, branch, number) for number in wanted]
@@ -105,7 +107,7 @@ def story(store: Store, index: Index, choice: Choice, rows: Sequence[Row], overr
     branch = choice.branch
     whole = len(rows) == branch.state.turns
     tokens = dict(branch.state.tokens) if whole else _tokens(store, index, branch, rows)
-    family = _family(logs.family(index, branch), layout.session_of(branch.name), rows)
+    family = _family(index, logs.family(index, branch), layout.session_of(branch.name), rows)
     left = [one for several in logs.log(index, branch, limit=0).left.values() for one in several]
     return Story(
         branch=branch.name,
@@ -131,7 +133,7 @@ def told(
     log = logs.log(index, choice.branch, limit=0)
     for done, row in enumerate(rows):
         progress(done, len(rows))
-        forks = tuple(_relative(fork, rows) for fork in log.forks.get(row.turn, ()))
+        forks = tuple(_relative(fork.branch, rows, fork.turn) for fork in log.forks.get(row.turn, ()))
         asides = [one for one in log.left.get(row.turn, ()) if one.open]
         left, elsewhere = ({one.branch.name: one.open for one in asides if one.rewound == is_} for is_ in (True, False))
         yield replace(_read(store, choice, row, overrides), forks=forks, left=left, elsewhere=elsewhere)
@@ -171,7 +173,7 @@ def _tokens(store: Store, index: Index, branch: Branch, rows: Sequence[Row]) -> 
     return out
 
 
-def _family(members: Sequence[Branch], own: str, rows: Sequence[Row]) -> list[Relative]:
+def _family(index: Index, members: Sequence[Branch], own: str, rows: Sequence[Row]) -> list[Relative]:
     """The members with each fork behind the one it left; a session on its own has no family."""
     if len(members) < 2:
         return []
@@ -182,15 +184,15 @@ def _family(members: Sequence[Branch], own: str, rows: Sequence[Row]) -> list[Re
     out, waiting = [], [(members[0], 0)]
     while waiting:
         member, depth = waiting.pop()
-        out.append(replace(_relative(member, rows), depth=depth, own=member.name == own))
+        at = kin.departure(index, member) if depth else None
+        left = logs.leaving(index, layout.session_of(at.branch), at) if at else None
+        out.append(replace(_relative(member, rows, left), depth=depth, own=member.name == own))
         waiting += [(fork, depth + 1) for fork in reversed(forks.pop(member.name, []))]
-    first = out[0]
-    return [replace(first, left=None), *out[1:]]
+    return out
 
 
-def _relative(branch: Branch, rows: Sequence[Row]) -> Relative:
-    origin = branch.state.origin
-    return Relative(branch.name, _called(branch.state, rows), branch.state.turns, left=origin.turn if origin else None)
+def _relative(branch: Branch, rows: Sequence[Row], left: int | None) -> Relative:
+    return Relative(branch.name, _called(branch.state, rows), branch.state.turns, left=left)
 
 
 def _called(state: Session, rows: Sequence[Row]) -> str:

@@ -13,6 +13,7 @@ from sessgit.ops.reading.merged import merges
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.kin import Departure
 from sessgit.store.indexed.rows import Branch, Row
 
 if TYPE_CHECKING:
@@ -41,12 +42,28 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """A session that left this one, the last turn that it shares with the branch, the cell of the next at which it
+    left that, as `7.3` or ``""``, and where it left this session, which may be another branch of it."""
+
+    branch: Branch
+    turn: int
+    cell: str
+    left: Departure
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it left another branch of the session, after the two had parted."""
+        return (self.turn, self.cell) != (self.left.turn, self.left.cell)
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
-    """The turns of a branch, oldest first, with forks and side branches by the turn after which they left."""
+    """The turns of a branch, oldest first, with forks and side branches by the last turn that they share with it."""
 
     branch: Branch
     rows: list[Row]
-    forks: dict[int, list[Branch]] = field(default_factory=dict)
+    forks: dict[int, list[Fork]] = field(default_factory=dict)
     left: dict[int, list[Left]] = field(default_factory=dict)
     merged: dict[int, list[str]] = field(default_factory=dict)
     """The branches that were merged after a turn and brought none, and maybe others."""
@@ -92,11 +109,12 @@ def log(
         rows = rows if limit is None else rows[max(0, len(rows) - limit) :]
     else:
         rows = index.turns(branch.name, 1 if limit is None else end - limit + 1, end)
-    forks: dict[int, list[Branch]] = {}
+    forks: dict[int, list[Fork]] = {}
     for fork in sorted(index.forks_of(session), key=lambda fork: (fork.state.created, fork.name)):
-        at = _leaving(index, branch, fork)
-        if fork.name != session and at <= end:
-            forks.setdefault(at, []).append(fork)
+        at = kin.departure(index, fork)
+        if fork.name != session and at is not None and (shared := leaving(index, branch.name, at)) <= end:
+            cell = at.cell if at.branch == branch.name else ""
+            forks.setdefault(shared, []).append(Fork(fork, shared, cell, at))
     left: dict[int, list[Left]] = {}
     for one in asides(index, branch):
         if one.turn <= end:
@@ -113,15 +131,13 @@ def _merged(index: Index, branch: Branch) -> dict[int, list[str]]:
     return found
 
 
-def _leaving(index: Index, branch: Branch, fork: Branch) -> int:
-    """The last turn that a fork of the branch's session has in common with the branch: it may have left another one of
-    the session's branches."""
-    origin = fork.state.origin
-    assert origin is not None
-    if origin.session == branch.name:
-        return origin.turn
-    last, count = index.left_behind(origin.session, branch.name)
-    return min(origin.turn, last) if count else origin.turn
+def leaving(index: Index, branch: str, left: Departure) -> int:
+    """The last turn that a fork of the branch's session has in common with the branch: what it left may be another
+    one of the session's branches."""
+    if left.branch == branch:
+        return left.turn
+    last, count = index.left_behind(left.branch, branch)
+    return min(left.turn, last) if count else left.turn
 
 
 def asides(index: Index, branch: Branch) -> Iterator[Left]:

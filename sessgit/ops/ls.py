@@ -16,6 +16,7 @@ from sessgit.ops.reading.views import Prices
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.kin import Departure
 from sessgit.store.indexed.rows import Branch, Outline
 
 Order = Literal["updated", "created", "turns", "tokens", "cost", "name"]
@@ -57,13 +58,14 @@ class Wanted:
 class Entry:
     """A session, how deep it stands under the first of its family, and how many sessions left it.
 
-    `merged` are the sessions to which all that it has of its own was brought back; `elsewhere` counts the turns that
-    other machines added and that it lacks.
+    `left` is where it leaves another one, `merged` are the sessions to which all that it has of its own was brought
+    back; `elsewhere` counts the turns that other machines added and that it lacks.
     """
 
     branch: Branch
     depth: int
     forks: int
+    left: Departure | None = None
     merged: tuple[str, ...] = ()
     elsewhere: int = 0
 
@@ -124,13 +126,14 @@ def listing(index: Index, wanted: Wanted, limit: int | None, offset: int, prices
         places.reverse()
     shown = places[offset:] if limit is None else places[offset : offset + limit]
     branches = {branch.name: branch for branch in index.branches_named([name for name, _ in shown])}
-    back, apart = kin.returned(index), kin.elsewhere(index)
+    back, apart, left = kin.returned(index), kin.elsewhere(index), kin.departures(index, list(branches))
     entries = [
         Entry(
             branches[name],
             depth,
             len(forks.get(name, ())),
-            tuple(_merged(branches[name], back.get(name, {}))),
+            left.get(name),
+            tuple(_merged(branches[name], left.get(name), back.get(name, {}))),
             sum(one.open for one in asides(index, branches[name]) if not one.rewound) if name in apart else 0,
         )
         for name, depth in shown
@@ -139,10 +142,9 @@ def listing(index: Index, wanted: Wanted, limit: int | None, offset: int, prices
     return Listing(entries, len(found), len(everything), offset, wanted)
 
 
-def _merged(branch: Branch, back: Mapping[str, Sequence[range]]) -> Iterator[str]:
+def _merged(branch: Branch, left: Departure | None, back: Mapping[str, Sequence[range]]) -> Iterator[str]:
     """Those of the sessions that turns of the branch were brought to which have got all that are its own."""
-    origin = branch.state.origin
-    first = origin.turn + bool(origin.cell) + 1 if origin else 1
+    first = left.turn + bool(left.cell) + 1 if left else 1
     own = range(first, branch.state.turns + 1)
     for into, turns in back.items():
         if own and into == layout.session_of(into) and covers(turns, own):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from sessgit.agents.claude import content, home
+from sessgit.agents.claude import content
 from sessgit.agents.claude.writing import transcript
 from sessgit.errors import NotFoundError
 from sessgit.model import canonical, words
@@ -15,11 +16,13 @@ from sessgit.model.conversation.turn import Cell, Tokens, Turn, add_by_model
 from sessgit.model.progress import Progress, unseen
 from sessgit.ops import log as logs
 from sessgit.ops.files import laying
-from sessgit.ops.finding import resolve
-from sessgit.ops.log import Left
+from sessgit.ops.finding import places, resolve
+from sessgit.ops.log import Fork, Left
 from sessgit.ops.reading.views import TurnView, body_of, gists
 from sessgit.store import layout
 from sessgit.store.index import Index
+from sessgit.store.indexed import kin
+from sessgit.store.indexed.kin import Departure
 from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
 
@@ -36,11 +39,13 @@ class Subagent:
 class Family:
     """Where a session comes from and what left it: forks and side branches, each in their order.
 
-    `parent` is None for a session that left no other, and for one that left a session which is not in the store.
+    `parent` is None for a session that left no other, and for one that left a session which is not in the store; `at`
+    is where it left it, as both stand now.
     """
 
     parent: Branch | None
-    forks: list[Branch]
+    at: Departure | None
+    forks: list[Fork]
     left: list[Left]
 
 
@@ -127,10 +132,11 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The place before turn 1: the first commit of the history, and of a fork the commit at which it left."""
+    """The place before turn 1: the first commit of the history; `at` is where a fork leaves the other as both stand
+    now."""
 
     branch: Branch
-    parent: Branch | None
+    at: Departure | None
     commit: str
     time: float
 
@@ -141,9 +147,9 @@ def between(began: str, ended: str) -> float | None:
     return b - a if a is not None and b is not None and b >= a else None
 
 
-def card(store: Store, index: Index, branch: Branch, progress: Progress = unseen) -> Card:
+def card(store: Store, index: Index, branch: Branch, config: Path, progress: Progress = unseen) -> Card:
     """The card of a session, or of a side branch of one; of its turns only the last one is read, and
-    those that nobody has asked the index about yet."""
+    those that nobody has asked the index about yet. `config` is the agent's folder."""
     rows = index.turns(branch.name)
     known = gists(store, index, branch, rows, progress) if rows else []
     changed, seen = dict[str, None](), dict[str, None]()
@@ -151,7 +157,7 @@ def card(store: Store, index: Index, branch: Branch, progress: Progress = unseen
         changed.update(dict.fromkeys(reversed(gist.files_changed)))
         seen.update(dict.fromkeys(reversed(gist.files_read)))
     last = read(store, branch, rows[-1])[0] if rows else None
-    path = branch.state.transcript
+    was_here = branch.state.transcript and rows and not layout.is_other(branch.name)
     used: dict[str, Tokens] = {}
     for gist in known:
         used = add_by_model(used, dict(gist.subagents.tokens) if gist.subagents else {})
@@ -161,7 +167,7 @@ def card(store: Store, index: Index, branch: Branch, progress: Progress = unseen
         list(changed),
         [name for name in seen if name not in changed],
         last,
-        bool(path and rows) and not layout.is_other(branch.name) and not home.is_there(path),
+        bool(was_here) and places.file_of(config, branch.state, store.beside) is None,
         used,
     )
 
@@ -171,7 +177,7 @@ def family(index: Index, branch: Branch) -> Family:
     found = logs.log(index, branch)
     forks = [fork for turn in sorted(found.forks) for fork in found.forks[turn]]
     left = [other for turn in sorted(found.left) for other in found.left[turn]]
-    return Family(_parent(index, branch), forks, left)
+    return Family(_parent(index, branch), kin.departure(index, branch), forks, left)
 
 
 def turn(store: Store, index: Index, branch: Branch, number: int) -> ShownTurn:
@@ -202,7 +208,7 @@ def start(store: Store, index: Index, branch: Branch) -> Start:
     """The place before turn 1."""
     row = index.turn(branch.name, 1)
     first = (store.commit(row.commits[0]).parents or (row.commits[0],))[0] if row else branch.tip
-    return Start(branch, _parent(index, branch), first, store.commit(first).time)
+    return Start(branch, kin.departure(index, branch), first, store.commit(first).time)
 
 
 def read(store: Store, branch: Branch, row: Row) -> tuple[Turn, list[Piece]]:

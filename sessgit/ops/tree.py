@@ -275,7 +275,8 @@ class _Reader:
         for other in self.index.branches_named(kin.sides(self.index, branch.name)):
             last, count = self.index.left_behind(other.name, branch.name)
             if count:
-                cost = self._cost(other, self._own(other, last + 1))
+                at = kin.departure(self.index, other)
+                cost = self._cost(other, self._own(other, max(last, _shared(at) if at else 0) + 1))
                 words = self._words(other, last + 1)
                 merged = tuple(self.merged.get(other.name, ()))
                 yield Node(other, branch.name, last, "", count, cost, words, merged)

@@ -18,7 +18,7 @@ from sessgit.ops import show
 from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index
 from sessgit.ops.files import keeping
-from sessgit.ops.log import Left
+from sessgit.ops.log import Fork, Left
 from sessgit.ops.reading.seen import Seen, activation, budget, moment
 from sessgit.ops.reading.views import Prices, total, turn_json
 from sessgit.ops.show import Family, ShownCell, ShownTurn, Start
@@ -267,10 +267,8 @@ def _left(left: Left) -> dict[str, Any]:
     return {"branch": left.branch.name, "turn": left.turn, "turns": left.count, "brought_back": left.brought}
 
 
-def _fork(fork: Branch) -> dict[str, Any]:
-    origin = fork.state.origin
-    assert origin is not None
-    return {"session": fork.name, "turn": origin.turn, "cell": origin.cell or None}
+def _fork(fork: Fork) -> dict[str, Any]:
+    return {"session": fork.branch.name, "turn": fork.turn, "cell": fork.cell or None}
 
 
 def _changes(call: Call) -> list[dict[str, Any]]:

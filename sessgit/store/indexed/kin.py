@@ -11,28 +11,81 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.turn import count
 from sessgit.store import layout
 from sessgit.store.index import Index
+from sessgit.store.indexed.rows import Branch
 from sessgit.store.indexed.tables import BROUGHT
 
 _ORIGIN = re.compile(r"([^@]+)@(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 
 class Departure(NamedTuple):
-    """Where a session left another: the branch and the turn, and the cell as `7.3` or ``""``."""
+    """Where a session leaves another as both stand now: the branch, the last turn that it still has from there, and the
+    cell as `7.3` or ``""``.
+
+    A rewind of either may have taken them further apart than they were at the fork point. Where the one that was left
+    went back, `branch` is the one that has these turns since.
+    """
 
     branch: str
     turn: int
     cell: str
 
+    @property
+    def at(self) -> str:
+        """What stands behind the ``@`` of its address."""
+        return self.cell or str(self.turn)
+
 
 def departures(index: Index, sessions: Collection[str]) -> dict[str, Departure]:
-    """Of each of these sessions that left another one, where; their whole states are not read."""
+    """Of each of these branches whose session left another one, where; their whole states are not read."""
     origin = "json_extract(CAST(state AS TEXT), '$.origin.session', '$.origin.turn', '$.origin.cell')"
     query = f"SELECT name, {origin} FROM branches WHERE parent > '' AND name IN (SELECT value FROM json_each(?))"
     found: dict[str, Departure] = {}
     for name, told in index._ask(query, (json.dumps(list(sessions)),)):
         branch, turn, cell = json.loads(told)
-        found[name] = Departure(branch, count(turn), cell if isinstance(cell, str) else "")
+        found[name] = _now(index, name, Departure(branch, count(turn), cell if isinstance(cell, str) else ""))
     return found
+
+
+def departure(index: Index, branch: Branch) -> Departure | None:
+    """The same of one branch, or None where its session left no other."""
+    origin = branch.state.origin
+    return _now(index, branch.name, Departure(origin.session, origin.turn, origin.cell)) if origin else None
+
+
+def _now(index: Index, name: str, left: Departure) -> Departure:
+    """Where a branch leaves today what its session once left there."""
+    own = "instr(message, char(10) || 'Session: ' || ?2 || char(10))"
+    held = "EXISTS (SELECT 1 FROM turns WHERE branch = ?3 AND turn = its.turn AND prompt = its.prompt)"
+    query = (
+        f"SELECT turn, prompt, {held} FROM turns AS its WHERE branch = ?1 AND turn <= ?4 AND NOT {own}"
+        " ORDER BY turn DESC LIMIT 1"
+    )
+    rows = index._ask(query, (name, layout.session_of(name), left.branch, left.turn))
+    turn, prompt, is_held = rows[0] if rows else (0, "", True)
+    cut = index.turn(name, turn + 1) if left.cell and turn == left.turn else None
+    if cut is not None and cut.message.get("Event") == "fork":
+        found = _holder(index, left.branch, turn + 1, cut.prompt)
+        if found:
+            return Departure(found, turn, left.cell)
+    found = left.branch if is_held else _holder(index, left.branch, turn, prompt)
+    if found:
+        return Departure(found, turn, "")
+    session = layout.session_of(left.branch)  # it has lost the branch that had them
+    return Departure(session, index.left_behind(name, session)[0], "")
+
+
+def _holder(index: Index, branch: str, number: int, prompt: str) -> str:
+    """The branch, else another one of its session that has this turn, or ``""``; of a session that is not in the store
+    nothing is known, and it stays the branch."""
+
+    def holds(one: str) -> bool:
+        row = index.turn(one, number)
+        return row is not None and row.prompt == prompt
+
+    session = layout.session_of(branch)
+    if holds(branch) or index.branch(session) is None:
+        return branch
+    return next(filter(holds, (session, *sides(index, session))), "")
 
 
 def sides(index: Index, session: str) -> list[str]:

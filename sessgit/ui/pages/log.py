@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from sessgit.model.conversation.message import Message
 from sessgit.ops.finding.resolve import title
-from sessgit.ops.log import Left, Log
+from sessgit.ops.log import Fork, Left, Log
 from sessgit.ops.reading import views
 from sessgit.ops.reading.merged import merges
 from sessgit.ops.tag import by_commit
 from sessgit.store import layout
 from sessgit.store.indexed import kin
+from sessgit.store.indexed.kin import Departure
 from sessgit.store.indexed.rows import Branch, Row
 from sessgit.ui import text
 from sessgit.ui.context import Context
@@ -94,9 +95,8 @@ def header(here: Context, paint: Paint, branch: Branch, rows: list[Row]) -> Iter
     lines = text.fold([part for part in parts if part], here.width, "  ·  ", " " * (len(name) + 2))
     yield paint("yellow", name) + paint("bold", lines[0][len(name) :])
     yield from lines[1:]
-    if state.origin is not None:
-        at = state.origin.cell or str(state.origin.turn)
-        yield paint("dim", f"{' ' * len(name)}  from {here.ident(state.origin.session)}@{at}")
+    if state.origin is not None and (left := kin.departure(here.index, branch)):
+        yield paint("dim", f"{' ' * len(name)}  from {departed(here, left)}")
 
 
 def oneline(here: Context, log: Log, *, reverse: bool) -> Iterator[str]:
@@ -144,14 +144,16 @@ def aside(left: Left, after: str = "") -> str:
     return f"{what}{after}, {some}brought back" if left.brought else f"{what}{after}"
 
 
-def _inside(here: Context, fork: Branch, branch: Branch, turn: int) -> str:
-    """Where a fork left that stands behind `turn` of a branch, if not there."""
-    origin = fork.state.origin
-    if origin is None or (origin.turn == turn and not origin.cell):
-        return ""
-    if origin.turn != turn:
-        return f"  (from {here.ident(origin.session)}@{text.clean(origin.cell) or origin.turn})"
-    return f"  (at {text.clean(origin.cell)})"
+def departed(here: Context, left: Departure) -> str:
+    """The address at which a fork left."""
+    return f"{text.clean(here.ident(left.branch), 80)}@{text.clean(left.at)}"
+
+
+def _inside(here: Context, fork: Fork) -> str:
+    """Where a fork left, if not after the turn that it stands behind."""
+    if fork.is_elsewhere:
+        return f"  (from {departed(here, fork.left)})"
+    return f"  (at {text.clean(fork.cell)})" if fork.cell else ""
 
 
 def _left_rows(here: Context, left: Left) -> list[Row]:
@@ -210,16 +212,25 @@ class _Turns:
         for left in log.left.get(turn, ()):
             lines.append(self._note("┊", "", f"{aside(left)}: {self.here.ident(left.branch.name)}"))
             if wanted.rewound:
-                rows = _left_rows(self.here, left)
-                lines += [self.turn(row, "○") for row in (rows if wanted.reverse else reversed(rows))]
-        for fork in log.forks.get(turn, ()):
-            moment = self.here_time(fork.state.created)
-            inside = _inside(self.here, fork, log.branch, turn)
-            called = text.clean(title(fork.state), 200)
-            lines.append(
-                self._note("├─", moment, f"↳ {self.paint('yellow', self.here.ident(fork.name))}  {called}{inside}")
-            )
-        return lines
+                lines += self._rewound(log, left, wanted)
+        drawn = {left.branch.name for left in log.left.get(turn, ())} if wanted.rewound else set[str]()
+        forks = log.forks.get(turn, ())
+        return lines + [self._fork(one) for one in forks if one.left.turn == turn or one.left.branch not in drawn]
+
+    def _rewound(self, log: Log, left: Left, wanted: Wanted) -> Iterator[str]:
+        """The turns of a side branch, and what left the conversation there."""
+        rows = _left_rows(self.here, left)
+        forks = [one for one in log.forks.get(left.turn, ()) if one.left.branch == left.branch.name]
+        for row in rows if wanted.reverse else reversed(rows):
+            left_here = (one for one in forks if one.left.turn == row.turn)
+            after = [self._fork(replace(one, turn=row.turn, cell=one.left.cell)) for one in left_here]
+            turn = self.turn(row, "○")
+            yield from [turn, *after] if wanted.reverse else [*after, turn]
+
+    def _fork(self, fork: Fork) -> str:
+        moment, state = self.here_time(fork.branch.state.created), fork.branch.state
+        name, called = self.paint("yellow", self.here.ident(fork.branch.name)), text.clean(title(state), 200)
+        return self._note("├─", moment, f"↳ {name}  {called}{_inside(self.here, fork)}")
 
     def turn(self, row: Row, mark: str = "●") -> str:
         columns = self.columns

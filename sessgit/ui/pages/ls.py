@@ -90,10 +90,10 @@ def _cells(here: Context, entry: Entry, listing: Listing) -> _Cells:
 
 
 def _notes(here: Context, entry: Entry) -> str:
-    origin, notes = entry.branch.state.origin, list[str]()
-    if origin is not None:
-        at, under = text.clean(origin.cell) or str(origin.turn), entry.depth and not layout.is_side(origin.session)
-        notes.append(f"from turn {at}" if under else f"from {text.clean(here.ident(origin.session), 80)}@{at}")
+    left, notes = entry.left, list[str]()
+    if left is not None:
+        at, under = text.clean(left.at), entry.depth and not layout.is_side(left.branch)
+        notes.append(f"from turn {at}" if under else f"from {text.clean(here.ident(left.branch), 80)}@{at}")
     if entry.merged:
         notes.append("merged")
     if entry.elsewhere:

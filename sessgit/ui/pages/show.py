@@ -10,14 +10,14 @@ from sessgit.model import canonical, prices
 from sessgit.model.conversation.turn import Tokens
 from sessgit.model.programs import unified
 from sessgit.ops.finding.resolve import title
+from sessgit.ops.log import Fork
 from sessgit.ops.reading import views
 from sessgit.ops.show import Card, ShownCell, ShownTurn, Start
 from sessgit.store import layout
-from sessgit.store.indexed.rows import Branch
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.pages import pieces
-from sessgit.ui.pages.log import aside
+from sessgit.ui.pages.log import aside, departed
 from sessgit.ui.pages.pieces import Pieces, Wanted
 from sessgit.ui.render import Paint
 
@@ -94,13 +94,13 @@ def start(here: Context, shown: Start) -> Iterator[str]:
     begun = canonical.seconds(state.created) or shown.time
     where = text.clean(here.short(state.project))
     yield from _heading(here, name, ["the start", _clock(here, begun), where])
-    origin = state.origin
-    if origin is not None:
-        at = f"{here.ident(origin.session)}@{origin.cell or origin.turn}"
-        turns = f"Its first {text.counted(origin.turn, 'turn')} {'is' if origin.turn == 1 else 'are'} those of"
-        yield from text.wrap(
-            f"{turns} {here.ident(origin.session)}: it left at {at}, commit {origin.commit[:12]}.", here.width
-        )
+    origin, at = state.origin, shown.at
+    if origin is not None and at is not None:
+        turns = f"Its first {text.counted(at.turn, 'turn')} {'is' if at.turn == 1 else 'are'} those of"
+        where = f"it left at {departed(here, at)}, commit {origin.commit[:12]}"
+        if at.turn < origin.turn:
+            where = f"it left at turn {origin.turn}, commit {origin.commit[:12]}, and went back since"
+        yield from text.wrap(f"{turns} {here.ident(at.branch)}: {where}.", here.width)
     elif state.turns:
         yield from text.wrap(
             f"Nothing comes before it. sessgit show {here.ident(shown.branch.name)}@1 shows the first turn.", here.width
@@ -222,20 +222,19 @@ class _Card:
         yield from self._labelled("Family", [inner for line in lines for inner in text.wrap(line, room)])
 
     def _origin(self) -> Iterator[str]:
-        origin, parent = self.state.origin, self.shown.family.parent
+        at, parent = self.shown.family.at, self.shown.family.parent
         name = self.shown.branch.name
         if layout.is_side(name):
             what = "left behind by a rewind of" if layout.is_rewound(name) else "from another machine that went on with"
             yield f"{what} {self.here.ident(layout.session_of(name))}"
-        if origin is not None:
-            at = f"{self.here.ident(origin.session)}@{origin.cell or origin.turn}"
-            yield f"forked from {at}  {text.clean(title(parent.state), 60) if parent else '(not in this store)'}"
+        if at is not None:
+            called = text.clean(title(parent.state), 60) if parent else "(not in this store)"
+            yield f"forked from {departed(self.here, at)}  {called}"
 
-    def _relative(self, fork: Branch) -> str:
-        origin = fork.state.origin
-        assert origin is not None
-        at = f"at {origin.cell}" if origin.cell else f"after turn {origin.turn}"
-        return f"fork {self.here.ident(fork.name)}  {text.clean(title(fork.state), 60)}, {at}"
+    def _relative(self, fork: Fork) -> str:
+        at = f"at {text.clean(fork.cell)}" if fork.cell else f"after turn {fork.turn}"
+        at += f" (from {departed(self.here, fork.left)})" if fork.is_elsewhere else ""
+        return f"fork {self.here.ident(fork.branch.name)}  {text.clean(title(fork.branch.state), 60)}, {at}"
 
     def _kept(self) -> Iterator[str]:
         state = self.state

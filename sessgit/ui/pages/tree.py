@@ -12,6 +12,7 @@ from sessgit.ops.finding.resolve import title
 from sessgit.ops.ls import hidden
 from sessgit.ops.reading import views
 from sessgit.ops.tree import Family, Fold, Forest, Node
+from sessgit.store.indexed import kin
 from sessgit.ui import text
 from sessgit.ui.context import Context
 from sessgit.ui.pages import ls
@@ -167,9 +168,8 @@ def _line(here: Context, node: Node, chosen: Chosen) -> _Line:
 
 
 def _notes(here: Context, node: Node) -> Iterator[str]:
-    origin = node.branch.state.origin
-    if not node.parent and origin is not None:
-        yield f"from {text.clean(here.ident(origin.session), 80)}@{text.clean(origin.cell) or origin.turn}"
+    if not node.parent and node.branch.state.origin is not None and (left := kin.departure(here.index, node.branch)):
+        yield f"from {text.clean(here.ident(left.branch), 80)}@{text.clean(left.at)}"
     for session, turn in node.merged:
         yield f"merged into {here.ident(session)} at turn {turn}"
 
