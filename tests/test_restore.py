@@ -72,7 +72,7 @@ def test_what_was_redacted_is_said(sessgit: Shell, tmp_path: Path) -> None:
     token = "ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"
     sessgit.recorded(sessgit.talk().prompt(f"use {token}").answer("No."))
     said = sessgit.out("restore", "5e55", "--output", str(tmp_path / "out.jsonl"))
-    assert said.endswith(" kB, but for 1 secret replaced when it was recorded.\n")
+    assert said.endswith(" kB, but for 1 secret that stands replaced.\n")
     assert token not in (tmp_path / "out.jsonl").read_text()
 
 

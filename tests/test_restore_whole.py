@@ -247,7 +247,7 @@ def test_not_where_a_copy_lies_elsewhere(sessgit: Shell, tmp_path: Path) -> None
     assert (done.code, target.exists()) == (3, False)
     assert done.err == (
         f"Error: its transcript is there, in another folder: {path}. With a second one the client finds neither.\n"
-        f"Hint: Moved to {target} it is found there. sessgit fork --project DIR leaves it where it is.\n"
+        f"Hint: Moved to {target} it is found there. sessgit fork 5e551011 --project DIR leaves it where it is.\n"
     )
     target.parent.mkdir()
     path.rename(target)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import home
 from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.reader import opened
 from sessgit.agents.claude.writing import transcript
@@ -259,14 +258,17 @@ class Verified:
     same: bool | None
 
 
-def verify(store: Store, session: str) -> Verified:
-    """Rebuilds the session's file; raises DamageError where a hash is not the one that was recorded."""
+def verify(store: Store, session: str, config: Path, *, here: Here = str) -> Verified:
+    """Rebuilds the session's file; raises DamageError where a hash is not the one that was recorded.
+
+    `config` and `here` are as for `restore`: a home can have moved since the file was recorded.
+    """
     state = store.state(_head(store, session))
     try:
         restored = rebuild(store, session)
     except StoreError as error:
         raise DamageError(f"{session} is damaged: {error}", error.hint) from error
-    path = Path(state.transcript)
-    if not state.transcript or not home.is_there(path):
+    path = places.file_of(config, places.localized(state, here), store.beside)
+    if path is None:
         return Verified(restored, state.turns, None, None)
     return Verified(restored, state.turns, path, _held(path, restored.file)[1] == b"")

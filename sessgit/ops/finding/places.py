@@ -12,7 +12,7 @@ from sessgit.agents.claude import home
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
-from sessgit.store.layout import Beside
+from sessgit.store.layout import Beside, short
 from sessgit.store.recorder import cursor as cursors
 
 Here = Callable[[str], str]
@@ -48,7 +48,8 @@ def place_of(config: Path, state: Session, beside: Beside | None = None) -> Path
     """Where the client looks for the session's transcript, if it is known; `beside` is of the store.
 
     The state may have been written on another machine. So what counts is where the file is, then where it was read
-    here last, then the folder of the project, if that is here.
+    here last, then the folder of the project, if that is here; where nothing says a place, the one where it is all
+    the same, as in a home that was moved.
     """
     said = home.transcript_place(config, state.transcript, state.agent_id, "")
     if said is not None and home.is_there(said):
@@ -62,7 +63,22 @@ def place_of(config: Path, state: Session, beside: Beside | None = None) -> Path
         return read
     if said is not None and (said.parent.is_dir() or not home.is_there(state.project)):
         return said
+    if said is None and found is None:
+        return _anywhere(config, state.agent_id)
     return said if said is not None and found is not None and _is_cut(said, found) else found
+
+
+def _anywhere(config: Path, agent_id: str) -> Path | None:
+    """The one transcript of that name in whichever folder of the client's; of several it finds none."""
+    any_place = home.transcript_place(config, "", agent_id, "/")
+    found = copies(config, any_place) if any_place else []
+    return found[0] if len(found) == 1 else None
+
+
+def file_of(config: Path, state: Session, beside: Beside) -> Path | None:
+    """The session's transcript, where the client looks for it, else where it was read; None where it is at neither."""
+    places = (place_of(config, state, beside), Path(state.transcript) if state.transcript else None)
+    return next((path for path in places if path is not None and home.is_there(path)), None)
 
 
 def was_here(config: Path, state: Session, beside: Beside) -> bool:
@@ -104,7 +120,8 @@ def target(config: Path, state: Session, project: str, beside: Beside | None = N
     if place is None:
         raise SessgitError(
             f"it is not known where the file of {state.id} was",
-            "--project DIR writes it for the client started in DIR, --output FILE to any place.",
+            f"sessgit restore {short(state.id)} --project DIR writes it for the client started in DIR, "
+            "--output FILE to any place.",
         )
     return place
 
@@ -141,7 +158,8 @@ def check_alone(config: Path, target: Path) -> None:
     if others:
         raise ConflictError(
             f"its transcript is there, in another folder: {others[0]}. With a second one the client finds neither",
-            f"Moved to {target} it is found there. sessgit fork --project DIR leaves it where it is.",
+            f"Moved to {target} it is found there. "
+            f"sessgit fork {short(target.stem)} --project DIR leaves it where it is.",
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessgit.agents.claude import home
+from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.model.conversation.session import Session
 from sessgit.ops import privacy as private
@@ -16,6 +17,7 @@ from sessgit.ops.privacy import Privacy
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder.cursor import Cursor
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
@@ -50,9 +52,22 @@ def is_level(beside: layout.Beside, session: str, path: Path, *, final: bool = F
     except (OSError, ValueError):  # ValueError: a state can name what is no path
         return True
     known = cursors.load(beside, session)
-    if known is None or known.path != str(path) or known.offset != size or not known.proof:
+    if known is None or known.offset != size or not known.proof:
+        return False
+    if known.path != str(path) and not _is_same(known, path):
         return False
     return not final or known.final or not known.pending
+
+
+def _is_same(known: Cursor, path: Path) -> bool:
+    """Whether a file that was read at another place, as in a home that was moved since, ends as that one did."""
+    from sessgit.agents.claude.reader import opened
+
+    try:
+        with opened(path) as source:
+            return cursors.proof(source.file, known.offset) == known.proof
+    except SessgitError:
+        return False
 
 
 def catch_up(
@@ -103,7 +118,6 @@ def record_file(  # noqa: PLR0913 - what to record, where to, and how
     verdict = private.of_transcript(privacy, path, project)
     if not verdict.recorded:
         return CaughtUp(False, f"its project is off ({verdict.why})", off=True, hint=_ON)
-    from sessgit.errors import SessgitError
     from sessgit.ops.recording.record import record
     from sessgit.ops.recording.source import Source, rules_by
     from sessgit.store import locks

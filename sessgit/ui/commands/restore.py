@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from sessgit.ops.files.lost import Brought
     from sessgit.ops.finding.resolve import Target
     from sessgit.ops.restore import Outcome, Restored, Verified
+
+
+_LABEL = 11
 
 
 def run(
@@ -53,7 +56,7 @@ def run(
     found = named.target(here, address)
     _check_whole(here, found)
     if verify:
-        checked = restores.verify(here.store, found.session)
+        checked = restores.verify(here.store, found.session, here.config, here=here.here)
         if as_json:
             render.document("restore/v1", _json(found.session, None, checked.restored) | _verified(checked))
         else:
@@ -164,7 +167,7 @@ def _told(done: Brought) -> Iterator[str]:
     yield f"{back} {'is' if number < 2 else 'are'} back{unwritten}."
     yield from beside.told([file for _, one in done.back for file in one.files])
     if secrets := sum(one.restored.redacted for _, one in done.back):
-        yield f"In them {text.counted(secrets, 'secret')} stand{'s' if secrets == 1 else ''} replaced since recording."
+        yield f"In them {text.counted(secrets, 'secret')} {_stand(secrets)} replaced."
 
 
 def _record(here: context.Context, done: Outcome, *, final: bool) -> None:
@@ -176,6 +179,11 @@ def _record(here: context.Context, done: Outcome, *, final: bool) -> None:
     )
 
 
+def _stand(secrets: int) -> str:
+    """Be it that they were replaced when they were recorded, or purged later."""
+    return "stands" if secrets == 1 else "stand"
+
+
 def _quality(done: Restored, named: bool = False) -> list[str]:
     """How good the copy is, in parts between which a line may break."""
     size = text.size(len(done.file))
@@ -185,7 +193,7 @@ def _quality(done: Restored, named: bool = False) -> list[str]:
         return [f"{size}, byte for byte as the client wrote it{end}", *more]
     lacks = []
     if done.redacted:
-        lacks.append(f"{text.counted(done.redacted, 'secret')} replaced when it was recorded")
+        lacks.append(f"{text.counted(done.redacted, 'secret')} that {_stand(done.redacted)} replaced")
     if done.missing:
         lacks.append(f"{text.size(done.missing)} never recorded")
     if done.rewritten:
@@ -211,20 +219,29 @@ def _verified(checked: Verified) -> dict[str, object]:
     return {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
 
 
-def _proof(here: context.Context, session: str, checked: Verified) -> list[str]:
+def _proof(here: context.Context, session: str, checked: Verified) -> Iterator[str]:
     done = checked.restored
-    lines = [
-        f"{session}: {text.counted(checked.turns, 'turn')}, nothing damaged.",
-        f"Proved     {text.counted(done.checked, 'hash', 'hashes')} of lines (Lines-SHA256), "
-        "taken when they were recorded",
-        f"The file   {' '.join(_quality(done))}",
-    ]
-    if checked.file is None:
-        lines.append("The client has deleted its own file: this store is the only place.")
+    path = here.short(checked.file) if checked.file else ""
+    yield from text.wrapped(f"{session}: {text.counted(checked.turns, 'turn')}, nothing damaged.", here.width)
+    hashes = text.counted(done.checked, "hash", "hashes")
+    yield from _labelled(here, "Proved", f"{hashes} of lines (Lines-SHA256), taken when they were recorded".split(" "))
+    yield from _labelled(here, "The file", " ".join(_quality(done)).split(" "))
+    if not path:
+        yield from text.wrapped("The client has deleted its own file: this store is the only place.", here.width)
     elif checked.same:
-        lines.append(f"Compared   equal to {here.short(checked.file)}")
-    elif done.redacted:
-        lines.append(f"Compared   {here.short(checked.file)} differs, as it must: it holds what was replaced here")
+        yield from _labelled(here, "Compared", ["equal", "to", path])
     else:
-        lines.append(f"Compared   {here.short(checked.file)} differs: it has changed since it was recorded")
-    return lines
+        must, changed = "as it must: it holds what was replaced here", "it has changed since it was recorded"
+        how = f"differs, {must}" if done.redacted else f"differs: {changed}"
+        yield from _labelled(here, "Compared", [path, *how.split(" ")])
+
+
+def _labelled(here: context.Context, label: str, parts: Sequence[str]) -> Iterator[str]:
+    """The parts behind a label, in as many lines as they need; a path is never cut: it is there to be copied."""
+    now = f"{label:<{_LABEL - 1}}"
+    for part in parts:
+        if text.width(f"{now} {part}") > here.width >= _LABEL + text.width(part):
+            yield now.rstrip()
+            now = " " * (_LABEL - 1)
+        now = f"{now} {part}"
+    yield now
