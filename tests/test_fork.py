@@ -185,7 +185,7 @@ def test_what_is_missing_is_said(sessgit: Shell) -> None:
     assert token in next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl")).read_text()
     path.unlink()
     done = sessgit("fork", OTHER)
-    assert done.err == "Missing in the fork: 1 secret that recording replaced.\n"
+    assert done.err == "Missing in the fork: 1 secret that stands replaced.\n"
 
 
 def test_run_becomes_the_client(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_words_that_the_clients_own_files_still_hold(sessgit: Shell) -> None:
     assert side_files(sessgit.config) == beside | of_fork(beside)
     wipe(sessgit.config)
     done = sessgit("fork", "5e55")
-    assert done.err == "Missing in the fork: 4 secrets that recording replaced.\n"
+    assert done.err == "Missing in the fork: 4 secrets that stand replaced.\n"
     assert not any(SECRET.encode() in data for data in side_files(sessgit.config).values())
 
 

@@ -341,7 +341,7 @@ def test_stored_text_is_said_to_lack_words(sessgit: Shell) -> None:
     talk.file.counts["a"] = 50
     sessgit.recorded(talk.prompt("which token?").answer("It is ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"))
     done = sessgit("merge", THIRD, "--into", SESSION)
-    assert done.err == "1 secret in what was brought back: replaced when it was recorded.\n"
+    assert done.err == "1 secret in what was brought back stands replaced.\n"
     assert "[redacted:github-token]" in lines(sessgit)[-2]["message"]["content"]
 
 

@@ -197,7 +197,7 @@ def test_secrets_stay_replaced_and_are_told(sessgit: Shell) -> None:
 
     sessgit.recorded(sessgit.talk().prompt(f"the key is {SECRET}").call_only("Bash"))
     done = sessgit("repair", "5e55")
-    assert done.err == "Missing in it: 1 secret that recording replaced.\n"
+    assert done.err == "Missing in it: 1 secret that stands replaced.\n"
     assert SECRET.encode() not in next(sessgit.config.glob(f"projects/*/{MENDED}.jsonl")).read_bytes()
 
 

@@ -271,7 +271,7 @@ def test_what_nothing_runs_is_skipped_with_its_reason(coded: Coded) -> None:
         ("PowerShell", "skipped", "there is no PowerShell here"),
         ("Task", "skipped", "nothing here runs Task"),
         ("Bash", "skipped", "it ran in the background"),
-        ("Bash", "skipped", "a secret in its arguments was replaced when it was recorded"),
+        ("Bash", "skipped", "a secret in its arguments stands replaced"),
         ("Edit", "skipped", "it did not run then: the client refused it"),
         ("Read", "skipped", "/etc/passwd lies outside of the project"),
         ("Glob", "skipped", "/etc lies outside of the project"),

@@ -274,7 +274,8 @@ def _target(head: Session, plan: Plan) -> Path | None:
         return home.project_folder(plan.config, plan.project) / f"{plan.id}.jsonl"
     place = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
     if place is None:
-        raise SessgitError(f"it is not known in which folder {head.id} was held", "--no-restore forks without a file.")
+        hint = "--project DIR writes it for the client started in DIR, --no-restore forks without a file."
+        raise SessgitError(f"it is not known in which folder {head.id} was held", hint)
     return place.with_name(f"{plan.id}.jsonl")
 
 

@@ -87,7 +87,8 @@ def _target(world: World, state: Session, new_id: str) -> Path:
     place = place_of(world.config, state, world.store.beside)
     if place is None:
         raise SessgitError(
-            f"it is not known in which folder {state.id} was held", "sessgit restore --project DIR says it."
+            f"it is not known in which folder {state.id} was held",
+            f"sessgit restore {layout.short(state.id)} --project DIR says it.",
         )
     return place.with_name(f"{new_id}.jsonl")
 

@@ -228,7 +228,7 @@ def _why_not(item: Item) -> str:
     if call.cell.ok is False and call.output.startswith(_NEVER_RAN):
         return "it did not run then: the client refused it"
     if any(_REDACTED in text for text in _texts(call.input)):
-        return "a secret in its arguments was replaced when it was recorded"
+        return "a secret in its arguments stands replaced"
     if call.input.get("run_in_background") is True:
         return "it ran in the background"
     if call.output.startswith(_UNCHANGED) and call.tool == "Read":

@@ -13,6 +13,7 @@ from sessgit.ui import beside, context, named, render, text
 from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
+    from sessgit.model.conversation.session import Session
     from sessgit.ops import fork as forks
     from sessgit.ops.code.worktree import Worktree
     from sessgit.ops.finding.resolve import Target
@@ -74,26 +75,40 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         made = forks.fork(here.store, found.state, point, plan)
     else:
         made = forks.into_worktree(here.store, found.state, point, plan, planned, os.environ)
-    if made.missing:
-        render.tell(f"Missing in the fork: {text.counted(made.missing, 'secret')} that recording replaced.")
-    if made.dropped_calls:
-        render.tell(f"Left out of the fork: {text.counted(made.dropped_calls, 'tool call')} without a result yet.")
     state = places.localized(made.state, here.here)
-    if made.transcript and places.is_gone(state.project):
-        render.tell(f"The project's folder is gone: {here.short(state.project)}.")
+    sound = forkpoint.leads_back(here.store, made.commit, point.turn)
+    for remark in _remarks(here, made, state, sound=sound):
+        render.tell(remark)
     command = forks.resume_command(state, here.cwd)
     if as_json:
         value = {
             "id": made.state.id, "parent": point.session, "turn": point.turn, "commit": made.commit,
             "transcript": str(made.transcript) if made.transcript else None,
-            "resume": None if places.is_gone(state.project) else command,
+            "resume": command if sound and not places.is_gone(state.project) else None,
             "files": beside.as_json(made.files), "worktree": planned.as_json() if planned else None,
         }  # fmt: skip
         render.document("fork/v1", value)
     else:
-        render.lines(here, _told(here, made, point, planned, client.way_on(here, state, command)))
-    if start:
+        mended = f"sessgit repair {here.ident(state.id)} makes of it one that can be continued."
+        way_on = client.way_on(here, state, command) if sound else mended
+        render.lines(here, _told(here, made, point, planned, way_on))
+    if start and sound:
         client.resume(state, here.cwd)
+
+
+def _remarks(here: context.Context, made: forks.Forked, state: Session, *, sound: bool) -> Iterator[str]:
+    """What the fork lacks, and what keeps the client from going on with it."""
+    from sessgit.ops.finding import places
+
+    if made.missing:
+        stand = "stands" if made.missing == 1 else "stand"
+        yield f"Missing in the fork: {text.counted(made.missing, 'secret')} that {stand} replaced."
+    if made.dropped_calls:
+        yield f"Left out of the fork: {text.counted(made.dropped_calls, 'tool call')} without a result yet."
+    if made.transcript and places.is_gone(state.project):
+        yield f"The project's folder is gone: {here.short(state.project)}."
+    if not sound:
+        yield "The client would send none of its turns: their lines do not say which one each goes on from."
 
 
 def _check_is_path(here: context.Context, said: str) -> None:

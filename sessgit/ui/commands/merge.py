@@ -115,7 +115,8 @@ def created(here: context.Context, project: str, name: str | None) -> New | None
 def tell_secrets(done: Merged) -> None:
     """Says that what was brought back is what the store holds, where that lacks words."""
     if done.secrets:
-        render.tell(f"{text.counted(done.secrets, 'secret')} in what was brought back: replaced when it was recorded.")
+        stand = "stands" if done.secrets == 1 else "stand"
+        render.tell(f"{text.counted(done.secrets, 'secret')} in what was brought back {stand} replaced.")
 
 
 def _wish(

@@ -60,7 +60,8 @@ def run(
     command = fork.resume_command(state, here.cwd) if state else ""
     is_gone = state is not None and places.is_gone(state.project)
     if done.made and done.redacted:
-        render.tell(f"Missing in it: {text.counted(done.redacted, 'secret')} that recording replaced.")
+        stand = "stands" if done.redacted == 1 else "stand"
+        render.tell(f"Missing in it: {text.counted(done.redacted, 'secret')} that {stand} replaced.")
     if as_json:
         render.document("repair/v1", page.as_json(done, "" if is_gone else command, dry_run=dry_run))
     else:
