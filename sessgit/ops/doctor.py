@@ -68,6 +68,9 @@ def examine(patient: Patient, *, fix: bool = False) -> Diagnosis:
 
 
 def _every(patient: Patient) -> Iterator[Ailment]:
+    if patient.store in damage.shut(patient) and not os.access(patient.store, os.R_OK | os.X_OK):
+        yield from damage.may_not(patient)  # nothing in it can be looked at
+        return
     yield from recording.check(patient)
     yield from damage.bones(patient)
     if (patient.store / "HEAD").is_file():

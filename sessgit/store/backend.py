@@ -54,7 +54,7 @@ def create(path: Path) -> None:
             return
         except (pygit2.GitError, OSError, KeyError, ValueError) as error:
             if "lock" not in str(error) or not tries_left:
-                hint = refs.LOCKED if "lock" in str(error) else ROOM
+                hint = refs.hint(str(error), refs.LOCKED if "lock" in str(error) else ROOM)
                 raise StoreError(f"cannot create a store at {path}: {error}", hint) from error
             refs.take_stale_locks(path, ["config", "HEAD"])
         time.sleep(_LOCK_WAIT)
@@ -357,8 +357,9 @@ class Repository:
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
                 if self.ref(name) != old:
                     raise MovedError(f"{name} was moved by someone else") from error
-                if "lock" not in str(error) or not tries_left:
-                    hint = refs.LOCKED if "lock" in str(error) else refs.hint(str(error), ROOM)
+                locked = "lock" in str(error) and not refs.is_denied(str(error))
+                if not locked or not tries_left:
+                    hint = refs.LOCKED if locked else refs.hint(str(error), ROOM)
                     raise StoreError(f"cannot move {name}: {error}", hint) from error
                 refs.take_stale_locks(self.path, [name])
                 # Where a delete found `packed-refs` locked, libgit2 passes over the next one and calls it done.

@@ -130,6 +130,6 @@ def _failed(stderr: bytes, code: int) -> StoreError:
 
 
 def _hint(said: str) -> str:
-    if ".lock" in said:
+    if ".lock" in said and not refs.is_denied(said):
         return refs.LOCKED
     return DAMAGED if _LACKING.search(said) else refs.hint(said, ROOM)

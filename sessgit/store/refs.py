@@ -34,6 +34,8 @@ _LONGEST = 1024
 _CUT = re.compile(r"corrupted packed references|un(terminated|expected) line in .*packed-refs")
 _WHOLE_AGAIN = "packed-refs in the store is damaged: sessgit doctor --fix mends it, and puts back what it lost."
 _DOCTOR = "sessgit doctor says what keeps them from being read."
+_MAY_NOT = "permission denied"
+_DENIED = "sessgit doctor says where you may not write."
 LOCKED = "If a process was killed just now, it left its lock: try again in a minute."
 """The hint where a ref stays locked."""
 
@@ -110,7 +112,12 @@ def take_stale_locks(store: Path, names: Iterable[str]) -> None:
 
 def hint(said: str, otherwise: str) -> str:
     """What to do where git says that refs cannot be moved."""
-    return _WHOLE_AGAIN if _CUT.search(said) else otherwise
+    return _WHOLE_AGAIN if _CUT.search(said) else _DENIED if is_denied(said) else otherwise
+
+
+def is_denied(said: str) -> bool:
+    """Whether git says that it may not write: then no lock is in its way, though it names the one it cannot make."""
+    return _MAY_NOT in said.lower()
 
 
 def _take(store: Path, name: str, stale: float) -> None:

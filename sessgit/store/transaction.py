@@ -58,7 +58,7 @@ def move_all(store: Path, moves: Sequence[Move], *, lasting: bool = True) -> Non
         if moved is not None:
             raise MovedError(f"{moved.ref} was moved by someone else")
         said = done.stderr.decode("utf-8", "replace").strip()
-        locked = ".lock" in said or refs.NEW_PACKED in said
+        locked = (".lock" in said or refs.NEW_PACKED in said) and not refs.is_denied(said)
         if not locked or not tries_left:
             raise StoreError(f"the refs could not be moved: {said}", refs.LOCKED if locked else refs.hint(said, ROOM))
         refs.take_stale_locks(store, [move.ref for move in moves])

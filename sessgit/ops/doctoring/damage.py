@@ -43,7 +43,7 @@ def bones(patient: Patient) -> Iterator[Ailment]:
 
 def check(patient: Patient) -> Iterator[Ailment]:
     """What keeps the store from being written or read."""
-    yield from _shut(patient)
+    yield from may_not(patient)
     closed = packs.closed(patient.store)
     for path in (path for path in closed if path.is_file()):
         finding = Finding(
@@ -60,7 +60,7 @@ def check(patient: Patient) -> Iterator[Ailment]:
         yield from _unread(patient, patient.index.open_store())
 
 
-def _shut(patient: Patient) -> Iterator[Ailment]:
+def may_not(patient: Patient) -> Iterator[Ailment]:
     """What may not be read or written. Nothing mends it: somebody may want it so."""
     found = shut(patient)
     if found:
