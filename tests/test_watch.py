@@ -170,7 +170,7 @@ def test_a_rewind_comes_before_the_turn_that_it_made_room_for(sessgit: Shell, wa
     seen = watching()
     hooked(sessgit, talk.rewind(1).turns("instead"))
     lines = [seen.line(), seen.line()]
-    assert "rewound to turn 1, 2 turns left behind  ·  one" in lines[0]
+    assert "5e551011       rewound to turn 1, 2 turns left behind: .r-a0000002  ·" in lines[0]
     assert "5e551011@2     instead" in lines[1]
     assert seen.end() == 130
 

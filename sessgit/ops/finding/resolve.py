@@ -20,6 +20,10 @@ from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Outline, Row
 
 SHORTEST_PREFIX = 4
+_ID = 8
+"""So much of an id is shown, and so much of one that was misspelt is compared."""
+_NEAR_ID, _NEAR_NAME = 0.7, 0.5
+"""From which likeness on two are near, of 1: of four characters of an id three."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -212,14 +216,16 @@ def title(state: Session) -> str:
 
 def _near(index: Index, text: str) -> str:
     rows = [row for row in index.names() if not layout.is_side(row[0])]
-    known = {name[:8]: name for name, *_ in rows} | {row[2]: row[0] for row in rows if row[2]}
-    close = [word for word in known if text and word.startswith(text)]
-    close += [word for word in difflib.get_close_matches(text, known, n=3, cutoff=0.4) if word not in close]
-    close += [word for word in known if text and (text in word or word[:1] == text[:1]) and word not in close]
+    start, named = text[:_ID], {row[2]: row[0] for row in rows if row[2]}
+    alike = difflib.get_close_matches(start, {row[0][: len(start)] for row in rows}, n=3, cutoff=_NEAR_ID)
+    close = [named[word] for word in named if text and word.startswith(text)]
+    close += [row[0] for one in alike for row in rows if row[0].startswith(one)]
+    close += [named[word] for word in difflib.get_close_matches(text, named, n=3, cutoff=_NEAR_NAME)]
+    close += [named[word] for word in named if text and text in word]
     if not close:
         return "sessgit ls --all shows all conversations."
-    shown = dict.fromkeys(known[word] for word in close)
-    return "near ones: " + ", ".join(f"{name[:8]} ({_title(index, name)[:40]})" for name in list(shown)[:3])
+    shown = list(dict.fromkeys(close))[:3]
+    return "near ones: " + ", ".join(f"{name[:_ID]} ({_title(index, name)[:40]})" for name in shown)
 
 
 def _turn_number(branch: Branch, turn: int | None) -> int | None:

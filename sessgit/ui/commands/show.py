@@ -56,7 +56,7 @@ def _session(here: Context, found: Target, wanted: Wanted, *, as_json: bool) -> 
 
             document = documents.session(here.store, here.index, found.branch, here.settings.prices, progress)
         else:
-            card = show.card(here.store, here.index, found.branch, progress)
+            card = show.card(here.store, here.index, found.branch, here.config, progress)
     if as_json:
         render.document("session/v1", document)
     else:

@@ -19,6 +19,8 @@ _OUTPUT, _DIFF, _PROMPT, _NOTICE = 5, 16, 40, 3
 """So many lines are shown of what is folded."""
 _LONGEST = 2000
 """Of a line that is cut to the terminal no more is looked at."""
+_ABOUT = 8
+"""A tool's name leaves so many columns for what the call is about."""
 _SHELLS = {"Bash": "bash", "PowerShell": "powershell"}
 
 
@@ -139,9 +141,11 @@ class Pieces:
 
     def _title(self, call: Call) -> str:
         """The call in a line: its address, the tool, what it is about, and at the end what came of it."""
-        tool = text.clean(call.tool.rpartition("__")[2] or call.tool, 40)
         end = "  ".join(part for part in (outcome(call), duration(between(call.time, call.ended))) if part)
-        room = max(8, self.columns - text.width(tool) - text.width(end) - 4)
+        whole = self.columns - text.width(end) - 4
+        least = _ABOUT if arguments(call) else 0
+        tool = text.cut(text.clean(call.tool.rpartition("__")[2] or call.tool, 40), max(_ABOUT, whole - least))
+        room = max(least, whole - text.width(tool))
         about = self._about(call, room)
         style = "dim" if call.cell.ok and not call.exit_code else "red"
         ordinal = self.paint("yellow", f"{self.turn}.{call.ordinal}".ljust(self.margin))

@@ -69,7 +69,16 @@ def _time(change: Change, now: float) -> str:
 
 def _place(change: Change) -> str:
     turn = f"@{change.turn}" if change.turn is not None and change.event in ("turn", "tag", "untag") else ""
-    return canonical.printable(layout.short(change.branch) + turn)
+    return canonical.printable(layout.short(change.session) + turn)
+
+
+def _aside(change: Change) -> str:
+    """The end of a side branch's name, for which the column of addresses has no room."""
+    return f"{_side(change)}: " if _side(change) else ""
+
+
+def _side(change: Change) -> str:
+    return canonical.printable(change.branch[len(change.session) :])
 
 
 def _turn(paint: Paint, change: Change, columns: int, width: int) -> str:
@@ -77,13 +86,13 @@ def _turn(paint: Paint, change: Change, columns: int, width: int) -> str:
     tokens = text.tokens(new) if new else ""
     tools = text.tools(change.tools, _TOOLS) if width >= _ROOM else ""
     words = columns - _TOKENS - 2 - (_TOOLS + 2 if width >= _ROOM else 0)
-    said = text.fit(f"{'… ' if change.grown else ''}{text.clean(change.text)}", max(1, words))
+    said = text.fit(f"{_aside(change)}{'… ' if change.grown else ''}{text.clean(change.text)}", max(1, words))
     middle = f"  {paint('cyan', text.fit(tools, _TOOLS))}" if width >= _ROOM else ""
     return f"{said}{middle}  {tokens.rjust(_TOKENS)}".rstrip()
 
 
 def _other(change: Change, columns: int) -> str:
-    said = _said(change)
+    said = _said(change) if change.event == "rewind" else f"{_aside(change)}{_said(change)}"
     title = text.clean(change.title, 200)
     return text.cut(f"{said}  ·  {title}" if title else said, columns)
 
@@ -96,7 +105,7 @@ def _said(change: Change) -> str:
             return text.clean(f"fork of {layout.short(session)}{at}{turn}")
         case "rewind":
             left = text.counted(int(words), "turn") if words.isdecimal() else "turns"
-            return f"rewound to turn {change.turn}, {left} left behind"
+            return f"rewound to turn {change.turn}, {left} left behind: {_side(change)}".removesuffix(": ")
         case "back":
             return f"back at turn {change.turn}"
         case "tag":
