@@ -1,13 +1,14 @@
 """A broken chain of lines made one that every version of the client resumes.
 
 The lines of a branch come in, in their order, and go out in it: glued ones apart, those of another session out, each
-uuid once, each parent there and before its line, each call with one result and each result behind its call. Whatever
-needs no mending keeps its bytes. What was done is told, line by line. Doing it again does nothing.
+uuid once, each parent there and before its line, each call with one result and each result behind its call. A note of
+the client that nothing said leads to may hang on a line of another branch, which a rewind left: what goes on without it
+is whole. Whatever needs no mending keeps its bytes. What was done is told, line by line. Doing it again does nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
@@ -63,6 +64,8 @@ class _Mender:
     own: set[str]
     items: list[Item] = field(default_factory=list)
     mends: list[Mend] = field(default_factory=list)
+    off: set[int] = field(default_factory=set)
+    """The ids of the items off the chain, whose parents are not among them."""
 
     def run(self) -> Mended:
         for turn, lines in self.given:
@@ -194,12 +197,13 @@ class _Mender:
     # The chain
 
     def _hang(self) -> None:
-        """Each line on one that is there; where none is, on the line before it."""
+        """Each line on one that is there; where none is, on the line before it. What is off the chain stays there."""
         there = {item.uuid for item in self.items if item.is_chained}
+        self.off = self._off_the_chain(there)
         last: Item | None = None
         prompted = False
         for item in self.items:
-            if not item.is_chained:
+            if not item.is_chained or id(item) in self.off:
                 continue
             lost = bool(item.parent) and item.parent not in there
             rootless = not item.parent and prompted and not item.line.is_boundary
@@ -212,10 +216,30 @@ class _Mender:
             if item.line.type in _CHAINED:
                 last = item
 
+    def _off_the_chain(self, there: Collection[str]) -> set[int]:
+        """The ids of items that nothing said leads to, and that come from nowhere: what a client notes at the end of a
+        turn that a rewind then left, which stands before the next prompt. Not behind all that was said, where one of
+        them may be the end that a client goes on from."""
+        by_uuid = {item.uuid: item for item in self.items if item.is_chained}
+        led, last = set[int](), -1
+        for number, item in enumerate(self.items):
+            at = item if item.is_chained and item.line.type in BODY_TYPES else None
+            last = number if at is not None else last
+            while at is not None and id(at) not in led:
+                led.add(id(at))
+                at = by_uuid.get(at.parent)
+        off, uuids = set[int](), set[str]()
+        for item in self.items[: last + 1]:
+            lost = bool(item.parent) and item.parent not in there
+            if item.is_chained and id(item) not in led and (lost or item.parent in uuids):
+                off.add(id(item))
+                uuids.add(item.uuid)
+        return off
+
     def _open_cycles(self) -> None:
         """Lines that lead to themselves hang on the line before them, where they hung on a later one."""
         places = {item.uuid: number for number, item in enumerate(self.items) if item.is_chained}
-        chained = [item for item in self.items if item.is_chained]
+        chained = [item for item in self.items if item.is_chained and id(item) not in self.off]
         before: dict[str, str] = {}
         for last, item in pairwise(chained):
             before[item.uuid] = last.uuid
