@@ -88,7 +88,7 @@ def test_what_a_person_should_know(store: Path, config: Path) -> None:
     (config / "settings.json").write_text(json.dumps(told))
     for name in ("a/one.jsonl", "a/two.jsonl", "b/two.jsonl", "b/agent-3.jsonl", "b/four.txt", "b/four/agent-5.jsonl"):
         (config / "projects" / name).parent.mkdir(parents=True, exist_ok=True)
-        (config / "projects" / name).write_text("{}\n")
+        (config / "projects" / name).write_text('{"type":"user"}\n')
     result = run(store, config, known={"one", "seven"})
     assert (result.hooks_disabled, result.plugin, result.older_conversations) == (True, "sessgit@home", 1)
     assert uninstall(store, config).plugin == "sessgit@home"

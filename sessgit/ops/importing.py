@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -11,7 +10,6 @@ from pathlib import Path
 
 from sessgit.agents.claude import home
 from sessgit.agents.claude.beside import folders, sidefiles
-from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
 from sessgit.model import ids
@@ -32,8 +30,6 @@ from sessgit.store.index import Index
 from sessgit.store.packing import due
 from sessgit.store.store import Store
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_FIRST_LINES = 1 << 20
 _LOCK_WAIT = 30.0
 
 
@@ -104,9 +100,7 @@ def run_one(  # noqa: PLR0913, PLR0917 - what `run` takes, and which one
     """
     private.check_on(off=privacy.off)
     seen = _Seen()
-    near = (
-        path for path in _found(paths, config, []) if path.stem.startswith(session) or not _UUID.fullmatch(path.stem)
-    )
+    near = (path for path in _found(paths, config, []) if path.stem.startswith(session) or not looking.is_named(path))
     seen.files.extend(f for f in _examined(near, seen.errors) if ids.session_id(f.agent_id).startswith(session))
     found = sorted({ids.session_id(file.agent_id) for file in seen.files})
     if len(found) > 1:
@@ -264,10 +258,10 @@ def _examined(paths: Iterable[Path], errors: list[Failure]) -> Iterator[File]:
             with opened(path) as source:
                 size = source.size
             root = family.first_prompt(path)
-            if not root and not _has_lines(path):
+            if not root and not looking.has_lines(path):
                 errors.append(Failure(path, "it holds no line of a transcript"))
                 continue
-            agent_id, by_name = _agent_id(path)
+            agent_id, by_name = looking.agent_id(path)
             yield File(path, agent_id, size, root, by_name=by_name)
         except SessgitError as error:
             errors.append(Failure(path, str(error)))
@@ -279,24 +273,3 @@ def _recorded(index: Index, files: list[File], privacy: Privacy) -> list[File]:
         return files
     is_recorded = private.filtered(privacy, {name: project for name, *_, project in index.names()})
     return [file for file in files if is_recorded(file.path, ids.session_id(file.agent_id))]
-
-
-def _has_lines(path: Path) -> bool:
-    """Whether the file begins with anything that a client could have written."""
-    with opened(path) as source:
-        first = source.file.read(_FIRST_LINES).split(b"\n")
-    return any(data is not None and isinstance(data.get("type"), str) for data in map(parse, first))
-
-
-def _agent_id(path: Path) -> tuple[str, bool]:
-    """The session's own id: the file's name where that is a uuid, else what its first lines say, else the name.
-
-    Whether it is that last one comes with it.
-    """
-    if _UUID.fullmatch(path.stem):
-        return path.stem, False
-    with opened(path) as source:
-        first = source.file.read(_FIRST_LINES).split(b"\n")
-    named = (data.get("sessionId") for data in map(parse, first) if data)
-    said = next((name for name in named if isinstance(name, str) and name), "")
-    return said or path.stem, not said

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from sessgit.agents.claude import home, settings
 from sessgit.errors import ConflictError, UsageError
+from sessgit.model import ids
 from sessgit.ops import privacy as private
+from sessgit.ops.bulk import looking
 from sessgit.ops.privacy import Privacy
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import spool
@@ -64,7 +66,7 @@ def install(
 ) -> Installed:
     """From now on every event of the clients that use `config_dir` is recorded in the store, made if need be.
 
-    Doing it again changes nothing. `known` are the agent's ids of sessions that are recorded already.
+    Doing it again changes nothing. `known` are the sessions that are recorded already, or were deleted.
     """
     if granularity not in EVENTS:
         raise UsageError(f"granularity is turn or cell, not {granularity!r}")
@@ -125,7 +127,7 @@ def _edit(
 
 
 def _transcripts(config_dir: Path, known: Collection[str], privacy: Privacy) -> int:
-    """How many conversations the client keeps that are not `known`, in projects that are recorded."""
+    """How many conversations of the client an import would bring in, none of which is `known`."""
     is_recorded = private.filtered(privacy, {})
-    found = {path.stem: path for path in home.transcripts(config_dir)}
-    return sum(stem not in known and is_recorded(path, stem) for stem, path in found.items())
+    found = {ids.session_id(path.stem): path for path in home.transcripts(config_dir)}
+    return sum(is_recorded(path, session) and looking.is_new(path, known) for session, path in found.items())

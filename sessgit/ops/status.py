@@ -11,9 +11,9 @@ from sessgit.agents.claude import home, settings
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.ops import privacy as private
+from sessgit.ops.bulk import looking
 from sessgit.ops.finding import project
 from sessgit.ops.privacy import Privacy, Verdict
-from sessgit.ops.recording import catchup
 from sessgit.store import layout, log, refs
 from sessgit.store.index import Index
 from sessgit.store.indexed import kin
@@ -94,6 +94,7 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
     outlines = index.outlines() if index else []
     projects = {outline.name: outline.project for outline in outlines}
     deleted = {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)} if index else set()
+    held = {*projects, *deleted}
     files = [file for file in _files(config, projects) if file.session not in deleted]
     is_recorded = private.filtered(privacy, projects)
     return Status(
@@ -101,8 +102,11 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
         project.root(cwd),
         private.verdict(privacy, cwd),
         _contents(store, outlines, index, {file.session for file in files}) if index else None,
-        _deleting(Beside(store), config, files, is_recorded, now),
-        sum(not file.known and is_recorded(file.path, file.session) for file in files),
+        _deleting(Beside(store), config, files, held, is_recorded, now),
+        sum(
+            not file.known and is_recorded(file.path, file.session) and looking.is_new(file.path, held)
+            for file in files
+        ),
         tuple(log.entries(Beside(store).log)),
         Beside(store).purging.exists(),
     )
@@ -169,18 +173,23 @@ def unrecorded_soon(store: Path, config: Path, index: Index, privacy: Privacy, n
     projects = {outline.name: outline.project for outline in index.outlines()}
     _, soon = _expiring(config, list(_files(config, projects)), now)
     is_recorded = private.filtered(privacy, projects)
-    missing = (file for file in soon if _is_missing(Beside(store), file))
+    missing = (file for file in soon if _is_missing(Beside(store), file, projects))
     return [file.path for file in missing if is_recorded(file.path, file.session)]
 
 
 def _deleting(
-    beside: Beside, config: Path, files: Sequence[_File], is_recorded: Callable[[Path, str], bool], now: float
+    beside: Beside,
+    config: Path,
+    files: Sequence[_File],
+    held: Collection[str],
+    is_recorded: Callable[[Path, str], bool],
+    now: float,
 ) -> Deleting | None:
     """What goes within a week, or None where nothing does or the client's settings cannot be read."""
     days, soon = _expiring(config, files, now)
     if not soon:
         return None
-    missing = [file for file in soon if _is_missing(beside, file)]
+    missing = [file for file in soon if _is_missing(beside, file, held)]
     off = sum(not is_recorded(file.path, file.session) for file in missing)
     first = min(file.modified for file in soon) + days * _DAY
     return Deleting(len(soon), days, first, len(missing), off)
@@ -195,9 +204,11 @@ def _expiring(config: Path, files: Sequence[_File], now: float) -> tuple[float, 
     return days, [file for file in files if file.modified + days * _DAY < now + WEEK]
 
 
-def _is_missing(beside: Beside, file: _File) -> bool:
-    """Whether anything of a transcript is not recorded."""
-    return not (file.known and catchup.is_level(beside, file.session, file.path))
+def _is_missing(beside: Beside, file: _File, held: Collection[str]) -> bool:
+    """Whether anything of a transcript is not recorded that can be, where these are the sessions of which that is."""
+    if not file.known:
+        return looking.is_new(file.path, held)
+    return looking.has_gone_on(beside, file.session, file.path)
 
 
 def _sizes(folder: Path) -> Iterator[int]:

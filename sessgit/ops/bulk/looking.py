@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from sessgit.agents.claude.lines import parse
+from sessgit.agents.claude.reader import opened
 from sessgit.errors import SessgitError
+from sessgit.model import ids
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.recording import catchup, family
 from sessgit.store.index import Index
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import cursor as cursors
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_FIRST_LINES = 1 << 20
+_FIRST = 1 << 13
+"""So many bytes nearly always hold a whole line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,48 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
+def is_named(path: Path) -> bool:
+    """Whether the file has the id of a session for its name, as the client names it."""
+    return _UUID.fullmatch(path.stem) is not None
+
+
+def agent_id(path: Path) -> tuple[str, bool]:
+    """The session's own id: the file's name where that is a uuid, else what its first lines say, else the name.
+
+    Whether it is that last one comes with it.
+    """
+    if is_named(path):
+        return path.stem, False
+    named = (data.get("sessionId") for data in _first_lines(path, _FIRST_LINES))
+    said = next((name for name in named if isinstance(name, str) and name), "")
+    return said or path.stem, not said
+
+
+def has_lines(path: Path) -> bool:
+    """Whether the file begins with anything that a client could have written."""
+    return any(
+        isinstance(data.get("type"), str) for size in (_FIRST, _FIRST_LINES) for data in _first_lines(path, size)
+    )
+
+
+def is_new(path: Path, known: Collection[str]) -> bool:
+    """Whether an import would bring in a file of the client: not where the session that it holds is one of these, nor
+    where nobody can read a line of a transcript in it."""
+    try:
+        if ids.session_id(path.stem) in known or (not is_named(path) and ids.session_id(agent_id(path)[0]) in known):
+            return False
+        return has_lines(path) or bool(family.first_prompt(path))
+    except SessgitError:
+        return False
+
+
+def _first_lines(path: Path, size: int) -> Iterator[dict[str, Any]]:
+    """The objects on the lines that the first bytes of a file hold."""
+    with opened(path) as source:
+        first = source.file.read(size).split(b"\n")
+    yield from (data for data in map(parse, first) if data is not None)
+
+
 def distinct(files: Sequence[File], index: Index, errors: list[Failure]) -> list[File]:
     """The files without those that only have a name in common with another one, which are told.
 
@@ -91,12 +143,30 @@ def distinct(files: Sequence[File], index: Index, errors: list[Failure]) -> list
 def has_more(index: Index, session: str, path: Path) -> bool:
     """Whether a transcript has anything that the store has not; a copy of the one that was recorded has not."""
     beside = Beside(index.path)
-    if catchup.is_level(beside, session, path):
+    if not has_gone_on(beside, session, path):
         return False
     known = cursors.load(beside, session)
     if known is not None and (known.path == str(path) or known.offset < path.stat().st_size):
         return True
     return not set(family.outline(path).prompts) <= _prompts(index, session)
+
+
+def has_gone_on(beside: Beside, session: str, path: Path) -> bool:
+    """Whether a transcript holds more than what is recorded: not where that is a last line that nobody ended, which
+    was recorded with all else when the client had let go of the file. What cannot be read has not."""
+    if catchup.is_level(beside, session, path):
+        return False
+    known = cursors.load(beside, session)
+    if known is None or not known.final or not known.proof:
+        return True
+    try:
+        with opened(path) as source:
+            if source.size <= known.offset or cursors.proof(source.file, known.offset) != known.proof:
+                return True
+            source.file.seek(known.offset)
+            return b"\n" in source.file.read(source.size - known.offset)
+    except (SessgitError, OSError):
+        return False
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:

@@ -29,12 +29,15 @@ def run(
     before that. sessgit off leaves a project out, sessgit uninstall takes the hooks out again.
     """
     from sessgit.ops import install
-    from sessgit.store import settings
+    from sessgit.store import layout, refs, settings
     from sessgit.store.layout import Beside
 
     here = context.read()
     first = not here.has_store
-    known = [row[1] for row in here.index.names()] if not first else []
+    known = set[str]()
+    if not first:
+        known.update(layout.session_of(name) for name, *_ in here.index.names())
+        known.update(ref.removeprefix(layout.DELETED) for ref in refs.read_all(here.store_path, layout.DELETED))
     grain = granularity or here.settings.record.granularity
     new_settings = not (here.config / "settings.json").exists()
     done = install.install(

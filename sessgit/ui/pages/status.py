@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.model import canonical
+from sessgit.ops.bulk import looking
 from sessgit.ops.finding.resolve import Target, title
-from sessgit.ops.recording import catchup
 from sessgit.ops.status import Contents, Deleting, Status
 from sessgit.store.layout import Beside
 from sessgit.ui import text
@@ -49,7 +49,7 @@ def recording(here: Context, found: Status) -> Iterator[str]:
 def is_level(here: Context, session: Target) -> bool:
     """Whether the session is recorded as far as its transcript goes."""
     path = session.state.transcript
-    return not path or catchup.is_level(Beside(here.store_path), session.session, Path(path))
+    return not path or not looking.has_gone_on(Beside(here.store_path), session.session, Path(path))
 
 
 def as_json(here: Context, found: Status, session: Target | None) -> dict[str, Any]:
