@@ -28,7 +28,8 @@ def run(
     """Show what happens to the conversations of this project, until Ctrl-C.
 
     A line for each new turn, and for each fork, rewind, merge, name, tag and whatever else changes the store, within
-    half a second, whoever makes it. Nothing is recorded or changed for that.
+    half a second, whoever makes it; where nothing is recorded yet, the first one is waited for. Nothing is recorded
+    or changed for that.
     """
     from sessgit.errors import UsageError
     from sessgit.model.address import parse
@@ -40,7 +41,9 @@ def run(
     if addresses and everything:
         raise UsageError("--all and an address are two things.", "sessgit watch --all shows every conversation.")
     here = context.read()
-    here.check_recorded()
+    here.check_store()
+    if addresses:
+        here.check_recorded()
     named = [resolve.target(here.index, parse(address), here.where).session for address in addresses or ()]
     wanted = watch.Wanted(
         sessions=frozenset(named) if addresses else None,
