@@ -51,6 +51,7 @@ CODED = "c0de0000-0000-4000-8000-00000000c0de"
 REPLAYED = "5e551011-0000-4000-8000-000000000007"
 LEFT, WATCHED, BROKEN = (f"5e551011-0000-4000-8000-00000000000{n}" for n in (5, 6, 8))
 PURGED = "5e551011-0000-4000-8000-000000000009"
+SILENT = "5e551011-0000-4000-8000-00000000000a"
 LEXED = "5e551011-0000-4000-8000-000000000004"
 PRICE = "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}"
 WITHOUT_JSON = {"resume"}
@@ -457,11 +458,12 @@ def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
 
 
 def left(world: Printer) -> None:
-    """What killed clients left, in a call and in the middle of being recorded."""
+    """What killed clients left, in a call and in the middle of being recorded; of one nobody knows whether it lives."""
     talk = world.sessgit.talk(LEFT).prompt("run it").tool("Bash", {"command": "make"})
     talk.lines.pop()
     hooked(world.sessgit, talk)
     hooked(world.sessgit, world.sessgit.talk(WATCHED).turns("one"))
+    hooked(world.sessgit, world.sessgit.talk(SILENT, style="2.0").turns("one"))
     with locks.session(Beside(world.sessgit.store), WATCHED) as held:
         assert held
         world("recover", "recover", "--all")

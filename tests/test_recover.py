@@ -21,9 +21,11 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit import Store
+from sessgit.ops import recover
 from sessgit.ops.recording import catchup
 from sessgit.store import layout, locks, refs
 from sessgit.store.recorder import cursor as cursors
+from sessgit.ui.commands import recover as recover_command
 
 NOTHING = "Nothing needs to be recovered.\n"
 THIRD = "5e551011-0000-4000-8000-000000000003"
@@ -139,18 +141,34 @@ def test_a_pid_that_is_used_again_is_no_client(sessgit: Shell, client: Any) -> N
     assert client.poll() is None
 
 
-def test_a_file_that_was_just_written_is_waited_for(sessgit: Shell) -> None:
+def test_a_file_that_was_just_written_is_waited_for(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recover, "SETTLED", 1.5)
     path = hooked(sessgit, sessgit.talk().turns("one"))
     os.utime(path)
-    assert sessgit.out("recover") == NOTHING
+    written = time.time()
+    (found,) = sessgit.json("recover")["sessions"]
+    assert (found["id"], found["state"]) == (SESSION, "ended")
+    assert time.time() - written >= 1.5
+
+
+def test_one_that_is_written_all_the_time_is_not_waited_for_twice(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recover, "SETTLED", 1.5)
+    path = hooked(sessgit, sessgit.talk().turns("one"))
+    os.utime(path)
+    monkeypatch.setattr(recover_command, "_wait", lambda here, seconds: os.utime(path))
+    found = sessgit.json("recover")
+    assert (found["sessions"], found["errors"], found["waiting"]) == ([], [], [{"id": SESSION, "seconds": 2}])
+    assert state(sessgit) == ("active", "turn")
 
 
 def test_a_client_that_does_not_tell_is_given_longer(sessgit: Shell) -> None:
     path = hooked(sessgit, sessgit.talk(style="2.0").turns("one"))
     lie(path, catchup.QUIET / 2)
-    assert sessgit.out("recover") == NOTHING
+    assert sessgit.out("recover") == ("5e551011  its file was written just now: sessgit recover again in 30 seconds\n")
     lie(path, catchup.QUIET * 2)
-    assert sessgit.out("recover") != NOTHING
+    assert "all was recorded" in sessgit.out("recover")
 
 
 def test_what_nobody_left_is_not_recovered(sessgit: Shell) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from sessgit.ui import context, render
 from sessgit.ui.arguments import options
+
+_STEP = 0.1
 
 
 def run(
@@ -18,19 +21,33 @@ def run(
     """Find the conversations whose client is gone, and go on with them.
 
     A client that was killed tells nobody. What its transcript still holds is recorded, the conversation counts as
-    interrupted or ended from then on, and the command that goes on with it is shown. No process is touched, and a
-    conversation that a client has open is left alone.
+    interrupted or ended from then on, and the command that goes on with it is shown. So is one that was killed in its
+    first turn, when nothing was recorded yet: a transcript since sessgit install that ends without an answer. Any other
+    that is missing, sessgit import brings in. A file that was written seconds ago is waited for. No process is touched,
+    and a conversation that a client has open is left alone.
     """
     from sessgit.ops import recover
     from sessgit.ui.pages import recover as page
 
     here = context.read()
-    here.check_recorded()
+    here.check_store()
     folder = None if everything else here.cwd
-    done = recover.recover(lambda: here.store, here.index, here.config, here.privacy, folder, time.time())
+    done = recover.recover(
+        lambda: here.store, here.index, here.config, here.privacy, folder, clock=time.time,
+        wait=lambda seconds: _wait(here, seconds),
+    )  # fmt: skip
     if as_json:
         render.document("recover/v1", page.as_json(here, done))
     else:
         for failure in done.errors:
             render.tell(f"{here.ident(failure.session)}: {failure.reason}")
         render.lines(here, page.full(here, done))
+
+
+def _wait(here: context.Context, seconds: float) -> None:
+    """Waits until files are at rest, which a terminal is told."""
+    ends = time.monotonic() + seconds
+    with render.progress(here, "waiting until what was just written is at rest", unit="seconds") as told:
+        while (left := ends - time.monotonic()) > 0:
+            told(int(seconds - left), math.ceil(seconds))
+            time.sleep(min(left, _STEP))

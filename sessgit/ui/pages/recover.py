@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,7 @@ _CUT = {"call": "cut in a call", "answer": "cut before an answer"}
 
 def full(here: Context, done: Outcome) -> Iterator[str]:
     """The whole page."""
-    if not done.sessions and not done.errors:
+    if not done.sessions and not done.errors and not done.waiting:
         yield "Nothing needs to be recovered."
     paint = Paint(here.colour)
     for one in done.sessions:
@@ -32,6 +33,10 @@ def full(here: Context, done: Outcome) -> Iterator[str]:
         yield paint("bold", first[: len(ident)]) + first[len(ident) :]
         yield from rest
         yield " " * _INDENT + canonical.printable(_command(here, state) or _instead(here, one))
+    for left in done.waiting:
+        seconds = text.counted(math.ceil(left.seconds), "second")
+        words = f"{here.ident(left.session)}  its file was written just now: sessgit recover again in {seconds}"
+        yield from text.fold([words], here.width, "", " " * _INDENT)
 
 
 def as_json(here: Context, done: Outcome) -> dict[str, Any]:
@@ -52,6 +57,7 @@ def as_json(here: Context, done: Outcome) -> dict[str, Any]:
             for one in done.sessions
         ],
         "errors": [{"id": failure.session, "reason": failure.reason} for failure in done.errors],
+        "waiting": [{"id": left.session, "seconds": math.ceil(left.seconds)} for left in done.waiting],
     }
 
 
