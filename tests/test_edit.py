@@ -484,7 +484,7 @@ def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
         fresh += 1
         return original(self)
 
-    with watched() as (_, store, index, keep), pytest.MonkeyPatch.context() as patch:
+    with watched() as (path, store, index, keep), pytest.MonkeyPatch.context() as patch:
         patch.setattr(recording._Pass, "_from_the_start", counted)
         talk = Talk().turns("first")
         keep(talk.data)
@@ -507,7 +507,7 @@ def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
             shown = json.loads(run_git(store.path, "cat-file", "blob", f"{SESSION}:session.json"))["authored"]
             assert shown == authored
             assert restore.rebuild(store, SESSION).data == talk.data
-            assert restore.verify(store, SESSION).same
+            assert restore.verify(store, SESSION, path.parents[2]).same
             assert run_git(store.path, "fsck", "--strict", "--no-dangling") == ""
         plain = replace(found, name="", description="", labels=(), stage="", confidence=None, transcript="")
         return (conversation(store), plain), fresh

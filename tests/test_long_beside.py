@@ -251,7 +251,7 @@ def test_what_a_subagent_wrote_after_the_last_turn_is_recorded_at_the_end(
         if lose_cursor:
             cursors.forget(store.beside, SESSION)
         assert (keep(talk, final=True).turns, store.branches(SESSION)[SESSION]) == ((), head)
-    verified = restore.verify(store, SESSION)
+    verified = restore.verify(store, SESSION, claude.parents[1])
     assert verified.same and verified.restored.exact
 
 

@@ -53,7 +53,7 @@ print(peak())
 assert [one.turns for one in done] == [(1, 2), (2,)]
 TurnTexts(store, done[1].head, 2).words()
 print(peak())
-assert restore.verify(store, path.stem).same
+assert restore.verify(store, path.stem, path.parents[2]).same
 print(peak())
 """
 
@@ -154,7 +154,7 @@ def test_what_is_laid_out_of_large_turns_is_the_file(
     assert keep(path, final=True).turns == (1, 2)
     path.write_bytes(talk.data + long + b"\n" + long[:1700])
     keep(path, final=True)
-    verified = restore.verify(store, SESSION)
+    verified = restore.verify(store, SESSION, claude.parents[1])
     assert verified.same and verified.restored.exact
     assert verified.restored.data == path.read_bytes()
     head = store.branches(SESSION)[SESSION]
