@@ -95,10 +95,8 @@ class Watching:
 Starts = Callable[..., Watching]
 
 
-@pytest.fixture
-def watching(sessgit: Shell) -> Iterator[Starts]:
-    """Starts a watch of a store with one conversation in it."""
-    sessgit.recorded(sessgit.talk().turns("one", "two"))
+def starting() -> Iterator[Starts]:
+    """What starts a watch; each is closed in the end."""
     started: list[Watching] = []
 
     def start(*arguments: str, code: str = "") -> Watching:
@@ -108,6 +106,13 @@ def watching(sessgit: Shell) -> Iterator[Starts]:
     yield start
     for one in started:
         one.close()
+
+
+@pytest.fixture
+def watching(sessgit: Shell) -> Iterator[Starts]:
+    """Starts a watch of a store with one conversation in it."""
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    yield from starting()
 
 
 def test_a_turn_is_a_line(sessgit: Shell, watching: Starts) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hooked import hooked
 from shell import Shell
-from test_watch import Starts, Watching
+from test_watch import Starts, starting
 from transcripts import SESSION
 
 
@@ -15,15 +15,7 @@ from transcripts import SESSION
 def watching(sessgit: Shell) -> Iterator[Starts]:
     """Starts a watch of a store with nothing in it."""
     assert sessgit("install").code == 0
-    started: list[Watching] = []
-
-    def start(*arguments: str, code: str = "") -> Watching:
-        started.append(Watching(*arguments, code=code))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
+    yield from starting()
 
 
 def test_the_first_conversation_is_told(sessgit: Shell, watching: Starts) -> None:
