@@ -114,12 +114,15 @@ class Cutter:
         self.pending, self.stuck = pending, stuck
         self._waiting = {line.uuid: line for line in pending if line.uuid}
 
-    def keep(self, head: Node | None, rewound: dict[str, Node]) -> None:
-        """Keeps the recorded branches that a file which was cut shorter or written anew does not lead to any more."""
+    def keep(self, head: Node | None, rewound: dict[str, Node], *, has_grown: bool = False) -> None:
+        """Keeps the recorded branches that a file which was cut shorter or written anew does not lead to any more.
+
+        `has_grown` says that the file's last turn got lines that are not recorded: then no head goes on from there.
+        """
         held = {node for tip in (self.head, *self.rewound.values()) for node in line_of(tip)}
         lost = {name: tip for name, tip in rewound.items() if tip not in held}
         left = head if head is not None and head not in held else None
-        if left is not None and (self.head is None or self.head in line_of(left)):
+        if left is not None and not has_grown and (self.head is None or self.head in line_of(left)):
             self.is_behind, self.file_head = True, self.head
             self.head, left = left, None
         tips = (tip for tip in (self.head, left, *lost.values()) if tip is not None)

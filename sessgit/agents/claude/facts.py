@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,6 +63,10 @@ class Facts:
         elif line.type == "user" and line.text("entrypoint"):
             self.held = self.held or not line.text("entrypoint").startswith("sdk")
             self.headless = not self.held
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Takes names that the session was given."""
+        self.names += [name for name in dict.fromkeys(names) if name and name not in self.names]
 
     def apply(self, state: Session, **own: Any) -> Session:
         """The state with what the lines said; `own` are other fields of it that change in the same step."""

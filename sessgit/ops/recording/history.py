@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from heapq import heappop, heappush
@@ -11,6 +11,7 @@ from math import inf
 from sessgit.agents.claude.cutter import Node, Place, line_of
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import make, no_redaction
+from sessgit.errors import MovedError
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.store import layout
 from sessgit.store.files.large import LEAST
@@ -21,6 +22,33 @@ from sessgit.store.store import Store, hash_of
 _FAR = 1 << 200
 _FILE = 1 << 50
 """More than any file is long: the places of a later file come behind all of an earlier one."""
+
+
+def tips_of(store: Store, session: str) -> dict[str, str]:
+    """The tips of the session's head and of what rewinds left behind."""
+    branches = store.branches(session)
+    return {branch: tip for branch, tip in branches.items() if branch == session or layout.is_rewound(branch)}
+
+
+def check_tips(store: Store, session: str, tips: Mapping[str, str]) -> None:
+    """Raises MovedError where the branches are not these any more.
+
+    What the index answered meanwhile may be of others then: a prompt that somebody else has just recorded is none that
+    was there before, and what follows from it must not get as far as the first of several refs.
+    """
+    if tips_of(store, session) != tips:
+        raise MovedError(f"the branches of {session} were moved by someone else")
+
+
+def given_names(store: Store, session: str, tips: Iterable[str], known: str) -> Iterator[str]:
+    """The names that the session was given since a commit, or at all: the client may have them from `restore`."""
+    for tip in tips:
+        for commit in store.repo.first_parents(tip):
+            message = store.message(commit.id)
+            if commit.id == known or message.get("Session") != session:
+                break
+            if message.get("Event") in ("edit", "fork"):
+                yield store.state(commit.id).name
 
 
 def stands_on(store: Store, head: str, commit: str) -> bool:
@@ -56,7 +84,8 @@ def _last_turn(store: Store, tip: str) -> Message:
 def by_index(index: Index, session: str, tips: Collection[str]) -> Callable[[str], str | None]:
     """The function that tells which commit holds the turn of a prompt on one of these branches of the session.
 
-    The index is brought level when it is asked first: whoever asks moves no ref before the last question.
+    The index is brought level when it is asked first: whoever asks moves no ref before the last question, and checks
+    then that nobody else did.
     """
     level = cache(partial(index.sync, session))
 

@@ -26,7 +26,7 @@ from sessgit.ops.recording import beside, commits, family, files, shared
 from sessgit.ops.recording.beside import Beside
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.elsewhere import read_to, set_apart
-from sessgit.ops.recording.history import Recorded, by_index, goes_on
+from sessgit.ops.recording.history import Recorded, by_index, check_tips, given_names, goes_on, tips_of
 from sessgit.ops.recording.noted import Heard, Noted
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import layout
@@ -59,16 +59,16 @@ class Result:
 def record(store: Store, index: Index, source: Source, rules: Rules, heard: Heard | None = None) -> Result:
     """Records all that the transcript holds, but of a session that is archived or was deleted nothing. The caller holds
     the session's lock, or risks double work; `heard` is told of each turn."""
-    for _ in range(_TRIES):
+    for number in range(_TRIES):
         try:
             store.repo.hold()  # a value that is purged just now must be known to all that is written
             with opened(source.path) as file:
                 found = _Pass(store, index, source, rules, file)
                 found.noted.heard = heard
                 aside = found.aside()
-                return Result(source.session, aside=aside) if aside else found.run()
+                return Result(source.session, aside=aside) if aside else found.run(anew=number > 0)
         except MovedError:
-            cursors.forget(store.beside, source.session)
+            continue  # and the cursor stays: it tells which turns came from elsewhere meanwhile
         finally:
             store.repo.release()
     raise StoreError(f"the branch of {source.session} kept moving while it was recorded", "Try again.")
@@ -78,8 +78,7 @@ class _Pass:
     def __init__(self, store: Store, index: Index, source: Source, rules: Rules, file: Opened) -> None:
         self.store, self.index, self.source, self.rules, self.file = store, index, source, rules, file
         self.session = source.session
-        branches = store.branches(self.session)
-        self.tips = {b: tip for b, tip in branches.items() if b == self.session or layout.is_rewound(b)}
+        self.tips = tips_of(store, self.session)
         self.old_head = self.tips.get(self.session, "")
         self.state = store.state(self.old_head) if self.old_head else None
         self.stored_rules = self.state.rules if self.state else rules.stored
@@ -110,23 +109,25 @@ class _Pass:
             return "deleted"
         return "archived" if self.store.ref(layout.archived(self.session)) else ""
 
-    def run(self) -> Result:
-        cutter = self._resume() or self._from_the_start()
-        self.facts.names += self._names(self.known_commit)
+    def run(self, *, anew: bool) -> Result:
+        cutter = (None if anew else self._resume()) or self._from_the_start()
+        since = [self.old_head] if self.known_commit else self.tips.values()
+        self.facts.learn(given_names(self.store, self.session, since, self.known_commit))
         for line in self._lines():
             self.facts.note(line)
             if line.uuid or line.extent.offset >= self.prefix:
                 cutter.feed(line)
             while cutter.finished:
                 self._write(cutter, cutter.finished.pop(0))
-        if not self.resumed:
-            cutter.keep(self.recorded_head, self.recorded_rewound)
-        if not self.old_head and cutter.head is None and not (self.source.final and self.file.size):
-            return Result(self.session)
         for node in filter(None, [*cutter.rewound.values(), cutter.head]):
             if node.grown:
                 self._write(cutter, node)
             node.before, node.body = [], []  # the node stays longer than this pass
+        if not self.resumed:
+            has_grown = self.last is not None and self.last[0] is cutter.head
+            cutter.keep(self.recorded_head, self.recorded_rewound, has_grown=has_grown)
+        if not self.old_head and cutter.head is None and not (self.source.final and self.file.size):
+            return Result(self.session)
         self._write_leftover(cutter)
         tips = {name: self._base(node) for name, node in cutter.rewound.items()}
         tips[self.session] = self._head(cutter)
@@ -184,18 +185,6 @@ class _Pass:
         cutter.await_prompt([line for extent in known.pending for line in self.reader.again(extent)], known.stuck)
         return cutter
 
-    def _names(self, known: str) -> list[str]:
-        """The names that the session was given since a commit, or at all: the client may have them from `restore`."""
-        found = list[str]()
-        for tip in [self.old_head] if known else self.tips.values():
-            for commit in self.store.repo.first_parents(tip):
-                message = self.store.message(commit.id)
-                if commit.id == known or message.get("Session") != self.session:
-                    break
-                if message.get("Event") in ("edit", "fork"):
-                    found.append(self.store.state(commit.id).name)
-        return [name for name in dict.fromkeys(found) if name and name not in self.facts.names]
-
     def _from_the_start(self) -> Cutter:
         if not self.old_head:
             self.lineage = family.of(self.store, self.index, self.source.path, self.session)
@@ -221,7 +210,7 @@ class _Pass:
         is_open = cutter.is_open(node)
         if self.lineage is not None and not node.commit and self.lineage.take(node, self.source.agent_id):
             return
-        before, body = self._unwritten(node)
+        before, body = self._unwritten(cutter, node)
         if not is_open:
             node.before, node.body = [], []
         if body:
@@ -267,13 +256,14 @@ class _Pass:
             self.tops[""] = self._start()
         return self.tops[""]
 
-    def _unwritten(self, node: Node) -> tuple[list[Line], list[Line]]:
-        """All lines of the turn, or none where every line that was met is recorded or the turn is closed."""
+    def _unwritten(self, cutter: Cutter, node: Node) -> tuple[list[Line], list[Line]]:
+        """All lines of the turn, or none where every line that was met is recorded or the turn is closed: a recorded
+        turn follows it in this file. One that is only followed elsewhere has gone on here."""
         if not node.commit:
             return node.before, node.body
         if node.met:
             self.agents.pass_over(node.key, lambda: beside.recorded(self.store, node))
-        if node.key not in self.tops:
+        if node.key not in self.tops and node is not cutter.head and (cutter.head is None or cutter.head.commit):
             return [], []
         before, body = self._lines_again(node)
         new = node.body
@@ -282,11 +272,13 @@ class _Pass:
         elif node.met:
             known = {line.uuid or line.raw for line in body}
             new = [n for n in new if n.extent.offset >= self.prefix and (n.uuid or n.raw) not in known]
+        if new:
+            self.tops.setdefault(node.key, node.commit)
         return (before, body + new) if new else ([], [])
 
     def _lines_again(self, node: Node) -> tuple[list[Line], list[Line]]:
         """The recorded lines, out of the agent's file where it still holds them, so that their places are known."""
-        tip, message = self.tops[node.key], self.store.message(node.commit)
+        tip, message = self.tops.get(node.key, node.commit), self.store.message(node.commit)
         is_shared = self.state is not None and shared.is_shared(self.store, tip, self.state, node.number)
         is_here = message.get("Session") == self.session and message.file == self.number
         placed = [line for extent in message.extents for line in self.reader.again(extent)] if is_here else []
@@ -372,6 +364,7 @@ class _Pass:
 
     def _move(self, tips: dict[str, str]) -> None:
         """Moves what has changed: rewound branches first, then the head, then what the head took over goes."""
+        check_tips(self.store, self.session, self.tips)
         for branch in sorted({*tips, *self.tips}, key=lambda b: (b not in tips, b == self.session, b)):
             old, new = self.tips.get(branch), tips.get(branch)
             if old != new and not (old and self.lineage):
@@ -380,11 +373,12 @@ class _Pass:
     def _remember(self, cutter: Cutter, tips: dict[str, str]) -> None:
         names: dict[Node | None, str] = {**{node: name for name, node in cutter.rewound.items()}, cutter.head: ""}
         behind = read_to(self.store, self.source, self._base(cutter.file_head)) if cutter.is_behind else ""
+        proof = cursors.proof(self.file.file, self.reader.offset)
         cursor = Cursor(
             path=str(self.source.path),
             inode=self.file.inode,
             offset=self.reader.offset,
-            proof=cursors.proof(self.file.file, self.reader.offset) if self.reader.is_as_read() else "",
+            proof=proof if self.reader.is_as_read() else "",  # asked last: else it may prove what nobody has read
             commit=behind or tips[self.session],
             current=names.get(cutter.current),
             uuids=cutter.uuids(),
