@@ -72,8 +72,8 @@ class Recorded(ABC):
 
     def __iter__(self) -> Iterator[Turn]:
         """The recorded turns, oldest first, each read when it is asked for."""
-        branch, lives = self._branch(), self._lives()
         with self.store.lock:
+            branch, lives = self._branch(), self._lives()
             rows = self.store.world.index.turns(branch.name)
         for row in rows:
             with self.store.lock:
@@ -86,10 +86,12 @@ class Recorded(ABC):
         self, *, type: str = "", operation: str = "", turn: int | None = None, failed: bool = False
     ) -> list[Cell]:
         """The recorded cells, oldest first: of a type, an operation, one turn, or those that failed."""
-        wanted, lives = operation.lower(), self._lives()
+        wanted = operation.lower()
+        with self.store.lock:
+            every, lives = self._recorded().cells, self._lives()
         return [
             _cell(cell, cell.turn, cell.ordinal, "interrupted" if cell.ok is not None else lives(cell.turn, cell))
-            for cell in self._recorded().cells
+            for cell in every
             if turn in (None, cell.turn)
             and type in ("", cell.type)
             and (not wanted or cell.operation.lower() == wanted)
@@ -98,9 +100,8 @@ class Recorded(ABC):
 
     def cell_document(self, cell: Cell | str) -> dict[str, Any]:
         """A recorded cell with its input, output and metadata: `sessgit.cell/v1` of docs/json.md."""
-        branch = self._branch()
         with self.store.lock:
-            world = self.store.world
+            world, branch = self.store.world, self._branch()
             node = listing.named(world.store, world.index, branch, str(cell))
             shown = show.cell(world.store, world.index, branch, node.turn, str(node.ordinal))
             return documents.cell(shown, self.store.prices)
@@ -123,8 +124,8 @@ class Recorded(ABC):
 
     def reasoning(self) -> list[tuple[int, Reason]]:
         """All recorded reasons, oldest first, each with the number of its turn."""
-        branch = self._branch()
         with self.store.lock:
+            branch = self._branch()
             return reasons.of(self.store.world.store, self.store.world.index, branch)
 
     @property
@@ -135,8 +136,8 @@ class Recorded(ABC):
     def state_document(self) -> dict[str, Any]:
         """The whole state as one document: metadata, activation, files and outputs, memory, budget, counts of cells. It
         is read from the lines of all turns."""
-        branch = self._branch()
         with self.store.lock:
+            branch = self._branch()
             return unified.document(self.store.world.store, self.store.world.index, branch, self.store.prices)
 
     # Again
@@ -151,9 +152,8 @@ class Recorded(ABC):
         names. All cells are meant, or those of a turn, or `cells`; with `chain` all that they depend on, too. What has
         no function is skipped: `sessgit replay --execute` runs commands, tools for files, and code of a REPL.
         """
-        branch = self._branch()
         with self.store.lock:
-            world = self.store.world
+            world, branch = self.store.world, self._branch()
             choice = Choice(turn, [str(cell) for cell in cells], chain, functions=executors)
             found = replaying.planned(world.store, world.index, branch, choice)
         return replaying.run(found, executors)
@@ -174,16 +174,17 @@ class Recorded(ABC):
         return lives
 
     def _branch(self) -> Branch:
+        """Its branch as it is now; whoever reads turns by it holds the lock from before on."""
         with self.store.lock:
             return self.store.world.branch(self.id)
 
     def _recorded(self) -> _Read:
         """The recorded cells, read anew where the session has moved on."""
-        branch, read = self._branch(), self._read
-        if read is None or read.tip != branch.tip:
-            with self.store.lock:
+        with self.store.lock:
+            branch, read = self._branch(), self._read
+            if read is None or read.tip != branch.tip:
                 read = self._read = _Read(branch.tip, known.read(self.store.world, branch))
-        return read
+            return read
 
     def _turn(self, branch: Branch, row: Row, lives: Callable[[int, AnyCell], Lives]) -> Turn:
         told = read_turn(self.store.world.store, branch.tip, row).told

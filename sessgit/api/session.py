@@ -256,8 +256,8 @@ class Session(Recorded):
 
 def fork(store: Opened, address: str, at: int | str | None = None, name: str = "") -> Session:
     """A new session with the turns of an address up to `at`, as `Store.fork` says."""
-    found = store.target(address, None if at is None else str(at))
     with store.lock:
+        found = store.target(address, None if at is None else str(at))
         if name:
             edits.check_free(store.world.index, check_name(name), "", found.state.project)
         point = forkpoint.point(store.world.store, store.world.index, found)

@@ -114,8 +114,8 @@ class Store(Opened):
 
     def diff(self, a: Session | str, b: Session | str) -> dict[str, Any]:
         """What two conversations have in common and what each did on its own: `sessgit.diff/v1` of docs/json.md."""
-        left, right = self.target(_text(a)), self.target(_text(b))
         with self.lock:
+            left, right = self.target(_text(a)), self.target(_text(b))
             found = diffs.diff(self.world.store, self.world.index, (left.branch, left.turn), (right.branch, right.turn))
             return diffs.as_json(self.world.store, found, self.prices)
 
@@ -140,8 +140,8 @@ class Store(Opened):
         if (mode == "pick") != bool(turns):
             hint = 'As in mode="pick", turns=(4, 6). Nothing was changed.'
             raise UsageError(f"a {mode} takes no turns" if turns else "a pick needs turns", hint)
-        ours, other = self.target(_text(into)), self.target(_text(theirs))
         with self.lock:
+            ours, other = self.target(_text(into)), self.target(_text(theirs))
             if new:
                 check_free(self.world.index, check_name(new), "", ours.state.project)
             wish = Wish(mode, tuple(turns), Choice(favour))

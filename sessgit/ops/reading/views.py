@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sessgit.errors import DamageError
+from sessgit.errors import DamageError, NotFoundError
 from sessgit.model import canonical, prices
 from sessgit.model.config import Price
 from sessgit.model.conversation.session import Session
@@ -45,7 +45,11 @@ def body_of(store: Store, tip: str, row: Row) -> list[Line]:
     """The lines of the turn from its prompt on, one at least; raises DamageError where there is none."""
     from sessgit.agents.claude.writing import transcript
 
-    body = transcript.parsed(store.lines(tip, row.turn).body)
+    try:
+        stored = store.lines(tip, row.turn)
+    except NotFoundError:  # somebody recorded it after the tip was asked for
+        stored = store.lines(row.commit, row.turn)
+    body = transcript.parsed(stored.body)
     if not body:
         raise DamageError(
             f"turn {row.turn} of {row.branch} has no lines", f"sessgit repair {row.branch} mends what can be."
