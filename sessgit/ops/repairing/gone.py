@@ -40,13 +40,18 @@ def lost(store: Store, session: str = "") -> list[Lost]:
     known, held = _known(store)
     noted = {ref: at for ref, at in packed.noted(store.path).items() if ref not in held}
     known = {ref: tips for ref, tips in known.items() if ref not in held}
-    later = {mark: _last_moves(journal.read(store.beside, mark)) for mark in {0, *(mark for _, mark in noted.values())}}
+    since = {mark: journal.read(store.beside, mark) for mark in {0, *(mark for _, mark in noted.values())}}
+    later = {mark: _last_moves(operations) for mark, operations in since.items()}
+    deleted = {mark: _deleted(operations) for mark, operations in since.items()}
     found, there = list[Lost](), dict(held)
     for ref, tips in sorted(known.items()):
-        last = later[noted[ref][1] if ref in noted else 0].get(ref)
+        mark = noted[ref][1] if ref in noted else 0
+        last = later[mark].get(ref)
         if (last is not None and last.new is None) or ref.startswith(layout.KEEP):
             continue
-        tip = _latest(store, [*tips, *([last.new] if last is not None and last.new else [])])
+        # What was noted of a session that was deleted since went with it; what is there now was recorded anew.
+        since_then = tips[1:] if ref in noted and layout.session_at(ref) in deleted[mark] else tips
+        tip = _latest(store, [*since_then, *([last.new] if last is not None and last.new else [])])
         # A session's head comes before its side branches: where it is lost, so may they be.
         if tip and not _is_elsewhere(store, ref, tip, there):
             found.append(Lost(ref, tip))
@@ -144,6 +149,12 @@ def _followed(store: Store, held: Collection[str]) -> Iterator[tuple[str, str]]:
 
 def _last_moves(operations: Iterable[Operation]) -> dict[str, Move]:
     return {move.ref: move for operation in operations for move in operation.moves}
+
+
+def _deleted(operations: Iterable[Operation]) -> set[str]:
+    """The sessions that were deleted by one of the operations, whatever came of them later."""
+    moves = (move for operation in operations for move in operation.moves)
+    return {layout.session_at(move.ref) for move in moves if move.new and move.ref.startswith(layout.DELETED)}
 
 
 def _latest(store: Store, tips: Iterable[str]) -> str:

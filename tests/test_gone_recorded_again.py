@@ -1,0 +1,43 @@
+"""A conversation that was deleted and is recorded anew: what stood there before is not missed."""
+
+from __future__ import annotations
+
+from plain import run_git
+from shell import Shell
+from transcripts import SESSION
+
+
+def test_a_rewound_branch_that_the_client_went_back_to(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one", "two", "three")
+    three = talk.leaf
+    sessgit.recorded(talk)
+    talk.leaf = talk.file.ends[1]
+    sessgit.recorded(talk.turns("other two"))
+    sessgit.out("gc")  # notes what refs there are
+    talk.leaf = three
+    sessgit.recorded(talk.turns("back on three"))
+    sessgit.out("delete", SESSION, "--yes")
+    sessgit.out("import", "--id", SESSION)
+    branches = run_git(sessgit.store, "for-each-ref", "--format=%(refname)", "refs/heads")
+    assert branches == f"refs/heads/{SESSION}\nrefs/heads/{SESSION}.r-a0000004\n"
+    assert sessgit("verify").out.startswith("1 conversation, 5 turns: nothing is damaged.\n")
+
+
+def test_its_new_head_is_missed_all_the_same(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one", "two"))
+    sessgit.out("gc")
+    sessgit.out("delete", SESSION, "--yes")
+    sessgit.out("import", "--id", SESSION)
+    was = run_git(sessgit.store, "rev-parse", f"refs/heads/{SESSION}")
+    run_git(sessgit.store, "update-ref", "-d", f"refs/heads/{SESSION}")
+    done = sessgit("verify")
+    assert (done.code, done.out.splitlines()[:3]) == (
+        6,
+        [
+            f"refs/heads/{SESSION}  damaged",
+            "    it is gone, and no command took it away",
+            "    sessgit doctor --fix",
+        ],
+    )
+    sessgit("doctor", "--fix")
+    assert run_git(sessgit.store, "rev-parse", f"refs/heads/{SESSION}") == was
