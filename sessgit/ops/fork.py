@@ -240,7 +240,7 @@ def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Sessi
         title="",
         state="active",
         created=moment,
-        updated=moment,
+        updated=max(state.updated, moment),  # a turn of a machine whose clock is ahead is later
         ended="",
         headless=False,
     )

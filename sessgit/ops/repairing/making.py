@@ -118,7 +118,8 @@ def _first_state(world: World, plan: Plan, base: str, new_id: str, data: bytes, 
             lines.branch, plan.shared, base, prefix=len(data),
             prefix_sha256=hashlib.sha256(data).hexdigest() if data else "",
         )  # fmt: skip
-        held = replace(held, unified=unified.inherited(held.unified), origin=origin, created=moment, updated=moment)
+        latest = max(held.updated, moment) if plan.shared else moment
+        held = replace(held, unified=unified.inherited(held.unified), origin=origin, created=moment, updated=latest)
     else:
         held = Session(new_id, new_id, project=lines.state.project, created=lines.state.created)
     return replace(
