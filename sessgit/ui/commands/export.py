@@ -69,9 +69,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     here = context.read()
     if format_ in _FOLDERS:
-        if turns or no_tools or full or force:
-            hint = "--turns and --no-tools go with the other formats."
+        if turns or no_tools or full:
+            hint = "--turns, --no-tools and --full go with the other formats."
             raise UsageError(f"{format_} exports whole conversations.", hint)
+        if force:
+            raise UsageError(f"{format_} replaces no file.", "--output DIR names a folder that has room for all of it.")
         _folder(here, format_, addresses or [""], output, as_json=as_json)
         return
     if len(addresses or ()) > 1:
