@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 
@@ -42,6 +43,12 @@ def test_subjects(subject: str, written: str) -> None:
 def test_no_value_breaks_out_of_its_line() -> None:
     text = messages.dumps(Message("x", (("Model", "a\nTurn: 9"), ("Tools", "b\u2028Turn: 9"), ("Prompt", "\rTurn: 9"))))
     assert messages.loads(text).get("Turn") == ""
+
+
+@pytest.mark.parametrize("value", ["", " ", "\u00a0\t", "\n\u202e"])
+def test_a_value_in_which_nothing_can_be_seen_is_none(value: str) -> None:
+    message = Message("x", (("Model", value), ("Turn", "9")))
+    assert messages.dumps(message) == "x\n\nTurn: 9\n"
 
 
 def test_lines_that_are_no_trailers_are_passed_over() -> None:
@@ -107,6 +114,6 @@ def test_tools() -> None:
 def test_what_is_written_is_read(subject: str, trailers: list[tuple[str, str]]) -> None:
     text = messages.dumps(Message(subject, tuple(trailers)))
     once = messages.loads(text)
-    assert [key for key, _ in once.trailers] == [key for key, _ in trailers]
-    assert messages.loads(messages.dumps(once)).subject == once.subject
+    assert [key for key, _ in once.trailers] == [key for key, value in trailers if canonical.one_line(value, 500)]
+    assert messages.dumps(once) == text
     text.encode()

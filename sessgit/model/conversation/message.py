@@ -96,7 +96,8 @@ class Message:
 def dumps(message: Message) -> str:
     """The whole message: subject, blank line, trailers. No value can break out of its line."""
     subject = canonical.one_line(message.subject, SUBJECT_WIDTH) or "(empty)"
-    lines = [f"{key}: {canonical.one_line(value, 500)}" for key, value in message.trailers if value]
+    shown = ((key, canonical.one_line(value, 500)) for key, value in message.trailers)
+    lines = [f"{key}: {value}" for key, value in shown if value]
     return subject + "\n\n" + "".join(line + "\n" for line in lines)
 
 
