@@ -47,7 +47,8 @@ _LONGEST = 400
 _CHUNK = 65536
 _PIECE = re.compile(rb"[\r\n]")
 _PROGRESS = re.compile(r"\d+% \(\d+/\d+\)|: \d+(, done\.)?$|^remote: Total ")
-_URL_LOGIN = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s/@]*)@", re.IGNORECASE)
+_URL_LOGIN = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s/]*)@", re.IGNORECASE)
+"""It ends at the last @ before a slash: who did not write %40 for one in a password has it in there."""
 _REMOTE = "remote: "
 _NOT_LET_IN = ("ermission denied", "could not read", "uthentication", "askpass", "error: 401", "error: 403")
 _DAMAGED = ("fsck error", "corruption on the remote side", "upload-pack: not our ref", "unpack-objects failed",
