@@ -355,7 +355,9 @@ class Repository:
                         lasting.write_out(self.path)
                     return
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
-                if self.ref(name) != old:
+                if (now := self.ref(name)) != old:
+                    if now == new and isinstance(error, OSError):
+                        raise StoreError(f"{name} was moved, but may not be on the disk: {error}", ROOM) from error
                     raise MovedError(f"{name} was moved by someone else") from error
                 locked = "lock" in str(error) and not refs.is_denied(str(error))
                 if not locked or not tries_left:

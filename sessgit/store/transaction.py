@@ -6,6 +6,7 @@ every ref, checks every old value, and only then writes.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from sessgit.store.layout import Beside
 
 _TRIES = 150
 _WAIT = 0.02
+_OTHERS = re.compile("but expected|already exists|unable to resolve reference|reference is missing")
+"""What git says of a ref that does not hold its old value."""
 
 
 class Move(NamedTuple):
@@ -53,11 +56,12 @@ def move_all(store: Path, moves: Sequence[Move], *, lasting: bool = True) -> Non
             raise git.not_run(error) from error
         if done.returncode == 0:
             return
-        now = refs.read_all(store)
-        moved = next((move for move in moves if now.get(move.ref) != move.old), None)
-        if moved is not None:
-            raise MovedError(f"{moved.ref} was moved by someone else")
-        said = done.stderr.decode("utf-8", "replace").strip()
+        now, said = refs.read_all(store), done.stderr.decode("utf-8", "replace").strip()
+        moved = [move for move in moves if now.get(move.ref) != move.old]
+        if moved and (_OTHERS.search(said) or any(now.get(move.ref) != move.new for move in moved)):
+            raise MovedError(f"{moved[0].ref} was moved by someone else")
+        if moved:
+            raise StoreError(f"only some of the refs could be moved: {said}", refs.hint(said, ROOM))
         locked = (".lock" in said or refs.NEW_PACKED in said) and not refs.is_denied(said)
         if not locked or not tries_left:
             raise StoreError(f"the refs could not be moved: {said}", refs.LOCKED if locked else refs.hint(said, ROOM))

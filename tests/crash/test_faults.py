@@ -148,6 +148,34 @@ def test_a_disk_that_fails(filled: Filled, name: str) -> None:
                     world.done(world.cli("log", SESSION))
 
 
+@pytest.mark.parametrize("name", ["fork", "merge", "pick", "archive", "unarchive", "delete", "undo", "tag"])
+def test_a_disk_that_fails_as_refs_move(filled: Filled, name: str) -> None:
+    """The ref is there then, or one of several: nobody else moved it, and what git was told is not said again."""
+    world, start, before = filled
+    words, failed = COMMANDS[name][-1], 0
+    world.reset(start)
+    if name == "undo":  # of several refs
+        world.done(world.cli("delete", SESSION, "--yes"))
+        start, before = world.snapshot(), world.picture()
+    gate = Gate([str(world.root)])
+    assert world.run(world.cli(*words), gate).code == 0
+    after, refs = world.picture(), world.store / "refs"
+    for number, call in enumerate(gate.calls, start=1):
+        if call.kind not in ("fsync", "rename") or not Path(call.to or call.path).is_relative_to(refs):
+            continue
+        world.reset(start)
+        ended = world.run(world.cli(*words), failing(world.root, errno.EIO, number, lasting=False))
+        told = (number, call, ended.said)
+        assert ended.code in (0, 7), told
+        assert "someone else" not in ended.said and (not ended.code or "\nHint: " in ended.said), told
+        failed += ended.code == 7
+        found = world.picture()
+        assert all(found.get(key) in (before.get(key), after.get(key)) or _is_new(key, before) for key in found), told
+        world.a_while_passes()
+        world.done(world.cli("ls", "--all"))
+    assert failed
+
+
 def _is_new(key: str, before: Mapping[str, str]) -> bool:
     """A session that was made, or a step on the way of one."""
     return key not in before or SESSION in key or OTHER in key
