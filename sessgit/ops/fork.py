@@ -90,6 +90,14 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     write what is missing, and a transcript that is there has all that lies beside it.
     """
     check_folder(plan.project)
+    store.repo.hold()  # a value that is purged just now must be known to what the name is cleaned of
+    try:
+        return _forked(store, head, point, plan)
+    finally:
+        store.repo.release()
+
+
+def _forked(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     if plan.config is not None:
         head = replace(head, transcript=str(place_of(plan.config, head, store.beside) or head.transcript))
     if plan.name:

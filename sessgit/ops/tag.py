@@ -69,25 +69,30 @@ def tag(  # noqa: PLR0913 - what is tagged how, and where it was said
     means a conversation; UsageError where git takes no such name.
     """
     name = check_tag(name)
-    if without_secrets(store, name, found.state)[1]:
-        raise UsageError("that looks like a secret: a tag is stored as it is", "Choose a word that can be read.")
     branch, turn = found.branch.name, found.state.turns if found.turn is None else found.turn
     commit = _commit(store, index, found, turn)
     _check_reachable(index, name, where)
     ref = layout.TAGS + name
     for _ in range(_TRIES):
-        old = refs.read(store.path, ref)
-        before = None if old is None else Tag(name, old, *resolve.points(index, [old]).get(old, ("", 0)))
-        new = Tag(name, commit, *resolve.points(index, [commit]).get(commit, (branch, turn)))
-        if old is not None and before is not None:
-            if store.repo.peel(old) == commit:
-                return Tagged(new, before, changed=False)
-            if not force:
-                raise ConflictError(f"the tag “{name}” stands at {address(before)}", "--force moves it.")
+        store.repo.hold()  # a value that is purged just now must be known
         try:
+            if without_secrets(store, name, found.state)[1]:
+                raise UsageError(
+                    "that looks like a secret: a tag is stored as it is", "Choose a word that can be read."
+                )
+            old = refs.read(store.path, ref)
+            before = None if old is None else Tag(name, old, *resolve.points(index, [old]).get(old, ("", 0)))
+            new = Tag(name, commit, *resolve.points(index, [commit]).get(commit, (branch, turn)))
+            if old is not None and before is not None:
+                if store.repo.peel(old) == commit:
+                    return Tagged(new, before, changed=False)
+                if not force:
+                    raise ConflictError(f"the tag “{name}” stands at {address(before)}", "--force moves it.")
             operations.perform(store, "tag", f"tag {name} at {address(new)}", [Move(ref, old, commit)], now)
         except MovedError:
             continue
+        finally:
+            store.repo.release()
         return Tagged(new, before, changed=True)
     raise StoreError(f"the tag “{name}” kept moving", "Try again.")
 

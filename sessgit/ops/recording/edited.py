@@ -40,17 +40,20 @@ def on_head(
     spares that. Raises what `make` raises, with nothing changed, and NotFoundError where there is no such session.
     """
     for _ in range(_TRIES):
-        ref, tip = _head(store, session)
-        edit, said = make(tip)
-        if edit is None:
-            return said, ""
-        message = Message(f"edit: {edit.told}", (("Session", session), ("Event", "edit")))
-        time = max(int(now), store.commit(tip).time)
-        commit = store.write_commit(tip, edit.files, edit.state, message, [tip], time)
         try:
+            store.repo.hold()  # a value that is purged just now must be known to what `make` cleans
+            ref, tip = _head(store, session)
+            edit, said = make(tip)
+            if edit is None:
+                return said, ""
+            message = Message(f"edit: {edit.told}", (("Session", session), ("Event", "edit")))
+            time = max(int(now), store.commit(tip).time)
+            commit = store.write_commit(tip, edit.files, edit.state, message, [tip], time)
             operations.perform(store, command, f"{session[:8]}: {edit.told}", [Move(ref, tip, commit)], now)
         except MovedError:
             continue
+        finally:
+            store.repo.release()
         index.sync(session)
         return said, commit
     raise StoreError(f"the branch of {session} kept moving while it was edited", "Try again.")

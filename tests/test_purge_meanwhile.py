@@ -1,0 +1,88 @@
+"""What a person says while a value is just being purged does not bring it back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from clones import Clone, bare
+from purging import VALUE, holders
+from transcripts import OTHER, Talk
+
+from sessgit.errors import UsageError
+from sessgit.ops import edit, purge, tag
+from sessgit.ops import fork as forks
+from sessgit.ops.finding.resolve import Target, Whereabouts
+from sessgit.ops.fork import Point
+from sessgit.store import refs
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+FORK = "5e551011-0000-4000-8000-0000000000f0"
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Iterator[Clone]:
+    found = Clone(tmp_path / "clone", bare(tmp_path / "remote"))
+    found.record(Talk().turns("one", f"see {VALUE}"))
+    found.record(Talk(OTHER).turns("two"))
+    yield found
+    found.close()
+
+
+def _purged(clone: Clone, meanwhile: Callable[[Store, Index], object], value: str = VALUE) -> None:
+    """Purges the value; somebody else says something as soon as that has begun, and waits."""
+
+    def said() -> None:
+        store = Store(clone.store.path)
+        index = Index(store.path, lambda: store)
+        try:
+            meanwhile(store, index)
+        finally:
+            index.close()
+
+    other = threading.Thread(target=said)
+
+    def reading(_done: int, _total: int) -> None:
+        if other.ident is None:
+            other.start()
+            time.sleep(0.5)  # until it waits
+
+    watch = purge.Watch(reading=reading)
+    purge.purge(clone.store, clone.index, purge.literal(value), clone.config, clone.now(), watch)
+    other.join()
+    assert holders(clone.store.path, value) == []
+
+
+def test_an_edit_waits_for_a_purge(clone: Clone) -> None:
+    changes = edit.Changes(description=f"once {VALUE}")
+    _purged(clone, lambda store, index: edit.edit(store, index, OTHER, changes, clone.now()))
+    assert clone.store.state(clone.tip(OTHER)).description == "once [redacted:purged]"
+
+
+def test_a_fork_waits_for_a_purge(clone: Clone) -> None:
+    def make(store: Store, _: Index) -> None:
+        tip = clone.tip(OTHER)
+        forks.fork(store, store.state(tip), Point(OTHER, 1, tip), forks.Plan(FORK, VALUE, clone.now(), None))
+
+    _purged(clone, make)
+    assert clone.store.state(clone.tip(FORK)).name == "[redacted:purged]"
+
+
+def test_a_tag_waits_for_a_purge(clone: Clone) -> None:
+    said, value = list[UsageError](), "tiger-Lily." + "4711-Zebra"
+    clone.record(Talk().turns("one", f"see {VALUE}", f"and {value}"))
+
+    def give(store: Store, index: Index) -> None:
+        found, where = index.branch(OTHER), Whereabouts(clone.config, "/home/ada/shop", 0)
+        assert found is not None
+        with pytest.raises(UsageError) as refused:
+            tag.tag(store, index, value, Target(found, 1), where, clone.now())
+        said.append(refused.value)
+
+    _purged(clone, give, value)
+    assert [str(error) for error in said] == ["that looks like a secret: a tag is stored as it is"]
+    assert refs.tags(clone.store.path) == {}
