@@ -29,12 +29,13 @@ class Choice:
 
 
 def chosen(index: Index, choice: Choice) -> list[str]:
-    """The sessions that fit all that the choice says; raises NotFoundError where there are none."""
+    """The sessions that fit all that the choice says; raises NotFoundError where there are none, but of all: what was
+    deleted can go where nothing is left."""
     found = index.outlines()
     if choice.folder is not None:
         found = resolve.in_project(found, choice.folder)
     names = [outline.name for outline in found if set(choice.labels) <= _labels(outline)]
-    if not names:
+    if not names and not choice.everything:
         raise NotFoundError("no conversation is chosen by that", "sessgit ls --all shows all, and their labels.")
     return names
 

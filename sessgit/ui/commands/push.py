@@ -76,10 +76,15 @@ def _sessions(
     """What is asked for, recorded as far as it goes where it was named."""
     from sessgit.errors import UsageError
     from sessgit.ops.syncing import choice
+    from sessgit.store import layout, refs
 
     if (bool(addresses) + bool(labels or project) + everything) > 1:
         raise UsageError("conversations are named, or chosen by --label and --project, or all.", "Give one of these.")
-    here.check_recorded()
+    try:
+        here.check_recorded()
+    except NotFoundError:
+        if addresses or not refs.read_all(here.store_path, layout.DELETED):
+            raise  # else what was deleted goes, and nothing is left
     if addresses:
         return list(dict.fromkeys(_named(here, address) for address in addresses))
     if labels or project or everything:
