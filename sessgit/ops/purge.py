@@ -222,7 +222,7 @@ class _Work:
                 self.moves.append(Move(ref, oid, new))
             elif called != ref:
                 self._renamed(ref, called, oid, new, held)
-            if new != oid and ref.startswith(layout.REMOTES):
+            if (called, new) != (ref, oid) and ref.startswith(layout.REMOTES):
                 self.remotes.add(ref.removeprefix(layout.REMOTES).partition("/")[0])
 
     def _renamed(self, ref: str, called: str, oid: str, new: str, held: Mapping[str, str]) -> None:
@@ -261,10 +261,11 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     transaction.move_all(store.path, work.moves)
     # Of a purge that never came so far the commits are still there.
     commits = rewritten.without(store.beside, _reached(store) if left.since else ())
-    beside.mend(store.path, work.finder, commits, work.rewriter.keys)
+    news = beside.News(commits, work.rewriter.keys, work.values)
+    beside.mend(store.path, work.finder, news)
     summary = f"{counted(len(wanted.values), 'value')} purged"
     done = Operation(canonical.rfc3339(now), operations.PURGE, summary, ())
-    operation = beside.operations(store.path, work.finder, (commits, work.rewriter.keys), done, since)
+    operation = beside.operations(store.path, work.finder, news, done, since)
     beside.indexes(store.path, index)
     maintenance.sweep_all(store.path)
     maintenance.prune(store.path, held)

@@ -10,8 +10,9 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,21 @@ _OID = re.compile(rb'"([0-9a-f]{40})"')
 _TRIES = 5
 
 
-def mend(store: Path, finder: Finder, commits: Mapping[str, str], keys: Mapping[str, str]) -> None:
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is named otherwise now, commits and keys of turns by what they were, and the values, as far as they are
+    known: what was cut short tells them by their beginnings."""
+
+    commits: Mapping[str, str]
+    keys: Mapping[str, str]
+    values: Sequence[str] = ()
+
+
+def mend(store: Path, finder: Finder, news: News) -> None:
     """Cursors, notes and agreements name the commits and turns of now, and nothing holds a value."""
     beside = Beside(store)
     for path in (*beside.state.glob("*.json"), *beside.state.glob("*.append")):
-        _changed(path, lambda data: _mapped(needles.clean_line(data, finder)[0], commits, keys))
+        _changed(path, lambda data: _mapped(needles.clean_line(data, finder)[0], news.commits, news.keys))
     _changed(beside.latest, lambda data: needles.clean_line(data, finder)[0])
     for path in (beside.log, beside.log.with_name(f"{beside.log.name}.1")):
         _changed(path, lambda data: needles.clean_text(data, finder)[0])
@@ -82,15 +93,13 @@ def events(store: Path, finder: Finder) -> None:
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # events are read in the order of their times
 
 
-def operations(
-    store: Path, finder: Finder, news: tuple[Mapping[str, str], Mapping[str, str]], done: Operation, since: str
-) -> str:
+def operations(store: Path, finder: Finder, news: News, done: Operation, since: str) -> str:
     """The operations name the commits of now, without a value in their words; the purge itself comes last, once.
 
     Returns its id.
     """
     beside = Beside(store)
-    _changed(beside.journal, lambda data: b"".join(_operation(line, finder, *news) for line in data.splitlines(True)))
+    _changed(beside.journal, lambda data: b"".join(_operation(line, finder, news) for line in data.splitlines(True)))
     written = [one.id for one in journal.read(beside) if one.command == done.command and one.time >= since]
     return written[-1] if written else journal.append(beside, done).id
 
@@ -101,16 +110,17 @@ def indexes(store: Path, index: Index) -> None:
     forget.all_words(store)
 
 
-def _operation(line: bytes, finder: Finder, commits: Mapping[str, str], keys: Mapping[str, str]) -> bytes:
+def _operation(line: bytes, finder: Finder, news: News) -> bytes:
     try:
         document: dict[str, Any] = json.loads(line)
         refs = document["refs"]
         document["refs"] = {
-            folders.side_name(folders.file_name(ref, finder), keys): [
-                commits.get(one, one) if one else one for one in moved
+            folders.side_name(folders.file_name(ref, finder), news.keys): [
+                news.commits.get(one, one) if one else one for one in moved
             ]
             for ref, moved in refs.items()
         }
+        document["summary"] = needles.cut_short(document["summary"], news.values)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return needles.clean_text(line, finder)[0]
     made = json.dumps(document).encode()

@@ -30,6 +30,7 @@ from sessgit.store.transaction import Move
 _TRIES = 5
 _UNDO = "sessgit undo brings it back, until sessgit gc --prune made that final; sessgit ops lists all."
 
+_TAG = "A push of its conversation takes the tag away there."
 _STAYS = "It stays here. sessgit delete {} deletes it here too."
 
 
@@ -137,7 +138,11 @@ def _fetched(store: Store, link: Link, sessions: Collection[str] | None, purged:
     held = remotes.held(store.path, link)
     seen = remotes.tracked(store.path, link.remote.name)
     here = branches.by_session(refs.read_all(store.path))
-    old = {session for session, one in branches.by_session(held).items() if purged.is_old(one)}
+    old = {
+        session
+        for session, one in branches.by_session(held).items()
+        if purged.is_old(one) and not here.get(session, Held(session)).stone
+    }
     wanted = {
         ref: oid for ref, oid in held.items() if _is_wanted(ref, here, sessions) and layout.session_at(ref) not in old
     }
@@ -195,10 +200,10 @@ def _planned(sides: _Sides, index: Index, config: Path, now: float) -> _Plan:
     tips = {tip for held in sides.here.values() for tip in held.tips}
     for session, theirs in sorted(there.sessions.items()):
         ours = sides.here.get(session, Held(session))
-        if theirs.stone and ours.head and index.branch(session) is not None:
-            _deleted_there(sides, plan, ours, theirs.stone)
-        elif theirs.head and (out := sides.purged.keeps_out(session, theirs.tips, tips)):
+        if out := sides.purged.keeps_out(session, theirs.tips, tips):
             plan.left.append(out)
+        elif theirs.stone and ours.head and index.branch(session) is not None:
+            _deleted_there(sides, plan, ours, theirs.stone)
         elif theirs.head:
             _brought(sides, plan, ours, theirs)
         elif theirs.branches:
@@ -244,9 +249,10 @@ def _brought(sides: _Sides, plan: _Plan, ours: Held, theirs: Held) -> None:
 
 def _deleted_there(sides: _Sides, plan: _Plan, ours: Held, stone: str) -> None:
     store, session = sides.store, ours.session
-    tips = checking.tips(store, session, stone)
-    if tips is None or sides.before.stones.get(session) == stone:
+    named = checking.tips(store, session, stone)
+    if named is None or sides.before.stones.get(session) == stone:
         return
+    tips = frozenset(map(sides.purged.now, named))
     if session not in sides.before.archived and session not in sides.there.known:
         left = Left(session, "it is deleted there, and was never seen there from here", _STAYS.format(session))
         plan.left.append(left)
@@ -294,7 +300,9 @@ def _tags(sides: _Sides, plan: _Plan) -> None:
         session = store.message(commit).get("Session")
         if sides.asked is not None and session not in sides.asked:
             continue
-        if here is not None and store.repo.peel(here) == commit:
+        if (clean := sides.purged.name(name)) != name:
+            plan.left.append(Left(clean, "the remote has a tag that is called by a value that was purged here", _TAG))
+        elif here is not None and store.repo.peel(here) == commit:
             plan.agreed_tags[key] = commit
         elif here is not None:
             plan.left.append(

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sessgit.errors import SessgitError
 from sessgit.model.secrets.needles import Hashed
-from sessgit.ops.purging import looking
+from sessgit.ops.purging import folders, looking
 from sessgit.ops.syncing.branches import Held
 from sessgit.ops.syncing.outcome import Left
 from sessgit.store import layout, locks, maintenance, refs, transaction
@@ -38,6 +38,19 @@ class Purged:
         """Whether a session's branches at a remote are, one or several, as they were here before a purge."""
         return any(tip in self.commits for tip in held.tips)
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing was purged here."""
+        return not self.commits and not self._values
+
+    def now(self, oid: str) -> str:
+        """The commit that stands for it now."""
+        return self.commits.get(oid, oid)
+
+    def name(self, name: str) -> str:
+        """A name without what was purged."""
+        return folders.file_name(name, self._finder) if self._values else name
+
     def left(self, session: str) -> Left:
         """What is said of a session whose branches are as they were here."""
         return Left(session, _WHY, _HINT.format(session[:8]))
@@ -45,7 +58,7 @@ class Purged:
     def keeps_out(self, session: str, tips: Collection[str], known: Collection[str]) -> Left | None:
         """Whether the histories of the tips, as far as those of the known ones lack them, hold anything that was
         purged: then they must go again."""
-        if not self.commits and not self._values:
+        if self.is_nothing:
             return None
         new = [tip for tip in tips if tip not in known and self._store.repo.has(tip)]
         if not new:

@@ -23,6 +23,7 @@ from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
 _TRIES = 5
+_NAMED_SO = "a tag of the remote is called by a value that was purged here, and it lets nobody take one away"
 _NAMED = 5
 """So many sessions are named where a push is refused."""
 
@@ -37,6 +38,8 @@ class _Part:
     stones: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     """With `archived` and `stones` what both sides agree on then."""
+    refused: list[Left] = field(default_factory=list)
+    """What is said where the remote takes none of it, besides what is said of the sessions."""
 
     @property
     def sessions(self) -> list[str]:
@@ -105,6 +108,7 @@ def push(  # noqa: PLR0913 - what is sent, from where to where
     wanted = _Wanted(tuple(dict.fromkeys(sessions)), frozenset(named), deletions)
     sent, left, rewinds = list[Change](), list[Left](), True
     carried, tags = tuple[str, ...](), tuple[str, ...]()
+    store.repo.hold()  # who is just purging is waited for: what goes is known before anything is fetched
     index.sync()
     purged = Purged(store)
     try:
@@ -124,7 +128,7 @@ def push(  # noqa: PLR0913 - what is sent, from where to where
                     rewinds = False
                     continue
                 if not _send_if_let(store, link, plan.away, sent):
-                    left = [_refused(session) for session in plan.away.sessions]
+                    left = [*map(_refused, plan.away.sessions), *plan.away.refused]
             except MovedError:
                 continue
             return Pushed(link.remote.name, tuple(sent), tags, (*plan.left, *left), carried)
@@ -194,11 +198,11 @@ def _planned(sides: _Sides, index: Index, wanted: _Wanted, *, rewinds: bool) -> 
         ours, theirs = sides.of(session)
         if not ours.head:
             continue
-        if theirs.stone and session not in wanted.named:
-            plan.left.append(Left(session, "it is deleted there", "Push it by its address to bring it back there."))
-            continue
         if out := sides.purged.keeps_out(session, theirs.tips, tips):
             plan.left.append(out)
+            continue
+        if theirs.stone and session not in wanted.named:
+            plan.left.append(Left(session, "it is deleted there", "Push it by its address to bring it back there."))
             continue
         try:
             _sent(sides, plan, session, rewinds=rewinds)
@@ -221,11 +225,14 @@ def _planned(sides: _Sides, index: Index, wanted: _Wanted, *, rewinds: bool) -> 
 def _sent(sides: _Sides, plan: _Plan, session: str, *, rewinds: bool) -> None:
     store, purged, (ours, theirs) = sides.store, sides.purged, sides.of(session)
     own = ours.branches
+    shadows = _purged_shadows(store, purged, theirs)
+    plan.onward.moves += shadows
     if own == theirs.branches and ours.archived == theirs.archived:
         plan.onward.archived[session] = ours.archived
+        plan.onward.changes += [Change(session, "purged", 0, session)] if shadows else []
         return
     # A branch that is there as it was here before a purge is looked at, and goes on, as it is here now.
-    now = {branch: purged.commits.get(tip, tip) for branch, tip in theirs.branches.items()}
+    now = {branch: purged.now(tip) for branch, tip in theirs.branches.items()}
     good, left = checking.readable(store, session, now, set(own.values()))
     plan.left += left
     if theirs.head and session not in good:
@@ -235,7 +242,7 @@ def _sent(sides: _Sides, plan: _Plan, session: str, *, rewinds: bool) -> None:
     place = theirs.archived if theirs.head else ours.archived
     agreed = sides.before.archived.get(session)
     archived = spaces.archived(store, ours, theirs, agreed) if theirs.head else ours.archived
-    beside = [purged.commits.get(tip, tip) for tip in theirs.shadowed.values()]
+    beside = [purged.now(tip) for tip in theirs.shadowed.values()]
     if (archived or place) and not all(checking.covered(store, tip, done.branches.values()) for tip in beside):
         plan.left.append(Left(session, "it is there twice, live and archived", "Pull it first: then both are here."))
         return
@@ -247,13 +254,25 @@ def _sent(sides: _Sides, plan: _Plan, session: str, *, rewinds: bool) -> None:
     if now != theirs.branches and not told:
         part.changes.append(Change(session, "purged", 0, session))
     if archived != place:
-        plan.away.moves += branches.moves(theirs.after(moved), {}, archived=archived)
+        plan.away.moves += branches.moves(theirs.after([*moved, *shadows]), {}, archived=archived)
         plan.away.changes.append(Change(session, "archived" if archived else "brought back", 0, session))
     if theirs.stone:
         plan.away.moves.append(Move(layout.tombstone(session), theirs.stone, None))
         plan.away.stones[session] = theirs.stone  # looked at: it deletes nothing here if somebody sends it again
     if archived == ours.archived:
         (plan.away if archived != place else part).archived[session] = archived
+
+
+def _purged_shadows(store: Store, purged: Purged, theirs: Held) -> list[Move]:
+    """What is archived there beside a live branch does not count, and would keep what was purged here: it goes on to
+    what stands for it now."""
+    moves = list[Move]()
+    for ref, tip in () if theirs.archived else theirs.refs.items():
+        space, name = layout.parts(ref)
+        now = purged.now(tip)
+        if space == layout.ARCHIVE and layout.head(name) in theirs.refs and now != tip and store.repo.has(now):
+            moves.append(Move(ref, tip, now))
+    return moves
 
 
 def _brought_back(session: str) -> Left:
@@ -268,7 +287,8 @@ def _deleted(sides: _Sides, plan: _Plan, session: str) -> None:
     """Deletes a session that was deleted here, if it has nothing there that it had not here."""
     ours, theirs = sides.of(session)
     tips = checking.tips(sides.store, session, ours.stone) or frozenset()
-    if not all(checking.covered(sides.store, tip, tips) for tip in theirs.tips):
+    now = sides.purged.now
+    if not all(checking.covered(sides.store, now(tip), tips) for tip in theirs.tips):
         plan.left.append(
             Left(
                 session,
@@ -281,7 +301,7 @@ def _deleted(sides: _Sides, plan: _Plan, session: str) -> None:
     plan.away.moves.append(Move(stone, theirs.refs.get(stone), ours.stone))
     plan.away.moves += [Move(ref, oid, None) for ref, oid in theirs.refs.items() if ref != stone]
     gone = {ref: oid for ref, oid in sides.held.items() if ref.startswith(layout.TAGS) and ref not in sides.own}
-    plan.away.moves += [Move(ref, oid, None) for ref, oid in gone.items() if oid in tips]
+    plan.away.moves += [Move(ref, oid, None) for ref, oid in gone.items() if now(oid) in tips]
     plan.away.changes.append(Change(session, "deleted", 0, session))
     plan.away.stones[session] = ours.stone
 
@@ -308,6 +328,27 @@ def _tags(sides: _Sides, index: Index, plan: _Plan, sent: Mapping[str, Held]) ->
             plan.onward.moves.append(Move(ref, None, oid))
             plan.tags.append(one.name)
             plan.onward.tags[agreements.tag_key(one.name)] = commit
+    _purged_tags(sides, plan, sent)
+
+
+def _purged_tags(sides: _Sides, plan: _Plan, sent: Mapping[str, Held]) -> None:
+    """Of what is sent no tag there, whoever made it, leads to what was purged here, or is called by it: it would keep
+    all of it there."""
+    store, purged, moved = sides.store, sides.purged, {move.ref for move in plan.onward.moves}
+    for ref, oid in () if purged.is_nothing else sides.held.items():
+        if not ref.startswith(layout.TAGS) or ref in moved:
+            continue
+        name, commit = ref.removeprefix(layout.TAGS), purged.now(oid)
+        clean = purged.name(name)
+        if (clean, commit) == (name, oid) or not store.repo.has(commit):
+            continue
+        if store.message(commit).get("Session") not in sent:
+            continue
+        if commit != oid:
+            plan.onward.moves.append(Move(ref, oid, commit))
+        if clean != name:
+            plan.away.moves.append(Move(ref, commit, None))
+            plan.away.refused.append(Left(clean, _NAMED_SO, "Take the tag away there: it has the value in its name."))
 
 
 # What goes along
