@@ -152,6 +152,28 @@ bring them together: sessgit merge {OURS} --into {SHORT}
     assert "= 2 turns in common" in diff.replace("═", "=")
 
 
+def test_one_that_both_went_on_with_and_one_archived(apart: Desks) -> None:
+    """What it says to do next can be done in that order."""
+    for desk in (apart.here, apart.there, apart.here, apart.there):
+        desk.out("pull")
+        desk.out("push", "--all")
+    apart.here.record(apart.here.shell.talk().turns("one", "two", "three", "four"))
+    apart.here.out("archive", SESSION)
+    apart.here.out("push", "--all")
+    assert (
+        apart.there.out("pull")
+        == f"""\
+origin  ·  1 conversation came, 1 turn, 1 archived
+  {SHORT}  one  + 1 turn in {OURS}, archived
+Compare them: sessgit diff {SHORT} {OURS}
+bring it back: sessgit unarchive {SHORT}
+bring them together: sessgit merge {OURS} --into {SHORT}
+"""
+    )
+    for words in (("diff", SHORT, OURS), ("unarchive", SHORT), ("merge", OURS, "--into", SHORT)):
+        assert apart.there(*words).code == 0, words
+
+
 def test_told_to_programs(apart: Desks) -> None:
     side = f"{SESSION}.m-a0005003"
     told = {

@@ -196,8 +196,10 @@ def _next(here: Context, changes: Sequence[Change]) -> Iterator[str]:
     parted = [change for change in changes if change.what == "parted" or _is_other_side(change)]
     for change in parted[:1]:
         ours, theirs = here.ident(change.session), here.ident(change.branch)
+        branch = here.index.branch(change.session)
         steps = [
             f"Compare them: sessgit diff {ours} {theirs}",
+            *([f"bring it back: sessgit unarchive {ours}"] if branch is not None and branch.archived else []),
             f"bring them together: sessgit merge {theirs} --into {ours}",
         ]
         yield from text.fold(steps, here.width, _BETWEEN)
