@@ -68,6 +68,25 @@ def test_to_another_place_where_a_file_is(sessgit: Shell, tmp_path: Path) -> Non
         assert (sessgit("restore", "5e55", "--output", str(out)).code, out.read_bytes()) == (3, other)
 
 
+def test_to_standard_output(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sessgit.recorded(sessgit.talk().turns("one", "zwei – drei"))
+    assert sessgit.out("restore", "5e55", "-o", "-").encode() == path.read_bytes()
+    assert list(sessgit.project.iterdir()) == []
+    assert sessgit("restore", "5e55", "-o", "-", "--json").code == 2
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert sessgit("restore", "5e55", "-o", "-").err == (
+        "Error: a transcript is not for a terminal.\nHint: --output FILE writes it to a file, a pipe takes it too.\n"
+    )
+
+
+def test_what_is_not_as_written_is_said_beside_standard_output(sessgit: Shell) -> None:
+    token = "ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"
+    sessgit.recorded(sessgit.talk().prompt(f"use {token}").answer("No."))
+    done = sessgit("restore", "5e55", "-o", "-")
+    assert (done.code, token in done.out, done.out.count("\n")) == (0, False, 3)
+    assert done.err.endswith(" kB, but for 1 secret that stands replaced.\n")
+
+
 def test_what_was_redacted_is_said(sessgit: Shell, tmp_path: Path) -> None:
     token = "ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"
     sessgit.recorded(sessgit.talk().prompt(f"use {token}").answer("No."))

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 
 _LABEL = 11
+_STDOUT = Path("-")
 
 
 def run(
     address: options.Address = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the transcript alone, there.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the transcript alone, there; - is standard output."),
     ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Write nothing; check what is stored.")] = False,
     project: Annotated[
@@ -62,6 +64,9 @@ def run(
         else:
             render.lines(here, _proof(here, found.session, checked))
         return
+    if output == _STDOUT:
+        _to_stdout(here, found.session, as_json=as_json)
+        return
     was_here = places.was_here(here.config, found.state, here.store.beside)
     if output:
         done = restores.write_to(here.store, found.session, output.absolute())
@@ -89,6 +94,23 @@ def run(
             f"sessgit fork {here.ident(found.session)} --project DIR continues it in another one."
             f"{'' if was_here else f' {mapping(here.store.state(found.branch.tip).project)}'}"
         )
+
+
+def _to_stdout(here: context.Context, session: str, *, as_json: bool) -> None:
+    """The transcript's bytes, and nothing else but a remark where they are not those that the client wrote."""
+    from sessgit.errors import UsageError
+    from sessgit.ops import restore as restores
+
+    if as_json:
+        raise UsageError("--json tells what was written to a file.", "--output FILE names it.")
+    if here.terminal:
+        raise UsageError(
+            "a transcript is not for a terminal.", "--output FILE writes it to a file, a pipe takes it too."
+        )
+    restored = restores.rebuild(here.store, session)
+    render.data(restored.file.pieces())
+    if not restored.exact:
+        render.tell(" ".join(_quality(restored)))
 
 
 def mapping(project: str) -> str:
