@@ -4,6 +4,8 @@ import base64
 import random
 import string
 
+from secret_commands import commands
+
 HEX = "0123456789abcdef"
 WORD = string.ascii_letters + string.digits
 UPPER = string.ascii_uppercase + string.digits
@@ -103,7 +105,13 @@ SAMPLES = {
     "slack-webhook": [("https://hooks.slack.com/services/", body(9, UPPER) + "/" + body(9, UPPER) + "/" + body(24))],
     "discord-bot-token": ["M" + body(25) + "." + body(6) + "." + body(38, WORD + "-_")],
     "discord-webhook": [("https://discord.com/api/webhooks/", "123456789012345678" + "/" + body(68, WORD + "-_"))],
-    "telegram-bot-token": ["1234567890" + ":AA" + body(33, WORD + "-_")],
+    "telegram-bot-token": [
+        "1234567890" + ":AA" + body(33, WORD + "-_"),
+        ("https://api.telegram.org/bot", "1234567890" + ":AA" + body(33, WORD + "-_"), "/sendMessage"),
+        ("curl -s https://api.telegram.org/file/bot", "123456789" + ":AA" + body(33), "/x.jpg"),
+        ("bot", "12345678" + ":AA" + body(33)),
+        ("?url=https%3A%2F%2Fapi.telegram.org%2Fbot", "1234567890" + "%3AAA" + body(33), "%2FgetMe"),
+    ],
     "twilio-api-key": ["SK" + body(32, HEX)],
     "sendgrid-api-key": ["SG" + "." + body(22, WORD + "-_") + "." + body(43, WORD + "-_")],
     "mailgun-api-key": ["key" + "-" + body(32, HEX)],
@@ -241,6 +249,7 @@ SAMPLES = {
         ("echo -n me:", PASSWORD, " | base64"),
         ("echo ", PASSWORD, " | docker login -u me --password-stdin"),
         ("echo ", PASSWORD, " | sudo -S apt update"),
+        *commands(PASSWORD, body(32, HEX)),
     ],
     "authorization": [("Authorization: Token ", body(40, HEX)), ("'Authorization': '", body(40), "'")],
     "cookie-option": [("curl -b a=b;sessionid=", body(32), " https://h")],
@@ -308,6 +317,19 @@ SAMPLES = {
         ("SSH_PASSPHRASE='", PASSWORD, "'"),
         ("%22password%22%3A%20%22", "hV7-quartz" + "-81", "%22"),
         ("jdbc:mysql://h/db?user=me&password=", "hV7quartz" + "1", "&ssl=1"),
+        *((f"{name}=", PASSWORD) for name in ("PW", "DB_PW", "export DB_PW", "LDAP_BINDPW", "REDISCLI_AUTH")),
+        *((f"{name} = '", PASSWORD, "'") for name in ("pw", "db_pw", "$dbPw")),
+        *((f"{name} ", PASSWORD) for name in ("bindpw", "rootpw", "rootpw --plaintext", "requirepass")),
+        ("bindpw: ", PASSWORD),
+        ('"bind_pw": "', PASSWORD, '"'),
+        ("export REDISCLI_AUTH='", PASSWORD, "'"),
+        ("rootpw ", "{SSHA}" + body(32, WORD + "+/")),
+        ("olcRootPW: ", "{SSHA}" + body(32, WORD + "+/")),
+        ("rootpw --iscrypted ", "$6$" + body(8) + "$" + body(86, WORD + "./")),
+        ("ALTER USER app WITH PASSWORD '", PASSWORD, "';"),
+        ("create role app with password '", PASSWORD, "';"),
+        ("CREATE USER 'app'@'h' IDENTIFIED BY '", PASSWORD, "';"),
+        ("ALTER USER root@h IDENTIFIED WITH mysql_native_password BY '", PASSWORD, "';"),
     ],
     "secret": [("SECRET_KEY=", body(50)), ('jwt_secret: "', body(32, HEX), '"'), ("STRIPE_SIGNING_SECRET=", body(32))],
     "client-secret": [('"client_secret": "', body(30), '"'), ("x&client_secret%3D", body(30), "%26")],

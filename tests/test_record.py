@@ -97,7 +97,7 @@ def test_the_state(keep: Keep, store: Store, claude: Path) -> None:
         },
         "cells": {"count": 2},
         "trajectory": {"turns": 2, "messages": 4},
-        "rules": {"cut": 2, "redact": 6, "redacted": 0},
+        "rules": {"cut": 2, "redact": 7, "redacted": 0},
         "authored": {"name": "", "description": "", "labels": [], "stage": "", "confidence": None},
     }
 

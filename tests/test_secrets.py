@@ -181,6 +181,31 @@ HARMLESS = [
     'salt=saltRounds10, salt: \'pepper12\', salt = os.urandom(16), "salt": "joserfc-v1", basalt=a1, salt_length=32',
     "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA" + body(60) + " MIIDXTCCAkWgAwIBAgIJ" + body(60) + " b3BlbnNzaC1",
     "the\nshort_lines_of_16_letters_and\nmore_of_them_1234 here\nsk-learn-and-more_1\nrest_of_it_2",
+    # Near to commands that hold a password.
+    f"bot1234:AA{body(33)} bot1234567890:AA{body(20)} bot1234567890:AA{body(34)} 12345678%3AAA{body(9)} robot:AA1",
+    "htpasswd -b .htpasswd admin $PASS2 htpasswd -b f u ${PW1} htpasswd -cb f u <password1>",
+    'htpasswd -b .htpasswd admin "$ADMIN_PASS2"; htpasswd -nb admin "$(cat /run/p1)"; htpasswd -D file1.a user22',
+    "curl -k https://h1.org/x curl -fsSk https://h2 -o a1.tar; openssl s_client -connect h1:443 -showcerts",
+    'openssl enc -aes-256-cbc -k "$KEY1" -in a1 -kfile k1.txt; openssl enc -k <key1> -K ${KEY2}',
+    'echo \'root:\'$PASS1 | chpasswd; echo "u1:$P1" | chpasswd; chpasswd <<< "root:${P2}"; chpasswd < users1.txt',
+    "net user; net user /domain; net user guest1; net users2; the net user count12 of it; net use * /delete /y",
+    "ldapsearch -x -b dc=h1 -W -D cn=me; ldapsearch -w $LDAP_PW1 -y /run/p1; ldapsearch -w '%s' -w {pw1} -s sub1",
+    "unzip -q a1.zip -d out22; zip -r a1.zip b2 -x c3; wget -P down1oads2 https://h/a1.zip -P down1oads2",
+    "7z x a1.7z -oout12; 7z x -p$PASS1 a.7z; 7z a -p%PASS1% a.7z; at 10:57Z x -p1abcdef; docker login",
+    "snmpwalk -v2c -c public h1; snmpget -a SHA256 -x AES128 -A $AUTH1; ipmitool -P $P1 -f p1; sqlcmd -P ${X1}",
+    "docker run --name mongo -p 27017:27017 mongo:6.0.1; mongo -p 27017; docker run -u 1000 -p 127.0.0.1:80:80 mongo1",
+    "smbclient -U user1 //h1/s2; date -u +%Y%m%d%H1; curl -U me1 x; git log -U3 --format=%H%an1; -Uroot%$PASS1",
+    "xfreerdp /v:h1 /p:$PASS1; ls /p:abc123; cmdkey /list /pass: ; plink -pw $PW1 h1; scp -pw a1:b2 c3",
+    "keytool -storepass $STORE1 -keypass:env KP1; storepass changeit; rclone obscure $PASS1; rclone obscure - < p1.txt",
+    "requirepass foobared; requirepass <pw1>; redis requirepass: REDISCLI_AUTH=$REDIS_PW1 REDIS_AUTH= REDIS_AUTHOR=me1",
+    "rootpw secret, rootpw {{ root1_pw }}, rootpw --lock, rootpw {SSHA}..., bindpw $PW1, bindpw <secret1>",
+    "PW: see above, PW of page 12; PW=12.5us PW=1000us pw=300px PW=$PW1 PW=${DB_PW} DB_PW=<your-pw1> pw = getpw(u1)",
+    "pwsh -File a1.ps1; pwd=/home/me1; npw: abc123x; httpw=a1b2c3; pw: string; {pw: 320, ph: 240};",
+    "CREATE USER a IDENTIFIED BY '$PASS1'; IDENTIFIED BY 'changeme'; IDENTIFIED BY \"password\"; ORDER BY 'col1abc'",
+    "log in with password 'secret'; WITH PASSWORD '${PW1}'; with password \"your-password1\"; ENCRYPTED PASSWORD NULL",
+    "echo $P1 | sudo passwd u1 --stdin; echo done12 | tee a1; kinit -kt me1.keytab u1; sudo tee a <<< 'b=c123'",
+    "curl -u me1: https://h1; curl -ume:$PASS1 h1; curl --proxy-user me:${P1} h; tool --use:abc123def",
+    "security unlock-keychain -p $KP1; security unlock-keychain login.keychain1; rabbitmqctl list_users",
     "TOKEN_ENV=PROD_TOKEN_1 SECRET_ENV=MY_APP_SECRET_1 PASSWORD=abc12→def",
 ]
 
@@ -356,6 +381,9 @@ def test_a_session_keeps_to_the_rules_that_it_began_with() -> None:
         (4, f"CREDENTIALS={MIXED}"), (4, f"password:\n  {MIXED}"), (4, f"A_SECRET=\\\n{MIXED}"),
         (4, "\n".join([*LINES, END])), (5, f"salt={MIXED * 2}"), (5, f'["--token", "{MIXED * 2}"]'),
         (5, f"the key of the day: {TOKEN[:20]}\n{TOKEN[20:]}"), (5, f"MIIEpAIBAAKCAQEA{LINES[0]}"),
+        *((7, text) for text in (f"DB_PW={MIXED}", f"rootpw {MIXED}", f"REDISCLI_AUTH={MIXED}", f"unzip -P {MIXED} a")),
+        *((7, text) for text in (f"htpasswd -nb me {MIXED}", f"echo me:{MIXED} | chpasswd")),
+        (7, f"/bot12345678:AA{body(33)}"),
     ]  # fmt: skip
     for version, text in later:
         line = dump({"message": {"content": text}})
@@ -365,6 +393,8 @@ def test_a_session_keeps_to_the_rules_that_it_began_with() -> None:
     assert (redact_line(line, 4), redact_line(line, 5)[1]) == ((line, 0), 1)
     line = dump({"command": ["tool", *MANY, "--token", MIXED * 2]})
     assert (redact_line(line, 5), redact_line(line, 6)[1]) == ((line, 0), 1)
+    line = dump({"note": "PW=a1", "env": {"DB_PW": MIXED, "x": "PASSWORD=[redacted:password]"}})
+    assert (redact_line(line, 6), redact_line(line, 7)[1]) == ((line, 0), 1)
 
 
 MANY = [f"file{n}.py" for n in range(100)]
@@ -391,6 +421,13 @@ def test_a_secret_goes_out_of_a_list_of_arguments_however_long_it_is(before: int
         (["docker", "login", "-u", "me", "-p"], MIXED, []),
         (["mysql", "-u", "root", "-p"], MIXED, ["app"]),
         (["curl", "-s", "-u", "me:"], MIXED, ["https://example.com"]),
+        (["ldapsearch", "-x", "-w"], MIXED, ["-b", "dc=h"]),
+        (["unzip", "-q", "-P"], MIXED, ["a.zip"]),
+        (["snmpget", "-v3", "-u", "me", "-A"], MIXED, ["h"]),
+        (["ipmitool", "-H", "h", "-P"], MIXED, ["power", "status"]),
+        (["sqlcmd", "-U", "sa", "-P"], MIXED, ["-Q", "select 1"]),
+        (["mongosh", "-u", "me", "-p"], MIXED, ["app"]),
+        (["keytool", "-list", "-storepass"], MIXED, ["-v"]),
     ],
 )
 def test_a_secret_goes_out_of_the_arguments_in_a_list(before: list[str], secret: str, after: list[str]) -> None:
@@ -506,6 +543,15 @@ def test_clean_input_comes_back_as_itself() -> None:
         "salt=" * 50_000,
         f"aB3=\n{END}\n" * 5_000,
         ("sk-" + "aB1" * 30 + "\n") * 2_000,
+        "ldapsearch -x " * 15_000,
+        "htpasswd -b -c " * 15_000,
+        "mongo -u a " * 15_000,
+        "zip -r a " * 20_000 + "-P",
+        "net user a " * 20_000,
+        "pw=" * 50_000,
+        "echo a:b1c2d3 | " * 15_000,
+        "snmpget -u a " * 15_000 + "\nopenssl enc " * 15_000,
+        "-U a%b " * 30_000 + " -u b:c" * 30_000,
     ],
 )
 def test_hostile_texts_take_linear_time(text: str) -> None:

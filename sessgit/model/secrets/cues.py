@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from sessgit.model.secrets import later
+from sessgit.model.secrets import commands, later
 from sessgit.model.secrets.sieve import Sieve
 
 _TAIL = later.TAIL.replace("?P<quote>", "?:")
@@ -34,6 +34,8 @@ class Cue:
     pattern: str
     sign: bytes = b""
     lower: bool = False
+    since: int = 1
+    """The version of the rules that it came with."""
 
 
 CUES = (
@@ -116,6 +118,7 @@ CUES = (
     ),
     Cue("auth", r"auth\\{0,15}\" ?: ?\\{0,15}\"[A-Za-z0-9+/]{12}", b"auths"),
     *(Cue(*one) for one in later.CUES),
+    *(Cue(*one, since=7) for one in commands.CUES),
 )
 
 NAME_CUES = frozenset(("_", "-", "key", "password", "secret"))
@@ -125,7 +128,9 @@ NAME_CUES_4 = NAME_CUES | {"A"}
 NAME_CUES_5 = NAME_CUES_4 | {"salt"}
 """The same from version 5 on."""
 
-_PARTS = ((4, later.FROM_4), (5, later.FROM_5))
+_PARTS = ((4, later.FROM_4), (5, later.FROM_5), (7, commands.FROM_7))
+_INNER = 7
+"""The version of the rules with which there is a cue within another one."""
 _WINDOW = 1 << 20
 _OVERLAP = 1 << 14
 _KEPT = 256
@@ -160,6 +165,9 @@ def cues_of(text: bytes, version: int) -> set[str]:
     found = {name for name, sign, search in exact if (not sign or sign in text) and search(text)}
     for lower in _lower(text) if folded else ():
         found |= {name for name, sign, search in folded if (not sign or sign in lower) and search(lower)}
+    inner, outer, pattern = commands.INNER
+    if version >= _INNER and outer in found and any(compiled(pattern).search(lower) for lower in _lower(text)):
+        found.add(inner)
     return found
 
 
@@ -179,7 +187,7 @@ _Search = tuple[str, bytes, Callable[[bytes], object]]
 def _searches(version: int, likely: frozenset[str] | None) -> tuple[tuple[_Search, ...], tuple[_Search, ...]]:
     """The cues of a version that are for texts as they are, and those for texts in lower case; of these names only,
     where names are given."""
-    cues = [cue for cue in CUES if likely is None or cue.name in likely]
+    cues = [cue for cue in CUES if cue.since <= version and (likely is None or cue.name in likely)]
     found = [(cue.lower, (cue.name, cue.sign, compiled(_of(cue.pattern, version)).search)) for cue in cues]
     return tuple(one for lower, one in found if not lower), tuple(one for lower, one in found if lower)
 

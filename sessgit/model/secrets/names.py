@@ -42,6 +42,8 @@ _NAME_END_RARE = {
     version: re.compile(ends.pattern.replace(rb"|key)", rb"|key|credentials|salt)"))
     for version, ends in ((3, _NAME_END_3), (4, _NAME_END_4))
 }
+# What came with version 7: a shorter word, in texts without and with rare names.
+_NAME_END_7 = tuple(re.compile(ends.pattern.replace(b"|pwd|", b"|pwd?|")) for ends in (_NAME_END_4, _NAME_END_RARE[4]))
 _QUOTED = re.compile(rb"[rbfuRBFU]{0,2}(?P<quote>\\{0,8}[\"'`])(?P<value>[!#-&(-\[\]-_a-~]{6,512})(?P=quote)")
 _BARE = re.compile(rb"(?P<value>[!%*+./0-9:=?@A-Z^_a-z~-]{6,512})(?=[\x00-\x20\"'\\,;&)}\]`|#]|\Z)")
 _LITERAL = re.compile(rb"[!-~]{6,512}")
@@ -51,6 +53,7 @@ _FOREIGN = re.compile(rb"(?:[!-~]|[\xc3-\xd1][\x80-\xbf]){6,512}")
 _WIDER = 3
 _BELOW = 4
 _LISTED = 5
+_SHORT_NAMED = 7
 _QUOTED_3 = re.compile(
     rb"[rbfuRBFU]{0,2}(?:%20)?(?P<quote>\\{0,16}[\"'`]|%22)(?P<value>(?:(?!%22)[!#-&(-\[\]-_a-~]){6,512})(?P=quote)"
 )
@@ -99,6 +102,9 @@ _GLUED = re.compile(rb"\A(?:\\[nrtbf]|[\[;][0-9;]*m|[^A-Za-z0-9_.-])")
 _PASS = re.compile(rb"(?i)_pass\Z")
 _SHELL_PASS = re.compile(r"[a-z0-9]{2,}(?<!by)(?<!com)(?<!sur)pass")  # tests end with PASS, XPASS and KPASS
 _SHELL_ENDINGS = ("salt", "credentials", "secretenv")
+_SHELL_PASSWORDS = ("redisauth", "rediscliauth")
+_PW = re.compile(rb"(?:(?:\A|[_.-])(?i:pw)|[a-z]P[Ww]|(?i:bind|root|admin|db|user|login|ssh|ftp|smtp|sudo)(?i:pw))\Z")
+_MEASURE = re.compile(rb"[0-9][0-9.,]*[A-Za-z%/]{1,8}")
 _WORD = re.compile(rb"[A-Za-z]*[0-9]{0,4}|[0-9]+")
 _MEMBER = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -139,8 +145,11 @@ def find_assigned(data: bytes, version: int) -> Iterator[Assigned]:
     done = 0
     ends = _NAME_END_4 if version >= _BELOW else _NAME_END_3 if version >= _WIDER else _NAME_END
     lower = data.lower()
-    if version >= _WIDER and (any(name in data for name in _RARE_NAMES) or (version >= _LISTED and b"salt" in lower)):
+    rare = any(name in data for name in _RARE_NAMES) or (version >= _LISTED and b"salt" in lower)
+    if version >= _WIDER and rare:
         ends = _NAME_END_RARE[min(version, _BELOW)]
+    if version >= _SHORT_NAMED:
+        ends = _NAME_END_7[rare]
     for found in ends.finditer(lower):
         if found.start() < done:
             continue
@@ -154,6 +163,8 @@ def find_assigned(data: bytes, version: int) -> Iterator[Assigned]:
                 continue
         naming = naming_of(place.name, version)
         value = None if naming is None else _value(data, found.end(), naming, place, version)
+        if value is not None and found["word"] == b"pw" and _MEASURE.fullmatch(value["value"]):
+            continue
         if naming is not None and value is not None:
             done = value.end("value")
             yield Assigned(value.start("value"), done, naming.kind)
@@ -203,6 +214,8 @@ def naming_of(name: bytes, version: int) -> Naming | None:
     if version >= _WIDER:
         strong = "password" if plain.endswith("passphrase") or (shell and _SHELL_PASS.fullmatch(plain)) else strong
         strong = "secret" if shell and plain.endswith(_SHELL_ENDINGS) else strong
+        if version >= _SHORT_NAMED and (_PW.search(name) or (shell and plain.endswith(_SHELL_PASSWORDS))):
+            strong = "password"
         if strong != "password" and _HARMLESS_3.search(plain):
             return None
     if strong is None and _PASS.search(name):

@@ -11,8 +11,9 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sessgit.model.cutting.jsonscan import Token, decode, encode, string_tokens
 from sessgit.model.secrets import torn, views
@@ -51,6 +52,8 @@ _SHORTEST = 8  # quotes included: no rule matches less
 _LONGEST_NAME = 64
 _MARK = b"[redacted:%s]"
 _PASSES = 8
+_KEPT = 256
+"""For so many choices of cues their rules are remembered."""
 _LISTS = 3
 """The version of the rules with which strings beside each other are looked at together."""
 _VIEWS = 4
@@ -248,10 +251,9 @@ class _Rules:
         for _ in range(_PASSES):
             cues = cues_of(data, self.version)
             data, count = self._unwrapped(data, cues) if self.version >= _VIEWS else (data, 0)
-            for rule in RULES:
-                if rule.cue in cues and rule.since <= self.version:
-                    data, found = self._replace(data, self._matches(rule, data))
-                    count += found
+            for rule in self._rules(cues):
+                data, found = self._replace(data, self._matches(rule, data))
+                count += found
             if cues & self.name_cues:
                 data, found = self._replace(data, self._named(data))
                 count += found
@@ -289,8 +291,8 @@ class _Rules:
             total += count
         return data, total
 
-    def _rules(self, cues: set[str]) -> Iterator[Rule]:
-        return (rule for rule in RULES if rule.cue in cues and rule.since <= self.version)
+    def _rules(self, cues: set[str]) -> tuple[Rule, ...]:
+        return _rules_of(frozenset(cues), self.version)
 
     def _named(self, data: bytes) -> list[Span]:
         return [(at.start, at.end, at.kind) for at in find_assigned(data, self.version)]
@@ -303,11 +305,11 @@ class _Rules:
         return inner.found
 
     def _matches(self, rule: Rule, data: bytes) -> list[Span]:
-        pattern = compiled(rule.pattern)
-        group = "secret" if "secret" in pattern.groupindex else 0
         found: list[Span] = []
         if rule.sign not in data or (rule.check == "manifest" and not _MANIFEST.search(data)):
             return found
+        pattern = compiled(rule.pattern)
+        group = "secret" if "secret" in pattern.groupindex else 0
         for match in pattern.finditer(data):
             if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):
                 continue
@@ -329,6 +331,12 @@ class _Rules:
             done = end
         pieces.append(data[done:])
         return b"".join(pieces), len(found)
+
+
+@lru_cache(_KEPT)
+def _rules_of(cues: frozenset[str], version: int) -> tuple[Rule, ...]:
+    """The rules of a version that are worth trying on texts with these cues."""
+    return tuple(rule for rule in RULES if rule.cue in cues and rule.since <= version)
 
 
 def _is_issued(value: bytes) -> bool:

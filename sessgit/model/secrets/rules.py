@@ -7,9 +7,9 @@ so that a cut never falls inside a character. They are compiled on first use: mo
 import re
 from dataclasses import dataclass
 
-from sessgit.model.secrets import later
+from sessgit.model.secrets import commands, later
 
-RULES_VERSION = 6
+RULES_VERSION = 7
 """Stored with every session; it rises with any change that makes another text come out."""
 
 
@@ -167,6 +167,7 @@ RULES = (
     *(Rule(kind, cue, pattern, check, 3, later.SIGNS.get(kind, b"")) for kind, cue, pattern, check in later.AFTER),
     *(Rule(kind, cue, pattern, check, 4) for kind, cue, pattern, check in later.AFTER_4),
     *(Rule(kind, cue, pattern, check, 5) for kind, cue, pattern, check in later.AFTER_5),
+    *(Rule(kind, cue, pattern, check, 7, sign) for kind, cue, sign, pattern, check in commands.KINDS),
     Rule("postgres-password", "@", r"postgres(?:ql)?(?:\+[a-z0-9]+)?" + _URL, "password"),
     Rule("mysql-password", "@", r"(?:mysql|mariadb)(?:\+[a-z0-9]+)?" + _URL, "password"),
     Rule("mongodb-password", "@", r"mongodb(?:\+srv)?" + _URL, "password"),

@@ -34,13 +34,15 @@ _SIGN = (
     r"|[ \t][\"']?[a-z0-9_./+=-]{16})"
 )
 
+_NEXT = r"(?: |[\"'\\]+,)"
+
 Coarse = Mapping[str, tuple[str, ...]]
 
 COARSE: Final[Coarse] = {
     "_": (
         _other_than("toolu", "msg", "req") + "_[A-Za-z0-9]{16}",
         "[po]at_|_v1_|fm2_|glc_|figd_|hsec_|cret_|waka_|scale_|ntrys_|bb_live_|rzp_live_|rzp_test_|duffel_test_",
-        "duffel_live_|_auth=|_authToken=|_access_key[ ,]|_pass|_PASS",
+        "duffel_live_|_auth=|_authToken=|_access_key[ ,]|_pass|_PASS|REDIS(?:CLI)?_AUTH",
     ),
     "-": (
         r"(?:sk|xai|key|pul|KEY|xox[a-z]|xapp|pplx|pypi|tvly|NRAK|HRKU|PMAK|gldt|glrt|glft|v1\.0|glpat|glptt|glcbt|glimt"
@@ -51,13 +53,15 @@ COARSE: Final[Coarse] = {
         r"|xoxd-[A-Za-z0-9%]{8}|-us[0-9]|-u(?:ser)?[ =]{1,2}[\\\"']{0,4}[^\s:\"'\\]+:",
         r"--(?:[a-z0-9]+-){0,3}(?:password|passwd|token|secret|key)[ \\\"']|sshpass -p|-[apu][\"'\\]+,"
         r"|-pass(?:in|out)?[ =][\\\"']{0,4}pass:|redis-cli [^\n]*-a",
-        r"-(?:b|-cookie)[ =]{1,2}[\\\"']{0,4}[^\s=\"'\\]+=",
+        r"-(?:b|-cookie)[ =]{1,2}[\\\"']{0,4}[^\s=\"'\\]+=|-S <<<| -u[^\s:\"'\\]+:",
+        r"-u [\\\"']{0,4}[^\s:\"'\\]+[\\\"']{0,4} [^\n]*-p|-U(?:[ =]|[\"'\\]+,)?[\\\"']*[^\s%\"']+%",
     ),
     "A": (
         "(?:SALT|CREDENTIALS)" + _NAME_ENDS + "[:=]",
         r"ATE KEY(?:---| BLOCK---)|ktdjEAAAA|IBA(?:AK[BC]|DANBgkqhkiG9w0BAQEFAASC)",
         r"A(?:KIA|SIA|Iza|TATT3|TCTT3|TBB|BSK|KCp|QVN|ZDO|KID|ccountKey=|Q\.Ab8)|EZAK|:AA[A-Za-z0-9_-]{33}|:APA91b"
-        r"|LTAI[A-Za-z0-9]{12}|[0-9a-f]NRAL|BSA[A-Za-z0-9_-]{24}|EAAA[A-Za-z0-9_-]{60}|EAA[A-Za-z0-9]{100}",
+        r"|LTAI[A-Za-z0-9]{12}|[0-9a-f]NRAL|BSA[A-Za-z0-9_-]{24}|EAAA[A-Za-z0-9_-]{60}|EAA[A-Za-z0-9]{100}"
+        r"|%3[Aa]AA[A-Za-z0-9_-]{33}",
     ),
     ".": (
         r"\.(?:pem|p8|ppk|key)[\"\\:\n]|\.ssh/id_|\.eyJ|\.slack\.com/|\.atlasv1\.|\.com/api/webhooks/|SG\.|dp\."
@@ -67,7 +71,9 @@ COARSE: Final[Coarse] = {
     ),
     "B": (
         r"B(?:earer|EARER|asic)[ \t\\\r\n]|-----BEGIN |LS0tLS1CRUdJTiB(?:SU0E|FQyB|PUEV|QUkl)",
-        r"(?i)authorization[\"'\\\]]{0,8} {0,2}[:=]",
+        r"(?i)authorization[\"'\\\]]{0,8} {0,2}[:=]|7z[arz]?[ \"'\\, ]+[adeltux][^\n]*[ \"'\\]-p"
+        "|zip" + _NEXT + r"[^\n]*-p",
+        "(?:IDENTIFIED|password) BY ",
     ),
     "dapi": ("dapi[0-9a-f]{32}",),
     "cio": ("cio[A-Za-z0-9]{32}",),
@@ -76,14 +82,21 @@ COARSE: Final[Coarse] = {
     "~": (r"[0-9]Q~",),
     "key": (
         "(?i)k(?:ey|en)" + _NAME_ENDS + _SIGN,
-        r"(?i)kie[\"'\\]* ?[:=]|ken\$|sk[0-9a-f]{32}|kty[\"'\\]+ ?:",
+        r"(?i)kinit |keychain[ \"'\\,]+-p|kie[\"'\\]* ?[:=]|ken\$|sk[0-9a-f]{32}|kty[\"'\\]+ ?:",
     ),
-    "password": ("(?i)password|passwd|pwd|passphrase|pass=",),
+    "password": (
+        "(?i)password|passwd|pwd|passphrase|pass=|pw" + _NAME_ENDS + "(?:" + _SIGN + "|[ \t][!-~]{4})",
+        r"(?i)(?:require|store|key)pass[ \"'\\]|/pass:|openssl" + _NEXT + r"[^\n]*-(?:k|password)"
+        r"|ldap[a-z]{3,8}" + _NEXT + r"[^\n]*-w|snmp[a-z]{3,9}" + _NEXT + r"[^\n]*-[axc]|ipmitool[^\n]*-p"
+        r"|rdp [^\n]*/p:|p(?:link|scp)" + _NEXT + r"[^\n]*-pw",
+    ),
     "secret": ("(?i)secret",),
     "auth": (r"auth\\*\" ?: ?\\*\"[A-Za-z0-9+/]{12}",),
     "cli": (
         r"\| ?(?:base64|(?:[a-z]+ )?sudo -S|[a-z]+ [^\n|]*-stdin)",
         r"mysql[a-z]{0,6}[ \"'\\]|login [^\n\\|]* -p",
+        r"\| ?(?:sudo )?(?:(?:ch|smb|vnc|g)?passwd|kinit|cryptsetup)[ \n]|rclone obscure |net use",
+        r"rabbitmqctl|(?:sqlcmd|mosquitto_)[^\n]*-P",
     ),
     "salt": (r"(?i)salt[\"'\\]*[ \t]{0,8}[:=]",),
     "pgpass": (r":5432:[^\s:]+:[^\s:]+:",),
