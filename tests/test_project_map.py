@@ -205,6 +205,19 @@ def test_a_restore_for_a_folder_here_leaves_the_other_machines_project_alone(ses
     assert sessgit.json("ls") == []
 
 
+def test_one_that_was_restored_for_its_missing_folder_first_stays_the_other_machines(
+    sessgit: Shell, tmp_path: Path
+) -> None:
+    from_elsewhere(sessgit, tmp_path, Talk(cwd=f"{THERE}/my shop").turns("one"))
+    shutil.rmtree(tmp_path / "other")
+    sessgit("restore", "5e55")
+    sessgit("log", "5e55")
+    tip = run_git(sessgit.store, "rev-parse", SESSION)
+    done = sessgit("restore", "5e55", "--project", ".")
+    assert f"~/shop stands for {THERE}/my shop here from now on." in done.err
+    assert run_git(sessgit.store, "rev-parse", SESSION) == tip
+
+
 def test_a_folder_here_that_moved_stands_for_the_other_machines_all_the_same(mapped: Shell) -> None:
     mapped("restore", "5e55")
     mapped("log", "5e55")

@@ -111,7 +111,7 @@ def restore(store: Store, session: str, config: Path, into: Into | None = None, 
     name = _name_line(state, restored.file)
     there = _there(store, state, laid, target)
     stands_for = ""
-    if into is not None and places.is_elsewhere(config, recorded, store.beside, here):
+    if into is not None and places.is_elsewhere(config, recorded, here):
         state = replace(state, project=project)
         stands_for = _stand_for(store, recorded.project, project) if here(recorded.project) != project else ""
     elif into is not None:

@@ -87,13 +87,14 @@ def was_here(config: Path, state: Session, beside: Beside) -> bool:
     return said is not None or cursors.load(beside, state.id) is not None
 
 
-def is_elsewhere(config: Path, state: Session, beside: Beside, here: Here) -> bool:
+def is_elsewhere(config: Path, state: Session, here: Here) -> bool:
     """Whether the project of a session, as its state says it, is a folder of another machine, for which `project.map`
-    can name one here: it is not here, and either that names one already or the session was never here."""
+    can name one here: it is not here, and either that names one already or the session was not recorded here. A
+    transcript that `restore` wrote for it here, and that was read since, is none of this machine's."""
     project = state.project
     if not is_folder(project) or home.is_there(project):
         return False
-    return here(project) != project or not was_here(config, state, beside)
+    return here(project) != project or home.transcript_place(config, state.transcript, state.agent_id, "") is None
 
 
 def is_gone(project: str) -> bool:
