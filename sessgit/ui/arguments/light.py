@@ -18,8 +18,8 @@ class _Reader:
         kind = param.type_descriptor.annotation
         if value is None or kind in (str, bool):
             return value
-        if kind is int:
-            return _number(value, param, ctx)
+        if kind in (int, float):
+            return _number(kind, value, param, ctx)
         if kind is Path:
             return Path(value)
         if get_origin(kind) is Literal:
@@ -27,9 +27,9 @@ class _Reader:
         return list(value)
 
 
-def _number(value: Any, param: Any, ctx: Any) -> int:
+def _number(kind: type[float], value: Any, param: Any, ctx: Any) -> float:
     try:
-        return int(value)
+        return kind(value)
     except ValueError:
         raise typer.BadParameter(f"{value!r} is no number.", ctx=ctx, param=param) from None
 
@@ -53,6 +53,6 @@ class Light:
 
 
 def _is_simple(kind: Any) -> bool:
-    if kind in (str, int, bool, Path):
+    if kind in (str, int, float, bool, Path):
         return True
     return (get_origin(kind) is list and get_args(kind) == (str,)) or get_origin(kind) is Literal

@@ -61,7 +61,7 @@ def _page(here: context.Context, done: Installed, *, first: bool, new_settings: 
     yield f"Recording is on{was}: {hooks} in {here.short(done.settings)} (undo: sessgit uninstall)"
     if done.older_conversations:
         yield f"{text.counted(done.older_conversations, 'older conversation')} can be brought in: sessgit import"
-    if first:
+    if first or (done.added and not done.already_there):  # an import may have made the store
         yield f"All that is said is kept in {here.short(done.store)}, readable by you alone,"
         yield "not encrypted; common secrets are replaced first. sessgit off skips a project."
     if done.added and new_settings:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sessgit.ui import context, render
 from sessgit.ui.arguments import choices, complete, options
 
+if TYPE_CHECKING:
+    from sessgit.ops.search import Where
+
 _MOST = 20
 _LENGTH = 160
 """Characters of a snippet in JSON."""
+_JOINS = ("OR", "AND")
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
@@ -83,8 +87,26 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         render.lines(here, page.full(here, results))
     else:
         render.tell("Nothing found.")
+        _tell_begun(here, words, where)
     if not results.total:
         raise typer.Exit(1)
+
+
+def _tell_begun(here: context.Context, said: list[str], where: Where) -> None:
+    """Says of words that were looked for whole how many turns have words that begin so, if any has."""
+    from sessgit.model import words
+    from sessgit.model.progress import unseen
+    from sessgit.ops import search
+    from sessgit.ui import text
+
+    asked = " ".join(said).split()
+    begun = " ".join(word if word in _JOINS or word.startswith("-") else f"{word.rstrip('*')}*" for word in asked)
+    if '"' in begun or begun == " ".join(asked):
+        return
+    found = search.search(here.index, begun, where, 1, _LENGTH, unseen)
+    if found.total:
+        finds = f"finds {'' if found.exact else 'more than '}{text.counted(found.total, 'turn')}."
+        render.tell(f"Words are looked for whole: {words.shell(begun)} {finds}")
 
 
 def _branch(here: context.Context, address: str) -> str:
