@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sessgit.agents.claude.cutter import Node
+from sessgit.agents.claude.reader import Opened
+from sessgit.model.conversation.message import Extent
 from sessgit.ops.recording.history import stands_on
 from sessgit.ops.recording.source import Source
 from sessgit.store import layout, refs
+from sessgit.store.layout import Beside
 from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder.cursor import Cursor
 from sessgit.store.store import Store
 
 
@@ -46,3 +50,24 @@ def read_to(store: Store, source: Source, point: str) -> str:
     known = cursors.load(store.beside, source.session)
     is_same = known is not None and known.path == str(source.path)
     return known.commit if known and is_same and store.repo.is_ancestor(point, known.commit) else point
+
+
+def ended_at(store: Store, source: Source, file: Opened, offset: int, head: str) -> str:
+    """The commit at which the file, read up to a place, was recorded to its end, if it has not gone on since and the
+    head comes from elsewhere; else ``""``. Two machines whose files end in other lines would end it in turn for ever.
+    """
+    known = cursors.load(store.beside, source.session)
+    if known is None or not known.final or known.offset != offset or known.commit == head:
+        return ""
+    if not cursors.fits(known, source.path, file.file, file.inode, file.size):
+        return ""
+    return known.commit if store.repo.is_ancestor(known.commit, head) else ""
+
+
+def read_anew(beside: Beside, session: str, commit: str) -> None:
+    """Lets the session's file be read from its beginning; all that is known of it is that it leads to the commit."""
+    known = cursors.load(beside, session)
+    if known is not None:
+        waiting = [Extent(0, 0, 0)]  # nothing says that no line waits
+        anew = Cursor(known.path, known.inode, 0, "", commit, None, pending=waiting, file=known.file)
+        cursors.save(beside, session, anew)

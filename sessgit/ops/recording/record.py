@@ -25,7 +25,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.ops.recording import beside, commits, family, files, shared
 from sessgit.ops.recording.beside import Beside
 from sessgit.ops.recording.commits import Content
-from sessgit.ops.recording.elsewhere import read_to, set_apart
+from sessgit.ops.recording.elsewhere import ended_at, read_to, set_apart
 from sessgit.ops.recording.history import Recorded, by_index, check_tips, given_names, goes_on, tips_of
 from sessgit.ops.recording.noted import Heard, Noted
 from sessgit.ops.recording.source import Rules, Source
@@ -100,6 +100,8 @@ class _Pass:
         self.resumed = False
         self.known_commit = ""
         """The commit that the cursor names, if there is one that fits."""
+        self.ended = ""
+        """The commit at which all of the file was recorded, if it ended otherwise elsewhere since then."""
 
     def aside(self) -> Aside:
         """Asked once the tips are read: who moves them away makes the other ref first."""
@@ -353,6 +355,10 @@ class _Pass:
         state = self.store.state(top)
         if state.state != "active" and commits.has_tail(self.store, top, lines, torn=bool(torn)):
             return top
+        if top == self.old_head and not self.resumed and not torn:
+            self.ended = ended_at(self.store, self.source, self.file, self.reader.offset, top)
+        if self.ended:
+            return top
         state = commits.ended(self._identified(state), lines, cut_short=self._is_cut_short(cutter.head, top))
         return commits.end(self.store, top, lines, state, self.number, torn=bool(torn))
 
@@ -379,7 +385,7 @@ class _Pass:
             inode=self.file.inode,
             offset=self.reader.offset,
             proof=proof if self.reader.is_as_read() else "",  # asked last: else it may prove what nobody has read
-            commit=behind or tips[self.session],
+            commit=behind or self.ended or tips[self.session],
             current=names.get(cutter.current),
             uuids=cutter.uuids(),
             pending=messages.join(line.extent for line in cutter.pending),
