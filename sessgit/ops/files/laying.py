@@ -26,7 +26,8 @@ class Piece:
     """Lines that stood together: in which file, where in it, and as they are stored; `key` is that of their turn.
 
     The lines are without their newlines; `torn` says that the last one had none. `key` is ``""`` for what belongs to no
-    turn or to several; `is_tail` says that they stood behind the last turn.
+    turn or to several; `is_tail` says that they stood behind the last turn, and `leads` that they are that or of the
+    head's last turn.
     """
 
     file: int
@@ -35,6 +36,7 @@ class Piece:
     key: str = ""
     is_tail: bool = False
     torn: bool = False
+    leads: bool = False
 
     @property
     def ended(self) -> list[tuple[bytes, bytes]]:
@@ -89,7 +91,8 @@ def pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
 
 
 def lay_out(found: Sequence[Piece]) -> Laid:
-    """The pieces by file and by offset. No line is left out that does not stand there already."""
+    """The pieces by file and by offset; what leads to the head comes last, where that is of an earlier file than
+    others. No line is left out that does not stand there already."""
     out: list[Piece] = []
     missing, number, position = 0, 1, 0
     for number, group in groupby(sorted(found, key=_order), key=lambda piece: piece.file):
@@ -107,6 +110,9 @@ def lay_out(found: Sequence[Piece]) -> Laid:
                 out.append(rest)
                 near.append(rest)
             position = max(position, piece.extent.end)
+    if max((piece.file for piece in out if piece.leads), default=number) < number:
+        # Files of one session that went on apart: the agent goes on from what stands last.
+        out.sort(key=lambda piece: piece.leads)
     return Laid(tuple(out), missing, number, position)
 
 
@@ -209,15 +215,18 @@ class _Collector:
         self.seen: set[str] = set()
         self.open: dict[str, int] = {}
         """For each turn how many of its first lines have no place yet."""
+        self.leading: str | None = ""
+        """The key of the head's last turn, while its branch is walked; None before that is met."""
 
     def collect(self, tip: str, *, is_head: bool) -> None:
-        self.open, only_edits = {}, True
+        self.open, self.leading, only_edits = {}, None if is_head else "", True
         for commit, message in own_commits(self.store, self.session, tip):
             if commit in self.seen:  # another branch shares it, and all before it
                 return
             self.seen.add(commit)
             number, key, event = message.number("Turn"), message.get("Prompt"), message.get("Event")
             if number and key:
+                self.leading = key if self.leading is None else self.leading
                 if self.open.get(key, 1):
                     stored = self.store.lines(commit, number)
                     self._take(message, [*stored.before, *stored.body], key)
@@ -258,7 +267,8 @@ class _Collector:
         for extent in message.extents:
             own, lines = tuple(lines[: extent.lines]), lines[extent.lines :]
             if own:
-                self.out.found.append(Piece(message.file, extent, own, key, is_tail, torn and not lines))
+                leads = is_tail or (bool(key) and key == self.leading)
+                self.out.found.append(Piece(message.file, extent, own, key, is_tail, torn and not lines, leads))
 
     def _check(self, message: Message, lines: Sequence[bytes]) -> None:
         expected = message.get("Lines-SHA256")
