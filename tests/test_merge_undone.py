@@ -271,7 +271,7 @@ def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, mo
 
 STEPS = [
     "agents.claude.writing.ending.cut",
-    "store.recorder.cursor.forget",
+    "ops.recording.elsewhere.read_anew",
     "ops.operations.perform",
     "store.journal.append",
     "store.backend.Repository.move",
@@ -305,7 +305,7 @@ def test_killed_at_any_step_a_second_undo_completes_it(
 
 
 @pytest.mark.parametrize(
-    "step", ["agents.claude.writing.ending.append", "store.recorder.cursor.forget", "store.journal.append"]
+    "step", ["agents.claude.writing.ending.append", "ops.recording.elsewhere.read_anew", "store.journal.append"]
 )
 def test_killed_while_it_is_brought_back_it_is_merged_again(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str

@@ -16,9 +16,9 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.writing import ending
 from sessgit.errors import ConflictError
 from sessgit.model.conversation.message import Message
+from sessgit.ops.recording import elsewhere
 from sessgit.store.journal import Operation, Piece, Wrote
 from sessgit.store.recorder import appending
-from sessgit.store.recorder import cursor as cursors
 from sessgit.store.recorder.appending import Appending
 from sessgit.store.store import Store
 
@@ -73,8 +73,8 @@ def do(store: Store, operation: Operation, planned: Sequence[Turn], session: str
         note = Appending(str(one.path), one.piece.offset, one.data, operation.moves[0].new or "", "undo", brought)
         appending.save(store.beside, session, note)
         ending.append(one.path, one.piece.offset, one.data)
-    # It may say that more of a file is recorded than there is.
-    cursors.forget(store.beside, session)
+    # The cursor may say that more of a file is recorded than there is.
+    elsewhere.read_anew(store.beside, session, back)
     pieces = {str(one.path): one.piece for one in planned if one.data is None}
     again = {str(one.path): one.piece for one in planned if one.data is not None}
     return Wrote(appended=again, cut=pieces)
