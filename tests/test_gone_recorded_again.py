@@ -1,10 +1,14 @@
-"""A conversation that was deleted and is recorded anew: what stood there before is not missed."""
+"""What stood at a ref before it was deleted and recorded anew, or moved by a command: that is not missed."""
 
 from __future__ import annotations
 
 from plain import run_git
 from shell import Shell
 from transcripts import SESSION
+
+from sessgit.ops import operations
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
 
 
 def test_a_rewound_branch_that_the_client_went_back_to(sessgit: Shell) -> None:
@@ -41,3 +45,18 @@ def test_its_new_head_is_missed_all_the_same(sessgit: Shell) -> None:
     )
     sessgit("doctor", "--fix")
     assert run_git(sessgit.store, "rev-parse", f"refs/heads/{SESSION}") == was
+
+
+def test_a_branch_that_a_command_took_back_and_that_got_another_name(sessgit: Shell) -> None:
+    """Where it was noted further on: what was taken back is kept for undo."""
+    talk = sessgit.talk().turns("one", "two", "three")
+    sessgit.recorded(talk)
+    talk.leaf = talk.file.ends[0]
+    sessgit.recorded(talk.turns("other two"))
+    ref = run_git(sessgit.store, "for-each-ref", "--format=%(refname)", f"refs/heads/{SESSION}.r-*").strip()
+    tip, before = (run_git(sessgit.store, "rev-parse", name).strip() for name in (ref, f"{ref}^"))
+    sessgit.out("gc")  # notes what refs there are
+    operations.perform(Store(sessgit.store), "undo", "undo: x", [Move(ref, tip, before)], sessgit.now)
+    run_git(sessgit.store, "update-ref", f"{ref}0", before)
+    run_git(sessgit.store, "update-ref", "-d", ref)
+    assert "it is gone" not in sessgit("verify").out

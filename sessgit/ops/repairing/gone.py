@@ -49,8 +49,11 @@ def lost(store: Store, session: str = "") -> list[Lost]:
         last = later[mark].get(ref)
         if (last is not None and last.new is None) or ref.startswith(layout.KEEP):
             continue
-        # What was noted of a session that was deleted since went with it; what is there now was recorded anew.
-        since_then = tips[1:] if ref in noted and layout.session_at(ref) in deleted[mark] else tips
+        # What was noted of a session that was deleted since went with it; what is there now was recorded anew. And what
+        # was noted of a ref that an operation moved since it moved from there, perhaps back.
+        has_moved = last is not None and not store.repo.trouble(last.new or "")
+        is_past = has_moved or layout.session_at(ref) in deleted[mark]
+        since_then = tips[1:] if ref in noted and is_past else tips
         tip = _latest(store, [*since_then, *([last.new] if last is not None and last.new else [])])
         # A session's head comes before its side branches: where it is lost, so may they be.
         if tip and not _is_elsewhere(store, ref, tip, there):
