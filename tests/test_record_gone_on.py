@@ -109,6 +109,7 @@ def test_a_file_that_was_cut_into_a_turn_and_went_on_there(keep: Keep, store: St
     }
     keep(cut.turns("another three"))
     assert prompts(store, branches(store)[SESSION]) == cut.prompts
+    assert verify.one(store, SESSION, deep=True).findings == ()
 
 
 def test_what_a_file_was_cut_short_of_stays_its_own(keep: Keep, store: Store) -> None:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sessgit.agents.claude.cutter import Cutter, Node, line_of
 from sessgit.agents.claude.reader import make, no_redaction
+from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.message import Extent
 from sessgit.model.finding import Finding
-from sessgit.ops.files.laying import Laid
+from sessgit.ops.files.laying import Laid, own_commits
 from sessgit.ops.recording import family
 from sessgit.ops.recording.history import Recorded
 from sessgit.ops.verifying import sayings
 from sessgit.ops.verifying.sayings import Sayings
 from sessgit.ops.verifying.turns import Where
+from sessgit.store import layout
 from sessgit.store.store import Store
 
 
 def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> Iterator[Finding]:
     """What another cut of the same bytes says otherwise than what is recorded.
 
-    What a file does not say is not held against it: of one of which bytes are missing, or of several of one session,
-    where a turn stands, and of a turn that a fork cut, which lines were left out.
+    What a file does not say is not held against it: of one of which bytes are missing or that was cut back into a turn,
+    or of several of one session, where a turn stands, and of a turn that a fork cut, which lines were left out.
     """
     state = store.state(tips[session])
     origin = state.origin
@@ -31,7 +34,8 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> It
     made = _cut(session, laid, origin.prefix if origin else 0, said)
     yield from sayings.check(store, session, tips, laid, said)
     recorded = Recorded(store, dict(tips))
-    is_whole = not laid.missing and laid.file == 1
+    apart = _apart(store, session, tips)
+    is_whole = not laid.missing and laid.file == 1 and not apart
     if is_whole:
         yield from _heads(made.head, recorded, tips, session)
     shared = origin.turn if origin else 0
@@ -50,7 +54,7 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> It
             if is_whole:
                 yield from _place(node, again, where)
             if node.number > shared:
-                yield from _lines(recorded, node, again, where, is_whole=is_whole and node.number != cut)
+                yield from _lines(recorded, node, again, where, apart, is_whole=is_whole and node.number != cut)
 
 
 @dataclass
@@ -87,6 +91,23 @@ def _prompt(recorded: Recorded, node: Node) -> bytes:
         return b""  # told where it was met
 
 
+def _apart(store: Store, session: str, tips: Mapping[str, str]) -> set[str]:
+    """The uuids of the lines of turns that branches have with other bodies: the file was cut back into such a turn and
+    went on there, and no file ever held all of these lines."""
+    held: dict[str, dict[str, tuple[str, int]]] = {}
+    for tip in tips.values() if len(tips) > 1 else ():
+        met = set[str]()
+        for commit, message in own_commits(store, session, tip):
+            number, key = message.number("Turn"), message.get("Prompt")
+            if number and key and key not in met:
+                met.add(key)
+                with suppress(SessgitError, KeyError):  # told where it was met
+                    body, _ = store.folder(commit, number)[layout.BODY]
+                    held.setdefault(key, {}).setdefault(body, (commit, number))
+    several = [at for found in held.values() if len(found) > 1 for at in found.values()]
+    return {line.uuid for at in several for line in parsed(store.lines(*at).body)} - {""}
+
+
 def _heads(led: Node | None, recorded: Recorded, tips: Mapping[str, str], session: str) -> Iterator[Finding]:
     head = recorded.node_at(tips[session])
     if (head.number if head else 0) != (led.number if led else 0) or (head and led and not _same(head, led)):
@@ -105,7 +126,9 @@ def _same(one: Node, other: Node) -> bool:
     return one.key == other.key or (bool(other.body) and not other.body[0].uuid)
 
 
-def _lines(recorded: Recorded, node: Node, again: Node, where: Where, *, is_whole: bool) -> Iterator[Finding]:
+def _lines(
+    recorded: Recorded, node: Node, again: Node, where: Where, apart: Collection[str], *, is_whole: bool
+) -> Iterator[Finding]:
     """The lines of a turn; of one of which not all is known, those that were found are among those recorded, and in
     the same order."""
     try:
@@ -120,5 +143,5 @@ def _lines(recorded: Recorded, node: Node, again: Node, where: Where, *, is_whol
     if not is_whole:
         named = [[line.uuid for line in lines if line.uuid] for lines in (again.body, recorded.lines(node)[1])]
         held = iter(named[1])
-        if not all(uuid in held for uuid in named[0]):
+        if not all(uuid in held for uuid in named[0] if uuid not in apart):
             yield where.found("wrong", "cut", "cut once more, its body has lines that are not recorded with it")
