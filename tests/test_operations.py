@@ -6,6 +6,8 @@ import json
 import os
 import resource
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -211,6 +213,19 @@ def test_a_fork_that_is_back_says_how_its_file_comes(sessgit: Shell) -> None:
     said = sessgit.out(*taken.split()).splitlines()
     assert said[1] == "Its file: sessgit restore f0000001 writes what is not there"
     assert sessgit("restore", "f0000001").code == 0
+
+
+def test_the_same_at_one_moment_has_ids_of_its_own(store: Store) -> None:
+    one, begun = journal.Operation("2026-03-01T10:00:00Z", "tag", "tag one", ()), threading.Barrier(8)
+
+    def append() -> list[str]:
+        begun.wait(20)
+        return [journal.append(store.beside, one).id for _ in range(20)]
+
+    with ThreadPoolExecutor(8) as pool:
+        ids = [name for done in [pool.submit(append) for _ in range(8)] for name in done.result()]
+    assert len(set(ids)) == 160
+    assert sorted(found.id for found in journal.read(store.beside)) == sorted(ids)
 
 
 def test_a_disk_that_becomes_full_while_an_operation_is_written_down(store: Store) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.model import canonical
-from sessgit.store import layout
+from sessgit.store import layout, locks
 from sessgit.store.layout import Beside
 from sessgit.store.transaction import Move
 
@@ -83,12 +83,12 @@ def append(beside: Beside, operation: Operation) -> Operation:
     more = {"appended": operation.wrote.appended, "cut": operation.wrote.cut, "completes": operation.completes}
     document |= {key: value for key, value in more.items() if value}
     try:
-        size = beside.journal.stat().st_size if beside.journal.exists() else 0
-        document["id"] = hashlib.sha256(json.dumps([size, document]).encode()).hexdigest()[:8]
-        # A line that was torn by a full disk must not swallow this one.
-        line = (b"\n" if _is_torn(beside, size) else b"") + json.dumps(document).encode() + b"\n"
         handle = os.open(beside.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb", buffering=0) as file:
+        with os.fdopen(handle, "wb", buffering=0) as file, locks.appending(file):  # so that no two get one id
+            size = os.fstat(file.fileno()).st_size
+            document["id"] = hashlib.sha256(json.dumps([size, document]).encode()).hexdigest()[:8]
+            # A line that was torn by a full disk must not swallow this one.
+            line = (b"\n" if _is_torn(beside, size) else b"") + json.dumps(document).encode() + b"\n"
             left = memoryview(line)
             while left:  # a disk that becomes full takes a part, and says so only at the next write
                 left = left[file.write(left) :]

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.store.files import private
@@ -43,6 +44,15 @@ def names(beside: Beside, timeout: float = 0) -> Iterator[bool]:
     """Holds the lock of whoever gives a name, so that no two sessions get the same; False where someone else does."""
     with _held(beside, "names", timeout) as held:
         yield held
+
+
+@contextmanager
+def appending(file: IO[bytes]) -> Iterator[None]:
+    """Holds the end of an open file for who appends to it, until that is closed; in vain where nothing can be locked,
+    as on some network's disk."""
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX)
+    yield
 
 
 @contextmanager
