@@ -132,14 +132,17 @@ def _moved(
     """Moves all branches of the sessions; `what` is the command, and what it did."""
     wanted = list(dict.fromkeys(sessions))
     for _ in range(_TRIES):
-        found, moves = _moves(store.path, wanted, back=back)
-        if not moves:
-            return found
-        summary = f"{_called(found.sessions or wanted)} {what[1]}"
+        store.repo.hold()  # who is just purging is waited for: what goes is no more what a branch holds
         try:
+            found, moves = _moves(store.path, wanted, back=back)
+            if not moves:
+                return found
+            summary = f"{_called(found.sessions or wanted)} {what[1]}"
             operation = operations.perform(store, what[0], summary, moves, now)
         except MovedError:
             continue
+        finally:
+            store.repo.release()
         index.sync()
         return replace(found, operation=operation)
     raise StoreError("the branches kept moving while they were archived", "Try again.")

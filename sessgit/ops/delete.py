@@ -93,11 +93,12 @@ def _merged(
 
 
 def delete(store: Store, index: Index, going: Sequence[Doomed], now: float) -> Operation:
-    """Deletes the sessions, all or none."""
+    """Deletes the sessions, all or none; raises NotFoundError where somebody else just deleted one."""
     names = [one.session for one in going]
     summary = f"{names[0][:8]}: deleted" if len(names) == 1 else f"{counted(len(names), 'conversation')} deleted"
     for _ in range(_TRIES):
         found = moves(store, going, now)
+        _check_there(names, found)
         try:
             operation = operations.perform(store, "delete", summary, found, now)
         except MovedError:
@@ -106,6 +107,15 @@ def delete(store: Store, index: Index, going: Sequence[Doomed], now: float) -> O
         index.sync()
         return operation
     raise StoreError("the branches kept moving while they were deleted", "Try again.")
+
+
+def _check_there(names: Sequence[str], found: Sequence[Move]) -> None:
+    """Raises NotFoundError where a session has no branch that would go: a tombstone of nothing is none."""
+    going = {move.ref for move in found}
+    for name in names:
+        if layout.head(name) not in going and layout.archived(name) not in going:
+            hint = "Nothing was deleted. sessgit ls --all shows all conversations."
+            raise NotFoundError(f"{name} has no branch any more", hint)
 
 
 def deleted(store: Path) -> set[str]:

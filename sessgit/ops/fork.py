@@ -92,7 +92,8 @@ def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     check_folder(plan.project)
     store.repo.hold()  # a value that is purged just now must be known to what the name is cleaned of
     try:
-        return _forked(store, head, point, plan)
+        with store.still_there():
+            return _forked(store, head, point, plan)
     finally:
         store.repo.release()
 

@@ -76,7 +76,7 @@ class Repository:
     def __init__(self, path: Path, *, fsync: bool = False) -> None:
         self.path = path
         self._aside = lasting.Aside(path) if fsync else None
-        self._pruned = locks.last_pruning(Beside(path))
+        self._pruned, self.was_reopened = locks.last_pruning(Beside(path)), False
         with _translated(f"cannot open the store at {path}", "sessgit doctor says what is wrong with it."):
             self._open()
         self.written = 0
@@ -89,7 +89,7 @@ class Repository:
             return
         self._lock = weakref.finalize(self, locks.release, locks.writing(Beside(self.path)))
         if locks.last_pruning(Beside(self.path)) != self._pruned:
-            # libgit2 goes on to believe in packs that are no more, and does not write what they held.
+            # libgit2 goes on to believe in packs that are no more, and lets commits stand on what they held.
             self.reopen()
 
     def release(self) -> None:
@@ -116,7 +116,7 @@ class Repository:
     def reopen(self) -> None:
         """Forgets which packs there were."""
         self._open()
-        self._pruned = locks.last_pruning(Beside(self.path))
+        self._pruned, self.was_reopened = locks.last_pruning(Beside(self.path)), True
 
     def _open(self) -> None:
         repo = pygit2.Repository(str(self.path))
@@ -358,7 +358,7 @@ class Repository:
                 if (now := self.ref(name)) != old:
                     if now == new and isinstance(error, OSError):
                         raise StoreError(f"{name} was moved, but may not be on the disk: {error}", ROOM) from error
-                    raise MovedError(f"{name} was moved by someone else") from error
+                    raise MovedError(f"{name} was moved by someone else", "Try again.") from error
                 locked = "lock" in str(error) and not refs.is_denied(str(error))
                 if not locked or not tries_left:
                     hint = refs.LOCKED if locked else refs.hint(str(error), ROOM)
@@ -374,7 +374,7 @@ class Repository:
             return
         reference = self._repo.references.get(name)
         if reference is None or str(reference.target) != old:
-            raise MovedError(f"{name} was moved by someone else")
+            raise MovedError(f"{name} was moved by someone else", "Try again.")
         if new is None:
             reference.delete()
         else:

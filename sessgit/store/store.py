@@ -11,13 +11,21 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.errors import ROOM, ConflictError, DamageError, NewerStoreError, NotFoundError, StoreError
+from sessgit.errors import (
+    ROOM,
+    ConflictError,
+    DamageError,
+    NewerStoreError,
+    NotFoundError,
+    StoreError,
+    UnreadableError,
+)
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
@@ -167,6 +175,18 @@ class Store:
         self.tree = lru_cache(maxsize=4096)(self._tree)
         """The tree of a commit, once its format is known to be one that this program reads."""
         self.message = lru_cache(maxsize=4096)(lambda oid: messages.loads(self.commit(oid).message))
+
+    @contextmanager
+    def still_there(self) -> Iterator[None]:
+        """Raises ConflictError where something is missing inside and the store was pruned, or purged, since it was
+        opened: for who had to wait for that, and was told before what to work on."""
+        try:
+            yield
+        except StoreError as error:
+            is_missing = isinstance(error, UnreadableError) or isinstance(error.__cause__, KeyError)
+            if not is_missing or not self.repo.was_reopened:
+                raise
+            raise ConflictError("what it needs was purged or pruned just now", "Try again.") from error
 
     # Reading
 

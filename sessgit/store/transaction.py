@@ -59,7 +59,7 @@ def move_all(store: Path, moves: Sequence[Move], *, lasting: bool = True) -> Non
         now, said = refs.read_all(store), done.stderr.decode("utf-8", "replace").strip()
         moved = [move for move in moves if now.get(move.ref) != move.old]
         if moved and (_OTHERS.search(said) or any(now.get(move.ref) != move.new for move in moved)):
-            raise MovedError(f"{moved[0].ref} was moved by someone else")
+            raise MovedError(f"{moved[0].ref} was moved by someone else", "Try again.")
         if moved:
             raise StoreError(f"only some of the refs could be moved: {said}", refs.hint(said, ROOM))
         locked = (".lock" in said or refs.NEW_PACKED in said) and not refs.is_denied(said)

@@ -33,13 +33,14 @@ _COMMANDS = ("merge", "pick")
 
 @contextmanager
 def begun(store: Store, session: str) -> Iterator[None]:
-    """Notes that a new session is being made, and is not what it shall be before this ends."""
+    """Notes that a new session is being made, and is not what it shall be before this ends; where it ends with an
+    error, `take_back` finds the note."""
     note = store.beside.beginning(session)
     held = locks.folder(note)
     try:
         yield
-    finally:
         note.unlink(missing_ok=True)
+    finally:
         if held:
             locks.release(held)
 

@@ -107,6 +107,11 @@ def merge(world: World, ours: Target, theirs: Target, wish: Wish, new: New | Non
 
     Raises ConflictError, with nothing changed, where both sides changed the same or ours' file cannot be written.
     """
+    with world.store.still_there():
+        return _both(world, ours, theirs, wish, new)
+
+
+def _both(world: World, ours: Target, theirs: Target, wish: Wish, new: New | None) -> Merged:
     first = planned(world.store, world.index, ours, theirs, wish)
     if first.is_open:
         plans.check_conflicts(first)
@@ -144,12 +149,13 @@ def picked(store: Store, index: Index, ours: Target, chosen: Sequence[Target]) -
 def pick(world: World, ours: Target, chosen: Sequence[Target], new: New | None = None) -> Merged:
     """Appends single turns to ours, or to a new session that begins as ours; they are not merged otherwise."""
     check_ours(ours)
-    rows = [picking.turn(world.index, one) for one in chosen]
-    if new is None:
-        return _picked(world, ours, rows)
-    picking.check(world.index, ours.branch, rows)
-    with _begun(world, new):
-        return _picked(world, ours, rows, new)
+    with world.store.still_there():
+        rows = [picking.turn(world.index, one) for one in chosen]
+        if new is None:
+            return _picked(world, ours, rows)
+        picking.check(world.index, ours.branch, rows)
+        with _begun(world, new):
+            return _picked(world, ours, rows, new)
 
 
 def _picked(world: World, ours: Target, rows: Sequence[Row], new: New | None = None) -> Merged:
@@ -213,15 +219,19 @@ def _alone(world: World, session: str) -> Iterator[At]:
             raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
         index.sync(session)
         writing.prepare(store, index, _branch(index, session), world.config, world.privacy)
-        branch = _branch(index, session)
-        note = appending.load(store.beside, session)
-        if note is None or note.command != "pick" or not writing.began(store, note, branch.tip):
-            yield At(branch)
-            return
-        # A pick that was killed before it was written down: its turns are there.
-        origins = [origin for _, origin in note.brought.values()]
-        _note(world, session, _Did("pick", ", ".join(origins), note.sources), branch.tip)
-        yield At(branch, origins, Path(note.path) if home.is_there(note.path) else None)
+        store.repo.hold()  # who is just purging is waited for before anything is appended; what is recorded lets go
+        try:
+            branch = _branch(index, session)
+            note = appending.load(store.beside, session)
+            if note is None or note.command != "pick" or not writing.began(store, note, branch.tip):
+                yield At(branch)
+                return
+            # A pick that was killed before it was written down: its turns are there.
+            origins = [origin for _, origin in note.brought.values()]
+            _note(world, session, _Did("pick", ", ".join(origins), note.sources), branch.tip)
+            yield At(branch, origins, Path(note.path) if home.is_there(note.path) else None)
+        finally:
+            store.repo.release()
 
 
 def _branch(index: Index, session: str) -> Branch:

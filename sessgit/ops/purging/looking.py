@@ -196,11 +196,15 @@ def check_settings(store: Path, finder: Finder) -> None:
             hint = "sessgit remote remove and add, with another address." if name == "config" else "Take it out first."
             raise ConflictError(f"{what} holds the value", f"Nothing was changed. {hint}")
     for path in Beside(store).state.glob("*.append"):
-        if finder.holds(path.read_bytes()) or finder.holds(_appended(path)):
-            raise ConflictError(
-                f"a merge into {path.stem[:8]} was interrupted, and its lines hold the value",
-                "Nothing was changed. Run that command again first.",
-            )
+        try:
+            noted = path.read_bytes()
+        except FileNotFoundError:  # it was just done
+            continue
+        if finder.holds(noted) or finder.holds(_appended(path)):
+            what, first = f"a merge into {path.stem[:8]} was interrupted", "Run that command again first."
+            if refs.read(store, layout.tombstone(path.stem)):
+                what, first = f"{what} by its deletion", "sessgit undo, or gc --prune, goes first."
+            raise ConflictError(f"{what}, and its lines hold the value", f"Nothing was changed. {first}")
     for ref in refs.read_all(store):
         space, name = layout.parts(ref)
         if space in (layout.HEADS, layout.ARCHIVE, layout.DELETED) and finder.holds(name.encode()):

@@ -166,7 +166,7 @@ class Gathering(backend.Repository):
 
     def move(self, name: str, old: str | None, new: str | None) -> None:
         if self.branches.get(name) != old:
-            raise MovedError(f"{name} was moved by someone else")
+            raise MovedError(f"{name} was moved by someone else", "Try again.")
         if new is None:
             del self.branches[name]
         else:
