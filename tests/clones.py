@@ -16,7 +16,7 @@ from transcripts import SESSION, File, Talk
 
 from sessgit.model.address import Address
 from sessgit.model.merging.merge import Choice
-from sessgit.ops import archive, delete, edit, operations, tag
+from sessgit.ops import archive, delete, edit, operations, tag, verify
 from sessgit.ops.finding import resolve
 from sessgit.ops.finding.resolve import Target, Whereabouts
 from sessgit.ops.merging import merge as merges
@@ -181,3 +181,15 @@ def last_line(clone: Clone, session: str, number: int) -> str:
     body = clone.store.lines(clone.tip(session), number).body if number else []
     uuids = (json.loads(line).get("uuid") for line in reversed(body))
     return next((uuid for uuid in uuids if uuid), "")
+
+
+@contextmanager
+def pair(folder: Path) -> Iterator[tuple[Clone, Clone]]:
+    """Two machines with one clock; in the end `verify --deep` finds nothing of the session at either."""
+    remote, clock = bare(folder / "remote"), itertools.count()
+    here, there = (Clone(folder / f"clone-{number}", remote, number, clock) for number in range(2))
+    yield here, there
+    for one in (here, there):
+        assert verify.one(one.store, SESSION, deep=True).findings == ()
+        one.check()
+        one.close()

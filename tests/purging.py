@@ -5,12 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from clones import Clone
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
+from sessgit.ops import purge
+from sessgit.store.index import Index
+from sessgit.store.store import Store
 
 VALUE = "tiger" + "-Lily/" + "4711+" + "Zebra"
 THIRD = "5e551011-0000-4000-8000-000000000003"
@@ -48,6 +55,32 @@ def told(sessgit: Shell, value: str = VALUE) -> list[Path]:
     plain = sessgit.talk(PLAIN).turns("first", "second")
     sessgit.recorded(other, plain)
     return [path, sub, todo, sessgit.keep(other)]
+
+
+def purged_beside(clone: Clone, meanwhile: Callable[[Store, Index], object], value: str = VALUE) -> None:
+    """Purges the value; somebody else opens the store and does something as soon as that has begun, and waits. Raises
+    what that raises; nothing holds the value in the end."""
+    others = list[Future[None]]()
+
+    def act() -> None:
+        store = Store(clone.store.path)
+        index = Index(store.path, lambda: store)
+        try:
+            meanwhile(store, index)
+        finally:
+            index.close()
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def reading(_done: int, _total: int) -> None:
+            if not others:
+                others.append(pool.submit(act))
+                time.sleep(0.5)  # until it waits
+
+        watch = purge.Watch(reading=reading)
+        purge.purge(clone.store, clone.index, purge.literal(value), clone.config, clone.now(), watch)
+        others[0].result()
+    assert holders(clone.store.path, value) == []
 
 
 def holders(store: Path, value: str = VALUE) -> list[str]:

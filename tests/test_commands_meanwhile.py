@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from clones import Clone, bare
 from plain import run_git
-from purging import VALUE, holders
+from purging import VALUE, holders, purged_beside
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import ConflictError, NotFoundError
-from sessgit.ops import archive, delete, purge
+from sessgit.ops import archive, delete
 from sessgit.ops import fork as forks
 from sessgit.ops.fork import Point
 from sessgit.ops.merging import interrupted
@@ -64,26 +62,7 @@ def test_a_session_that_somebody_just_deleted_keeps_its_tombstone(sessgit: Shell
 
 
 def _purged(clone: Clone, meanwhile: Callable[[Store, Index], object]) -> None:
-    """Purges the value; somebody else opens the store and does something once that has begun, and waits."""
-
-    def act() -> None:
-        store = Store(clone.store.path)
-        index = Index(store.path, lambda: store)
-        try:
-            meanwhile(store, index)
-        finally:
-            index.close()
-
-    def reading(_done: int, _total: int) -> None:
-        if other.ident is None:
-            other.start()
-            time.sleep(0.5)  # until it waits
-
-    other = threading.Thread(target=act)
-    wanted, watch = purge.literal(VALUE), purge.Watch(reading=reading)
-    purge.purge(clone.store, clone.index, wanted, clone.config, clone.now(), watch)
-    other.join()
-    assert holders(clone.store.path, VALUE) == []
+    purged_beside(clone, meanwhile)
     run_git(clone.store.path, "fsck", "--strict", "--no-dangling")
 
 

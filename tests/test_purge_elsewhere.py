@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
-import time
 from pathlib import Path
 
 import pytest
 from clones import Clone, bare
 from desks import Desks, desks
 from plain import run_git
-from purging import git, holders, refs
+from purging import git, holders, purged_beside, refs
 from servers import hook
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.ops import purge
 from sessgit.ops.syncing import push as pushing
 from sessgit.store.index import Index
 from sessgit.store.remote.remotes import Link
@@ -182,27 +179,13 @@ def test_a_push_waits_for_a_purge(tmp_path: Path) -> None:
     clone.push()
     said = list[str]()
 
-    def push() -> None:
-        store = Store(clone.store.path)
-        index = Index(store.path, lambda: store)
+    def push(store: Store, index: Index) -> None:
         link = Link(clone.link.remote, dict(os.environ), lambda _: None)
         done = pushing.push(store, index, link, [SESSION], clone.now())
         said.extend(change.what for change in done.changes)
-        index.close()
 
-    other = threading.Thread(target=push)
-
-    def reading(_done: int, _total: int) -> None:
-        if other.ident is None:
-            other.start()
-            time.sleep(0.5)  # until it waits
-
-    purge.purge(
-        clone.store, clone.index, purge.literal(VALUE), clone.config, clone.now(), purge.Watch(reading=reading)
-    )  # fmt: skip
-    other.join()
+    purged_beside(clone, push, VALUE)
     assert said == ["purged"]
-    assert holders(clone.store.path, VALUE) == []
     assert clone.there() == clone.refs()
     run_git(clone.remote, "gc", "-q", "--prune=now")
     assert holders(clone.remote, VALUE) == []

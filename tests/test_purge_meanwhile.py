@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from clones import Clone, bare
-from purging import VALUE, holders
+from purging import VALUE, purged_beside
 from transcripts import OTHER, Talk
 
 from sessgit.errors import UsageError
-from sessgit.ops import edit, purge, tag
+from sessgit.ops import edit, tag
 from sessgit.ops import fork as forks
 from sessgit.ops.finding.resolve import Target, Whereabouts
 from sessgit.ops.fork import Point
@@ -33,33 +31,9 @@ def clone(tmp_path: Path) -> Iterator[Clone]:
     found.close()
 
 
-def _purged(clone: Clone, meanwhile: Callable[[Store, Index], object], value: str = VALUE) -> None:
-    """Purges the value; somebody else says something as soon as that has begun, and waits."""
-
-    def said() -> None:
-        store = Store(clone.store.path)
-        index = Index(store.path, lambda: store)
-        try:
-            meanwhile(store, index)
-        finally:
-            index.close()
-
-    other = threading.Thread(target=said)
-
-    def reading(_done: int, _total: int) -> None:
-        if other.ident is None:
-            other.start()
-            time.sleep(0.5)  # until it waits
-
-    watch = purge.Watch(reading=reading)
-    purge.purge(clone.store, clone.index, purge.literal(value), clone.config, clone.now(), watch)
-    other.join()
-    assert holders(clone.store.path, value) == []
-
-
 def test_an_edit_waits_for_a_purge(clone: Clone) -> None:
     changes = edit.Changes(description=f"once {VALUE}")
-    _purged(clone, lambda store, index: edit.edit(store, index, OTHER, changes, clone.now()))
+    purged_beside(clone, lambda store, index: edit.edit(store, index, OTHER, changes, clone.now()))
     assert clone.store.state(clone.tip(OTHER)).description == "once [redacted:purged]"
 
 
@@ -68,7 +42,7 @@ def test_a_fork_waits_for_a_purge(clone: Clone) -> None:
         tip = clone.tip(OTHER)
         forks.fork(store, store.state(tip), Point(OTHER, 1, tip), forks.Plan(FORK, VALUE, clone.now(), None))
 
-    _purged(clone, make)
+    purged_beside(clone, make)
     assert clone.store.state(clone.tip(FORK)).name == "[redacted:purged]"
 
 
@@ -83,6 +57,6 @@ def test_a_tag_waits_for_a_purge(clone: Clone) -> None:
             tag.tag(store, index, value, Target(found, 1), where, clone.now())
         said.append(refused.value)
 
-    _purged(clone, give, value)
+    purged_beside(clone, give, value)
     assert [str(error) for error in said] == ["that looks like a secret: a tag is stored as it is"]
     assert refs.tags(clone.store.path) == {}

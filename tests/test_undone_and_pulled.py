@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clones import Clone, bare
+from clones import Clone, pair
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.ops import restore, verify
@@ -16,13 +15,8 @@ from sessgit.ops import restore, verify
 
 @pytest.fixture
 def machines(tmp_path: Path) -> Iterator[tuple[Clone, Clone]]:
-    remote, clock = bare(tmp_path / "remote"), itertools.count()
-    here, there = (Clone(tmp_path / f"clone-{number}", remote, number, clock) for number in range(2))
-    yield here, there
-    for one in (here, there):
-        assert verify.one(one.store, SESSION, deep=True).findings == ()
-        one.check()
-        one.close()
+    with pair(tmp_path) as found:
+        yield found
 
 
 def merged_and_undone(here: Clone, talk: Talk) -> None:
