@@ -11,10 +11,12 @@ import fuzzing
 import pytest
 from hypothesis import HealthCheck, settings
 from plain import Git, Keep, run_git
+from programs import Place
 from shell import Shell
 from shown import parser_rewrite
 from transcripts import Talk
 
+from sessgit import Store as ProgramsStore
 from sessgit.ops.recording.record import Result, record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import store as stores
@@ -87,6 +89,15 @@ def _seal(patch: pytest.MonkeyPatch) -> None:
             patch.delenv(name)
     for name, value in _SET.items():
         patch.setenv(name, value)
+
+
+@pytest.fixture
+def place(seal: Path) -> Iterator[Place]:
+    """The folder of a program in the sealed home, and the store there as programs open it."""
+    (seal / "calc").mkdir()
+    made = Place(ProgramsStore.open(), seal / "calc")
+    yield made
+    made.check()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,14 +23,6 @@ from sessgit.errors import ConflictError, UsageError
 from sessgit.store import store as stores
 
 OTHER, LAST = b"0e000000-0000-4000-8000-000000000001", b"0e000000-0000-4000-8000-000000000002"
-
-
-@pytest.fixture
-def place(seal: Path) -> Iterator[Place]:
-    (seal / "calc").mkdir()
-    made = Place(Store.open(), seal / "calc")
-    yield made
-    made.check()
 
 
 def at_once(count: int, work: Callable[[int], None]) -> None:

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from plain import Keep
 from programs import Place
 from transcripts import SESSION, Talk
 
-from sessgit import Store
 from sessgit.ops.reading import views
 from sessgit.store import store as stores
 from sessgit.store.index import Index
-
-
-@pytest.fixture
-def place(seal: Path) -> Iterator[Place]:
-    (seal / "calc").mkdir()
-    made = Place(Store.open(), seal / "calc")
-    yield made
-    made.check()
 
 
 def test_turns_that_came_after_the_tip_was_asked_for(store: stores.Store, index: Index, keep: Keep) -> None:

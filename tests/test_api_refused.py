@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,6 @@ from programs import Place, raises
 
 from sessgit import Metadata, Outcome, Reason, Saying, SessgitError, Step, Store, Task, ToolCall
 from sessgit.errors import ConflictError, NewerStoreError, NotFoundError, UsageError
-
-
-@pytest.fixture
-def place(seal: Path) -> Iterator[Place]:
-    (seal / "calc").mkdir()
-    made = Place(Store.open(), seal / "calc")
-    yield made
-    made.check()
-
 
 CIRCULAR: list[Any] = []
 CIRCULAR.append(CIRCULAR)
