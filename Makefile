@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 WORKERS := $(shell expr `getconf _NPROCESSORS_ONLN` + 1)
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4194304 { print "TMPDIR=/dev/shm" }')
 
-.PHONY: help try test test-client test-crash fuzz check bench schemas format clean
+.PHONY: help try test test-client test-crash fuzz check package bench schemas anchors format clean
 
 help:
 	@echo "make try          record an example conversation in a throw-away place and look at it"
@@ -18,8 +18,10 @@ help:
 	@echo "make fuzz         100,000 hostile inputs: payloads, transcripts, documents, words, remotes; 200 histories"
 	@echo "make test-crash   thousands of kills, faults and crowds; make test has a few of each"
 	@echo "make check        ruff, mypy and the guard of the layers"
+	@echo "make package      build the wheel and the sdist, and try each in a new environment"
 	@echo "make bench        how fast it is, beside goals and other programs (GROUP=import, QUICK=1: less of it)"
 	@echo "make schemas      write docs/schemas/ anew; a test holds it to the code"
+	@echo "make anchors      write the prefilter of the redaction rules anew; a test holds it to them"
 	@echo "make format       ruff, formatting and safe fixes"
 
 $(READY): pyproject.toml
@@ -55,12 +57,19 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
+package: $(READY)
+	$(BIN)/python tests/packages.py
+
 bench: $(READY)
 	@$(BIN)/python bench/suite.py $(GROUP) $(if $(QUICK),--quick) $(if $(WRITE),--write $(WRITE)) \
 		$(if $(TRANSCRIPTS),--transcripts $(TRANSCRIPTS))
 
 schemas: $(READY)
 	SESSGIT_TEST_WRITE_SCHEMAS=1 $(BIN)/python -m pytest -q tests/test_schemas.py
+
+anchors: $(READY)
+	$(BIN)/python -c 'from pathlib import Path; from sessgit.redact import anchoring; \
+		Path("sessgit/redact/anchors.py").write_text(anchoring.source(), "utf-8")'
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,9 +23,12 @@ from conversation import Conversation
 from frame import BenchError, Figure, Table
 from timing import PASS, PASS_COMMAND, SESSGIT, Place, Scale, Took
 
+from sessgit.store import locks
 from sessgit.store.layout import Beside
+from sessgit.store.packing import repacking
 
 OTHER = competitors.named("agentsview")
+_POLL = 0.1
 TURNS = 60
 """Of each made-up session, 0.4 MB."""
 SMALL = 20_000
@@ -65,6 +69,8 @@ class _Both:
         self.own = timing.here(root / "own", more={"SESSGIT_STORE": str(self.store)})
         self.other = timing.here(self.other_home, more=competitors.QUIET)
         self.program = competitors.command("agentsview")
+        self.objects: tuple[int, ...] = ()
+        """The bytes of objects right after the last import, and once they are packed again."""
 
     @property
     def files(self) -> list[Path]:
@@ -76,7 +82,7 @@ class _Both:
 
     def take_in(self, title: str, rounds: int) -> Iterator[Table]:
         """Both from nothing, in turn; the stores of the last round stay."""
-        own = "sessgit import (goal 1 x)" if self.program else "sessgit import"
+        own = "sessgit import (goal 1.2 x)" if self.program else "sessgit import"
         rows = {OTHER: self.sync, own: self.import_} if self.program else {own: self.import_}
         took: dict[str, list[Took]] = {name: [] for name in rows}
         for _ in range(rounds):
@@ -86,8 +92,13 @@ class _Both:
         raw = sum(path.stat().st_size for path in self.files)
         sizes = {OTHER: self.other_home / ".agentsview", "the store, both indexes included": self.store}
         parts = timing.of("", self._parts(), "").figures if self.store.exists() else ()
+        right, later = (" (goal .125 x)", " (goal .115 x)") if self.real else ("", "")
+        names = f"objects right after the import{right}", f"once packed again in the background{later}"
+        objects = tuple(
+            frame.figure(name, [size / raw], unit="x") for name, size in zip(names, self.objects, strict=True)
+        )
         disk = (Figure(f"on disk, {name}", _bytes(path) / raw, "x") for name, path in sizes.items() if path.exists())
-        yield Table(found.title, (*found.figures, *parts, *disk), "memory is that of all processes at once")
+        yield Table(found.title, (*found.figures, *parts, *objects, *disk), "memory is that of all processes at once")
 
     def _parts(self) -> dict[str, list[Took]]:
         """What of the last import is git's packing, and what is the text index."""
@@ -99,7 +110,12 @@ class _Both:
     def import_(self) -> Took:
         """All of the client's transcripts into a new store, with the text index; files that are none are told."""
         shutil.rmtree(self.store, ignore_errors=True)
-        return self.own.run([*SESSGIT, "import"], whole=True, good=1 if self.real else 0)
+        took = self.own.run([*SESSGIT, "import"], whole=True, good=1 if self.real else 0)
+        sizes = [_objects(self.store)]
+        while locks.is_repacking(Beside(self.store)) or repacking.is_due(self.store):
+            time.sleep(_POLL)
+        self.objects = *sizes, _objects(self.store)
+        return took
 
     def sync(self) -> Took:
         """The same by agentsview, without a server that stays."""
@@ -185,6 +201,10 @@ def _copy(transcripts: Path, projects: Path) -> None:
         folder = projects / f"-{path.relative_to(transcripts).parts[0]}"
         folder.mkdir(exist_ok=True)
         shutil.copyfile(path, folder / f"{uuid.UUID(bytes=named, version=4)}.jsonl")
+
+
+def _objects(store: Path) -> int:
+    return sum(path.stat().st_size for path in (store / "objects").rglob("*") if path.is_file())
 
 
 def _bytes(folder: Path) -> int:

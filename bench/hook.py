@@ -18,6 +18,7 @@ import timing
 from frame import Table
 from timing import PASS, PASS_COMMAND, Scale, Took
 
+from sessgit.agents.claude.settings import stub_command
 from sessgit.ops.install import install
 from sessgit.store import refs
 from sessgit.store import store as stores
@@ -46,7 +47,7 @@ def _wait(home: Path, scale: Scale) -> Iterator[Table]:
     own, other = "the stub (goal .5 x, at most 1 x)", competitors.named("agent-strace")
     rows = {
         PASS: PASS_COMMAND,
-        own: ["sh", "-c", f"[ -r '{quiet}/hook' ] && sh '{quiet}/hook'; exit 0"],
+        own: ["sh", "-c", stub_command(quiet / "hook")],
     }
     place = timing.here(home, more=competitors.QUIET)
     program = competitors.command("agent-strace")

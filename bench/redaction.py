@@ -21,7 +21,7 @@ from timing import SESSGIT, Place, Scale, Took
 from sessgit.ops.install import install
 from sessgit.store import settings
 from sessgit.store.layout import Beside
-from sessgit.store.secrets import forbidden
+from sessgit.store.secrets import denylist
 
 WITHOUT = "record, nothing replaced"
 _GOAL = " (goal 1.15 x)"
@@ -75,7 +75,7 @@ def _recorded(place: Place, home: Path, files: Path, *, redact: bool, purged: bo
     if not redact:
         settings.change(Beside(store), "record.redact", False)
     if purged:
-        forbidden.add(Beside(store), _PURGED, 0)
+        denylist.add(Beside(store), _PURGED, 0)
     command = " ".join(map(shlex.quote, [*SESSGIT, "import", str(files)]))
     return place.run(["sh", "-c", f"{command} || test $? = 1"])  # a folder may hold files that are no transcripts
 

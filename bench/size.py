@@ -6,8 +6,7 @@ FOLDER holds transcripts, best real ones: made-up ones have nothing in common as
 transcript is recorded as it is everywhere, with long strings as files of their own; once more with whole lines, all
 else alike; and once more as lines alone, a blob for each turn, without states, cells and commits of turns. What is
 stored is packed as `gc` does it, the others with `git repack -adfF`, all at the windows of git's choice (10) and
-others. Last, all that is stored is archived, and packed as `gc` does that.
-Without FOLDER the conversations of `sessions.py` stand in.
+others. Without FOLDER the conversations of `sessions.py` stand in.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ from sessgit.ops.bulk.families import File
 from sessgit.ops.bulk.work import Work
 from sessgit.ops.recording import family
 from sessgit.ops.recording.source import Rules
-from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.packing import making
@@ -73,29 +71,14 @@ def sizes(root: Path, source: Path, windows: list[int], scale: Scale, *, real: b
     _lines(root / "lines", Store(root / "cut"))
     title = f"{len(files)} {'real' if real else 'made-up'} transcripts, {raw / 1e6:.0f} MB, packed"
     rows = {WHOLE: "whole", "lines alone, a blob a turn": "lines", f"{_STORED}{' (goal .8 x)' if real else ''}": "cut"}
-    first: dict[str, float] = {}
     for window in windows:
         pack = dict.fromkeys(rows.values(), _packed_by_git) | {"cut": _packed}
         packed = {name: pack[place](root / place, window) / 1e6 for name, place in rows.items()}
-        first = first or packed
         known = [
             frame.figure(name, [size], unit="MB", base=packed[WHOLE], competitor=WHOLE) for name, size in packed.items()
         ]
         share = Figure(f"{_STORED}, over the transcripts", packed[list(rows)[-1]] * 1e6 / raw, "x")
         yield Table(f"{title} at window {window}", (*known, share))
-    took_live = _working(lambda: _packed(root / "cut", windows[0]))
-    took_archived = _archived(root / "cut")
-    reading["archived"] = [_read(root / "cut") for _ in range(scale.rounds)]
-    goal = " (goal .7 x)" if real else ""
-    archived = {**{name: size for name, size in first.items() if not name.startswith(_STORED)},
-                f"archived, as `gc` packs it{goal}": _size(root / "cut") / 1e6}  # fmt: skip
-    yield Table(
-        f"the same, what is archived beside the others at window {windows[0]}",
-        tuple(frame.figure(name, [size], unit="MB", base=first[WHOLE], competitor=WHOLE)
-              for name, size in archived.items()),
-    )  # fmt: skip
-    packing = {f"{_STORED}, at window {windows[0]}": [took_live], "archived, the first time": [took_archived]}
-    yield frame.table("packing them, seconds of all processors", packing, next(iter(packing)))
     yield frame.table("reading all turns back, seconds of the processor", reading, WHOLE)
 
 
@@ -203,15 +186,6 @@ def _lines(place: Path, store: Store) -> None:
 def _packed(place: Path, window: int) -> int:
     making.anew(place, search=[*making.FULL, f"--window={window}"])
     return _size(place)
-
-
-def _archived(place: Path) -> float:
-    """Archives all and packs it; returns the seconds that this took all processors."""
-    repo = Store(place).repo
-    for ref, tip in refs.read_all(place, layout.HEADS).items():
-        repo.move(ref.replace(layout.HEADS, layout.ARCHIVE, 1), None, tip)
-        repo.move(ref, tip, None)
-    return _working(lambda: making.anew(place, archived=True))
 
 
 def _working(task: Callable[[], object]) -> float:

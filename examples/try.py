@@ -50,7 +50,7 @@ class Place:
         return output
 
     def hook(self, event: str, talk: Conversation, answer: str = "") -> None:
-        """Runs the stub with an event, as the client does."""
+        """Runs the command in the client's settings with an event, as the client does."""
         payload: dict[str, Any] = {
             "session_id": talk.session,
             "transcript_path": str(talk.path),
@@ -59,8 +59,8 @@ class Place:
         }
         if answer:
             payload["last_assistant_message"] = answer
-        stub = shlex.quote(str(self.store / "hook"))
-        command = f"[ -r {stub} ] && sh {stub}; exit 0"
+        (group,) = json.loads((self.config / "settings.json").read_text())["hooks"][event]
+        command = group["hooks"][0]["command"]
         subprocess.run(["sh", "-c", command], env=self.env, input=json.dumps(payload), text=True, check=True)
 
     def hold(self, talk: Conversation, turns: list[tuple[str, Any, str]]) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sessgit.model.programs.program import Task as Task
     from sessgit.model.programs.program import ToolCall as ToolCall
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Cell",

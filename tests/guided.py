@@ -26,6 +26,7 @@ if FOUND:
 with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext():
     from sessgit.agents.claude import content, lines
     from sessgit.agents.claude.cutter import Cutter, Node, Place
+    from sessgit.agents.claude.lines import Line
     from sessgit.agents.claude.reader import make
     from sessgit.agents.claude.writing import marks
     from sessgit.errors import SessgitError
@@ -35,7 +36,7 @@ with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext()
     from sessgit.model.conversation.turn import Cell
     from sessgit.model.cutting import texts
     from sessgit.model.scratchpad import pad
-    from sessgit.model.secrets.redact import redact_line
+    from sessgit.redact.replacer import redact_line
     from sessgit.store.recorder import spool
     from sessgit.store.recorder.spool import Event, Unreadable
     from sessgit.ui import text
@@ -58,6 +59,9 @@ class Nothing:
 
     def find(self, uuid: str) -> Place | None:
         return None
+
+    def is_closed(self, node: Node, line: Line) -> bool:
+        return False
 
 
 def payload(data: bytes) -> None:

@@ -20,18 +20,24 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
 from sessgit.agents.claude.writing import written
+from sessgit.errors import SessgitError
 from sessgit.model.programs.program import GivenTurn, Outcome, Step, Task
 from sessgit.ops.replay.caged import confine
 from sessgit.ops.replay.caged.confine import Confinement
 
 
-def confinement_holds() -> bool:
-    """Whether anything here can keep a process from writing elsewhere."""
+def why_not_confined() -> str:
+    """Why nothing here confines a process, or `""`."""
     with tempfile.TemporaryDirectory() as folder:
-        return not confine.why_not(Confinement((folder,), {"PATH": os.environ["PATH"]}))
+        try:
+            confine.check(Confinement((folder,), {"PATH": os.environ["PATH"]}))
+        except SessgitError as error:
+            return f"{error}"
+    return ""
 
 
-CONFINED = pytest.mark.skipif(not confinement_holds(), reason="nothing here confines a process")
+_WHY = why_not_confined()
+CONFINED = pytest.mark.skipif(bool(_WHY), reason=_WHY)
 
 
 def read_result(*lines: str, first: int = 1) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from transcripts import Talk
 
+from sessgit.agents.claude import lines
+
 _LONG = "x = 1  # naïve\n" * 400
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 REDACTED = "[redacted:github-token]"
@@ -16,7 +18,7 @@ REDACTED = "[redacted:github-token]"
 
 @dataclass(frozen=True)
 class Transcript:
-    """A file's bytes and the places where its lines end; the last line may be torn."""
+    """A file's bytes and the places where its lines end; the last line may have no newline, or be torn."""
 
     data: bytes
 
@@ -146,14 +148,21 @@ def transcripts(draw: st.DrawFn, *, broken: bool = True, secrets: bool = False, 
         draw(st.sampled_from(moves))(stage)
     data = first.data
     if broken and data and draw(st.booleans()):
-        data = data[: -draw(st.integers(1, min(40, len(data))))]
+        data = data[: -draw(st.just(1) | st.integers(1, min(40, len(data))))]
     return Transcript(data)
 
 
 @st.composite
 def pieces(draw: st.DrawFn, transcript: Transcript, *, most: int = 8) -> list[int]:
-    """Rising lengths of the file at which someone looks at it, the whole of it last: ends of lines, or in mid-line."""
+    """Rising lengths of the file at which someone looks at it, the whole of it last: ends of lines, with their newlines
+    or before them, or in mid-line."""
     end = len(transcript.data)
-    places = st.sampled_from(transcript.ends) if transcript.ends else st.just(end)
-    cuts = draw(st.lists(places | st.integers(0, end), max_size=most))
+    places = st.sampled_from([at - n for at in transcript.ends for n in (0, 0, 1)]) if transcript.ends else st.just(end)
+    cuts = draw(st.lists((places | st.integers(0, end)).filter(lambda at: not _goes_on(transcript, at)), max_size=most))
     return [*sorted(set(cuts) - {end}), end]
+
+
+def _goes_on(transcript: Transcript, at: int) -> bool:
+    """Whether a complete object ends there and its line goes on: as a line that was whole, it is gone then."""
+    line = transcript.data[transcript.data.rfind(b"\n", 0, at) + 1 : at]
+    return transcript.data[at : at + 1] not in (b"", b"\n") and lines.parse(line) is not None

@@ -289,6 +289,7 @@ except SessgitError as error:
 """
 
 
+@pytest.mark.xdist_group("modes")
 def test_a_store_that_cannot_be_written_is_read(place: Place) -> None:
     session = place.begin()
     session.record_turn("one", "1")

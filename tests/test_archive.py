@@ -35,7 +35,7 @@ LATER = NOW + 40 * DAY
 def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     shell = Shell(monkeypatch, capsys)
     shell.recorded(shell.talk().turns("one", "two").rewind(1).turns("three"), shell.talk(OTHER).turns("else"))
-    shell("rename", "parser", SESSION)
+    shell("rename", SESSION, "parser")
     return shell
 
 

@@ -260,7 +260,7 @@ def pair(sessgit: Shell) -> Shell:
     first = sessgit.talk().turns("one", "two")
     second = first.fork_session(OTHER)
     sessgit.recorded(first.turns("three"), second.turns("instead"))
-    sessgit.out("rename", "parser", SESSION)
+    sessgit.out("rename", SESSION, "parser")
     return sessgit
 
 
@@ -344,7 +344,7 @@ def test_the_tree_before_a_merge(pair: Shell) -> None:
     assert "merged into" in pair.out("tree")
     merged = seen(pair, SESSION, OTHER)
     before.check(pair, "1 operation ago")
-    pair.out("rename", "lexer", OTHER)
+    pair.out("rename", OTHER, "lexer")
     merged.check(pair, "1 operation ago")
 
 
@@ -434,7 +434,7 @@ def test_names_and_tags_of_then(pair: Shell) -> None:
     assert "here" in tagged.pages["log", "here"]
     pair.out("tag", "here", f"{SESSION}@2", "--force")
     pair.out("tag", "-d", "there")
-    pair.out("rename", "lexer", SESSION)
+    pair.out("rename", SESSION, "lexer")
     before.check(pair, "5 operations ago")
     tagged.check(pair, "3 operations ago")
     assert pair("log", "parser").code == 4
@@ -473,7 +473,7 @@ def test_addresses_are_found_in_a_line_each(pair: Shell) -> None:
 
 def test_at_60_columns(pair: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    pair.out("rename", "a parser that is made of tables and of nothing else", SESSION)
+    pair.out("rename", SESSION, "a parser that is made of tables and of nothing else")
     last = pair.json("ops")[0]["id"]
     assert pair.out("log", OTHER, "--at-op", last).splitlines()[0] == (
         "As of 13:00, after “5e551011: name “a…” (the last operation)"
@@ -545,7 +545,7 @@ def test_nothing_is_recorded_or_written_for_it(pair: Shell) -> None:
 
 def test_a_damaged_index_is_made_anew(pair: Shell) -> None:
     page = seen(pair, SESSION)
-    pair.out("rename", "other", SESSION)
+    pair.out("rename", SESSION, "other")
     Beside(pair.store).index.write_bytes(b"damaged" * 999)
     page.check(pair, "1 operation ago")
 

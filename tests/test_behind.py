@@ -250,8 +250,8 @@ def test_a_file_that_goes_on_without_them(machines: tuple[Machine, Machine]) -> 
     assert run_git(a.store.path, "fsck", "--strict", "--no-dangling") == ""
 
 
-def test_a_file_that_was_cut_leaves_a_rewound_branch(machines: tuple[Machine, Machine]) -> None:
-    """What stood in this file once is no other machine's."""
+def test_a_file_that_was_cut_leaves_a_branch_of_the_older_file(machines: tuple[Machine, Machine]) -> None:
+    """What stood in this file once stands no more where its other turns do."""
     a, _ = machines
     lines = a.talk.turns("one").data
     a.talk.turns("two")
@@ -261,7 +261,7 @@ def test_a_file_that_was_cut_leaves_a_rewound_branch(machines: tuple[Machine, Ma
     a.talk.rewind(1).turns("another two")
     a.keep()
     names = run_git(a.store.path, "for-each-ref", "--format=%(refname:short)").split()
-    assert names == [SESSION, f"{SESSION}.r-a0000002"]
+    assert names == [SESSION, f"{SESSION}.m-a0000002"]
 
 
 @pytest.mark.parametrize("torn", [b'{"type":"user","mess', b"x"])

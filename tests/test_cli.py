@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pty
+import re
 import shlex
 import shutil
 import subprocess
@@ -87,11 +88,12 @@ def test_verbs_of_git_name_the_one_to_use(sessgit: Shell, verb: str) -> None:
     assert (done.code, done.out) == (2, "")
     error, hint = done.err.splitlines()
     assert error == f"Error: sessgit has no “{verb}”."
-    assert hint == f"Hint: {cli.GIT_VERBS[verb]}"
+    assert hint == f"Hint: {cli.OTHER_WORDS[verb]}"
 
 
 def test_a_word_that_is_no_command(sessgit: Shell) -> None:
     assert sessgit("lgo").err == "Error: there is no command “lgo”.\nHint: Did you mean sessgit log?\n"
+    assert sessgit("one").err.endswith("Hint: Did you mean sessgit on?\n")
     done = sessgit("frobnicate")
     assert (done.code, done.err) == (
         2,
@@ -102,10 +104,46 @@ def test_a_word_that_is_no_command(sessgit: Shell) -> None:
     assert done.err.endswith("Error: No such option: --frobnicate\n")
 
 
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [("open", "resume"), ("rm", "delete"), ("label", "edit"), ("view", "show"), ("find", "search"), ("list", "ls")],
+)
+def test_a_word_of_other_programs_names_the_command_to_use(sessgit: Shell, word: str, command: str) -> None:
+    for arguments in ((word,), (word, "x"), ("help", word)):
+        done = sessgit(*arguments)
+        assert (done.code, done.err.splitlines()[0]) == (2, f"Error: sessgit has no “{word}”.")
+        assert done.err.splitlines()[1].startswith(f"Hint: sessgit {command} ")
+
+
+def test_a_hint_names_commands_that_there_are() -> None:
+    for hint in cli.OTHER_WORDS.values():
+        assert set(re.findall(r"sessgit ([a-z]+)", hint)) <= set(cli.COMMANDS), hint
+    assert not cli.OTHER_WORDS.keys() & set(cli.COMMANDS)
+
+
+def test_help_and_version_as_words(sessgit: Shell) -> None:
+    assert sessgit.out("version") == sessgit.out("--version")
+    assert sessgit.out("help") == sessgit.out("--help")
+    assert sessgit.out("help", "fork") == sessgit.out("fork", "--help")
+    assert sessgit("help", "frobnicate").err.startswith("Error: there is no command “frobnicate”.\n")
+    assert not sessgit.store.exists()
+
+
+def test_all_where_a_command_shows_one_conversation_or_all_as_it_is(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    assert sessgit("log", "--all").err == (
+        "Error: log shows one conversation.\nHint: sessgit tree --all draws all conversations, sessgit ls --all lists "
+        "them, sessgit log ADDRESS shows one.\n"
+    )
+    assert sessgit.out("stats", "--all") == sessgit.out("stats")
+    for more in (("5e55",), ("--project", ".")):
+        assert sessgit("stats", "--all", *more).err.startswith("Error: --all counts every conversation.\n")
+
+
 # Without a store, and with one that is out of reach
 
 
-@pytest.mark.parametrize("command", [("ls",), ("config",), *((name, "a41f") for name in EVERY_SESSION)])
+@pytest.mark.parametrize("command", [("ls",), *((name, "a41f") for name in EVERY_SESSION)])
 def test_without_a_store_two_lines_say_what_to_do(sessgit: Shell, command: tuple[str, ...]) -> None:
     done = sessgit(*command)
     assert (done.code, done.out, done.err) == (

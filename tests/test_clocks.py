@@ -56,7 +56,7 @@ def test_commands_under_a_wrong_clock(sessgit: Shell, now: float) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"), sessgit.talk(OTHER).turns("else"))
     sessgit.now = now
     fork = sessgit.json("fork", SESSION, "--at", "1")["id"]
-    sessgit.out("rename", "a clock", fork)
+    sessgit.out("rename", fork, "a clock")
     sessgit.out("edit", SESSION, "--label", "late")
     sessgit.out("tag", "here", SESSION)
     sessgit.out("merge", OTHER, "--into", SESSION)
@@ -85,7 +85,7 @@ def test_a_commit_that_is_dated_as_no_clock_would(sessgit: Shell, date: int) -> 
     run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}", made)
     for command in (("log", "5e55"), ("show", "5e55@2"), ("stats", "--by", "day"), ("search", "two"), ("ls",), ("tag",),
                     ("log", "5e55", "--graph"), ("log", "5e55", "--json"), ("fork", "5e55", "--at", "1"),
-                    ("rename", "late", SESSION), ("export", "markdown", SESSION)):  # fmt: skip
+                    ("rename", SESSION, "late"), ("export", "markdown", SESSION)):  # fmt: skip
         done = sessgit(*command)
         assert (done.code, done.err) == (0, ""), command
     done = sessgit("verify", SESSION)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
-import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from shell import Shell
+
+from sessgit.store.layout import Beside
+from sessgit.store.recorder.claim import Claim
 
 LARGE = ("pygit2", "pydantic", "rich", "tomlkit")
 
@@ -80,13 +83,28 @@ def test_completion_loads_nothing_large(sessgit: Shell, monkeypatch: pytest.Monk
 
 def test_a_recorder_that_is_not_needed_loads_nothing_large(sessgit: Shell) -> None:
     """Another one has claimed the spool: of a burst of events most recorders leave at once."""
-    (sessgit.store / "spool" / "waiting").write_text(str(os.getpid()))
-    assert loaded("sessgit.recorder", str(sessgit.store)) == set()
+    claim = Claim(Beside(sessgit.store))
+    assert claim.take(time.time())
+    assert loaded_by_recorder(sessgit.store) == set()
+    claim.give_up()
+    assert loaded_by_recorder(sessgit.store) == {"pygit2"}
+
+
+def loaded_by_recorder(store: Path) -> set[str]:
+    """Which of the large libraries a recorder loads until it is done. As a program it ends without a word."""
+    code = (
+        "import sys; from pathlib import Path; from sessgit.recorder.__main__ import main\n"
+        "from sessgit.store.layout import Beside; from sessgit.store.recorder.claim import Claim\n"
+        f"main(Path({str(store)!r}), Claim(Beside(Path({str(store)!r}))))\n"
+        f"print(*set({LARGE!r}) & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
 
 
 def test_a_recorder_loads_neither_what_tells_secrets_nor_a_search() -> None:
     """Until a line may hold a secret: most sessions hold none."""
-    names = {"sessgit.model.secrets.names", "sessgit.store.words.find", "sessgit.ops.search"}
+    names = {"sessgit.redact.replacer", "sessgit.store.words.find", "sessgit.ops.search"}
     code = f"import sys, sessgit.recorder.drain, sessgit.recorder.words; print({names!r} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 

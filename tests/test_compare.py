@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from operator import eq, itemgetter
 
 import pytest
 from hypothesis import given
@@ -12,45 +13,71 @@ from hypothesis import strategies as st
 from sessgit.model.merging import compare
 from sessgit.model.merging.compare import Edit
 
-Differ = Callable[[Sequence[str], Sequence[str]], list[Edit]]
+Turn = tuple[str, str]
+"""A prompt and what came of it."""
+Differ = Callable[[Sequence[Turn], Sequence[Turn]], list[Edit[Turn]]]
 
-KEYS = st.lists(st.sampled_from("abcd"), max_size=7)
-EITHER = pytest.mark.parametrize("diff", [compare.diff, compare.diff_unrelated])
+
+def related(a: Sequence[Turn], b: Sequence[Turn]) -> list[Edit[Turn]]:
+    return compare.diff(a, b, itemgetter(0), eq)
 
 
-def swapped(edits: list[Edit]) -> list[Edit]:
-    """The edits the other way round; what only the first conversation has stands first between two that both have."""
-    back = {"both": "both", "a": "b", "b": "a"}
-    found = [Edit(back[edit.side], edit.key) for edit in edits]  # type: ignore[arg-type]
-    runs = (list(run) for _, run in groupby(found, key=lambda edit: edit.side == "both"))
-    return [edit for run in runs for edit in sorted(run, key=lambda edit: edit.side)]
+def unrelated(a: Sequence[Turn], b: Sequence[Turn]) -> list[Edit[Turn]]:
+    return compare.diff_unrelated(a, b, itemgetter(0), eq)
+
+
+TURNS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xy")), max_size=7)
+EITHER = pytest.mark.parametrize("diff", [related, unrelated])
+
+
+def swapped(edits: list[Edit[Turn]]) -> list[Edit[Turn]]:
+    """The edits the other way round; what only the first conversation has stands first between two that stand for each
+    other."""
+    found = [Edit(edit.b, edit.a, edit.same) for edit in edits]
+    runs = (list(run) for _, run in groupby(found, key=lambda edit: edit.same or edit.changed))
+    return [edit for run in runs for edit in _ordered(run)]
+
+
+def _ordered(run: list[Edit[Turn]]) -> list[Edit[Turn]]:
+    is_pair = run[0].same or run[0].changed
+    return run if is_pair else sorted(run, key=lambda edit: edit.a is None)
 
 
 @EITHER
-@given(KEYS, KEYS)
-def test_the_edits_turn_the_one_into_the_other(diff: Differ, a: list[str], b: list[str]) -> None:
+@given(TURNS, TURNS)
+def test_the_edits_turn_the_one_into_the_other(diff: Differ, a: list[Turn], b: list[Turn]) -> None:
     assert compare.patch(a, diff(a, b)) == b
 
 
 @EITHER
-@given(KEYS)
-def test_nothing_differs_from_itself(diff: Differ, a: list[str]) -> None:
-    assert diff(a, a) == [Edit("both", key) for key in a]
+@given(TURNS)
+def test_nothing_differs_from_itself(diff: Differ, a: list[Turn]) -> None:
+    assert diff(a, a) == [Edit(turn, turn, same=True) for turn in a]
 
 
 @EITHER
-@given(KEYS, KEYS)
-def test_the_other_way_round_the_sides_are_swapped(diff: Differ, a: list[str], b: list[str]) -> None:
+@given(TURNS, TURNS)
+def test_the_other_way_round_the_sides_are_swapped(diff: Differ, a: list[Turn], b: list[Turn]) -> None:
     assert diff(b, a) == swapped(diff(a, b))
 
 
-def test_turns_are_shared_up_to_the_first_that_differs() -> None:
-    assert compare.diff(["one", "two", "three"], ["one", "deux", "three"]) == [
-        Edit("both", "one"), Edit("a", "two"), Edit("a", "three"), Edit("b", "deux"), Edit("b", "three"),
+@EITHER
+@given(TURNS, TURNS)
+def test_turns_that_are_the_same_have_the_same_content(diff: Differ, a: list[Turn], b: list[Turn]) -> None:
+    for edit in diff(a, b):
+        assert edit.same == (edit.a == edit.b)
+        assert not edit.changed or (edit.a and edit.b and edit.a[0] == edit.b[0])
+
+
+def test_turns_stand_for_each_other_up_to_the_first_other_prompt() -> None:
+    a, b = [("one", "1"), ("two", "2"), ("three", "3")], [("one", "I"), ("deux", "2"), ("three", "3")]
+    assert related(a, b) == [
+        Edit(a[0], b[0]), Edit(a[1], None), Edit(a[2], None), Edit(None, b[1]), Edit(None, b[2]),
     ]  # fmt: skip
+    assert unrelated(a, b) == [Edit(a[0], b[0]), Edit(a[1], None), Edit(None, b[1]), Edit(a[2], b[2], same=True)]
 
 
 def test_edits_for_another_conversation_are_refused() -> None:
-    edits = compare.diff(["one", "two"], ["one"])
+    edits = related([("one", ""), ("two", "")], [("one", "")])
     with pytest.raises(ValueError, match="another conversation"):
-        compare.patch(["one"], edits)
+        compare.patch([("one", "")], edits)

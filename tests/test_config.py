@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shell import Shell
+from strategies import SECRET
+from transcripts import SESSION
 
 from sessgit.model.config import plain
 from sessgit.model.schema import settings as schema
@@ -246,10 +249,43 @@ def test_what_is_right_needs_no_schema(document: dict[str, Any]) -> None:
 @pytest.mark.parametrize("span", ["90", "0d", "three days", "-1d", "1.5d", "1m"])
 def test_a_span_is_a_number_of_hours_days_or_weeks(sessgit: Shell, span: str) -> None:
     done = sessgit("config", "archive.after", f'"{span}"')
+    hint = "archive.after 90d" if span == "90" else "shows keys and values."
     assert (done.code, done.err) == (
         2,
-        f"Error: {sessgit.store}/config.toml: archive.after: “{span}” is no time: say 90d, 12w or 48h.\n"
-        "Hint: Nothing was changed: sessgit config shows keys and values.\n",
+        f"Error: {sessgit.store}/config.toml: archive.after: “{span}” is no time span: it has a number and a unit, "
+        "as in 30d, 12w or 48h.\n"
+        f"Hint: Nothing was changed: sessgit config {hint}\n",
     )
     assert sessgit("config", "undo.keep", "12w").code == 0
     assert sessgit.out("config", "undo.keep") == "12w\n"
+
+
+def test_before_there_is_a_store(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets are replaced as they are recorded, so what is to be kept as it is must be said before."""
+    store = tmp_path / "new" / "store"
+    monkeypatch.setenv("SESSGIT_STORE", str(store))
+    assert sessgit.out("config", "record.redact") == "true\n"
+    for words in (("no.such", "1"), ("record.redact", "perhaps"), ("--unset", "no.such")):
+        assert sessgit("config", *words).code == 2
+    assert not store.parent.exists()
+    done = sessgit("config", "record.redact", "false")
+    assert (done.code, done.out, done.err) == (
+        0,
+        "",
+        "From now on secrets are stored as they are: sessgit config --unset record.redact ends that.\n",
+    )
+    sessgit.recorded(sessgit.talk().turns(f"the key is {SECRET}"))
+    assert SECRET in sessgit.out("show", f"{SESSION}@1")
+    assert store.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("key", ["archive.after", "undo.keep"])
+@pytest.mark.parametrize(
+    ("value", "hint"), [("30", "{} 30d"), ("0", "shows keys and values."), ("true", "shows keys and values.")]
+)
+def test_a_number_without_its_unit(sessgit: Shell, key: str, value: str, hint: str) -> None:
+    error, said = sessgit("config", key, value).err.splitlines()
+    assert error.endswith(" is no time span: it has a number and a unit, as in 30d, 12w or 48h.")
+    assert said == f"Hint: Nothing was changed: sessgit config {hint.format(key)}"
+    assert sessgit.out("config", key, "30d") == ""
+    assert sessgit.out("config", key) == "30d\n"

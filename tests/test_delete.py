@@ -91,8 +91,24 @@ def test_it_asks_and_shows_what_goes(sessgit: Shell, monkeypatch: pytest.MonkeyP
 
 def test_without_a_terminal_it_needs_to_be_told(sessgit: Shell) -> None:
     done = sessgit("delete", SESSION)
-    assert (done.code, done.err) == (2, "Error: nobody can be asked here.\nHint: --yes deletes without asking.\n")
+    error = "Error: cannot ask for confirmation: stdin is not a terminal.\nHint: --yes deletes without asking.\n"
+    assert (done.code, done.err) == (2, error)
+    assert sessgit("delete", SESSION, "--json").err.startswith("Error: cannot ask for confirmation: --json asks no")
+    assert sessgit("delete", SESSION, "nosuch").err.startswith("Error: no conversation starts with “nosuch”.\n")
     assert tombstones(sessgit.store) == []
+
+
+def test_what_never_had_a_transcript_is_not_lost(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessgit.out("fork", SESSION, "--at", "1", "--no-restore", "--name", "without")
+    sessgit.out("fork", SESSION, "--at", "1", "--name", "deleted")
+    fork = sessgit.json("log", "deleted")["session"]["id"]
+    next(sessgit.config.glob(f"projects/*/{fork}.jsonl")).unlink()
+    asked = {}
+    for name in ("without", "deleted"):
+        answering(monkeypatch, "n")
+        asked[name] = sessgit("delete", name).err
+    assert "transcript" not in asked["without"]
+    assert "  the client deleted its transcript: only this store has it\n" in asked["deleted"]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +163,7 @@ def test_undo_brings_all_of_it_back(sessgit: Shell) -> None:
 
 
 def test_a_tombstone_holds_no_words(sessgit: Shell) -> None:
-    sessgit("rename", "parser", SESSION)
+    sessgit("rename", SESSION, "parser")
     sessgit.json("delete", "--yes", SESSION)
     ref = layout.tombstone(SESSION)
     assert run_git(sessgit.store, "ls-tree", "-r", ref) == ""
@@ -242,7 +258,7 @@ def test_one_that_was_linked_to_it_later_goes_on(sessgit: Shell) -> None:
 
 
 def test_prune_makes_it_final(sessgit: Shell) -> None:
-    sessgit("rename", SECRET, SESSION)
+    sessgit("rename", SESSION, SECRET)
     sessgit("undo")
     sessgit("search", "walrus")
     sessgit("show", f"{SESSION}.r-a0000002@2")
@@ -276,8 +292,8 @@ def test_it_asks_before_it_makes_anything_final(sessgit: Shell, monkeypatch: pyt
     done = sessgit("gc", "--prune")
     assert (done.code, done.err) == (
         2,
-        "Error: 1 deleted conversation would be gone for good, and nobody can be asked here.\n"
-        "Hint: --yes prunes without asking.\n",
+        "Error: cannot ask for confirmation: stdin is not a terminal.\n"
+        "Hint: --yes prunes without asking: 1 deleted conversation would be gone for good.\n",
     )
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     done = sessgit("gc", "--prune")

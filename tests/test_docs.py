@@ -27,9 +27,9 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.cutting import jsonscan
 from sessgit.model.programs.unified import Activation, Budget, Unified
-from sessgit.model.secrets.redact import PROTECTED_KEYS, redact_line
 from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
+from sessgit.redact.replacer import PROTECTED_KEYS, redact_line
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.index import Index

@@ -55,9 +55,9 @@ def said(done: Any) -> tuple[int, str]:
 
 
 def test_a_name_from_its_beginning_to_its_end(sessgit: Shell) -> None:
-    assert sessgit.out("rename", "parser rewrite", "a41f") == "a41f9c02  parser rewrite  (was: fix the lexer)\n"
-    assert sessgit.out("rename", " parser rewrite ", "a41f") == "a41f9c02  parser rewrite  (that is its name already)\n"
-    assert sessgit.out("rename", "pratt", "parser rewrite") == "a41f9c02  pratt  (was: parser rewrite)\n"
+    assert sessgit.out("rename", "a41f", "parser rewrite") == "a41f9c02  parser rewrite  (was: fix the lexer)\n"
+    assert sessgit.out("rename", "a41f", " parser rewrite ") == "a41f9c02  parser rewrite  (that is its name already)\n"
+    assert sessgit.out("rename", "parser rewrite", "pratt") == "a41f9c02  pratt  (was: parser rewrite)\n"
     assert sessgit.out("id", "pratt") == f"{PARSER}\n"
     assert "  a41f9c02  pratt " in sessgit.out("ls")
     assert sessgit.out("log", "pratt").startswith("a41f9c02  pratt ")
@@ -82,17 +82,17 @@ def test_the_commit_of_an_edit(sessgit: Shell) -> None:
 
 
 def test_names_as_json(sessgit: Shell) -> None:
-    done = sessgit.json("rename", "parser rewrite", "a41f")
+    done = sessgit.json("rename", "a41f", "parser rewrite")
     commit = run_git(sessgit.store, "rev-parse", PARSER).strip()
     assert done == {"id": PARSER, "name": "parser rewrite", "was": "", "commit": commit}
-    assert sessgit.json("rename", "parser rewrite", "a41f")["commit"] is None
+    assert sessgit.json("rename", "a41f", "parser rewrite")["commit"] is None
 
 
 @pytest.mark.parametrize("columns", [40, 60])
 def test_a_long_name_folds(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     name = "a name that is rather long for one line of a narrow terminal"
-    lines = sessgit.out("rename", name, "a41f").splitlines()
+    lines = sessgit.out("rename", "a41f", name).splitlines()
     assert max(map(len, lines)) <= columns
     assert lines[0].startswith("a41f9c02  a name that is rather")
     assert lines[-1].strip() == "(was: fix the lexer)"
@@ -102,53 +102,95 @@ def test_a_long_name_folds(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, colu
     ("words", "code", "error"),
     [
         (
-            ("fix it", "a41f@1"),
+            ("a41f@1", "fix it"),
             2,
             "Error: this belongs to a whole conversation, not to turn 1.\n"
             "Hint: Leave the turn out: a41f9c02. sessgit tag NAME a41f9c02@1 marks a turn.\n",
         ),
         (
-            ("taken", "0b2d"),
+            ("0b2d", "taken"),
             3,
             "Error: a41f9c02 is called “taken” already.\n"
             "Hint: Names are unique in a project: choose another, or sessgit rename a41f9c02 OTHER first.\n",
         ),
         (
-            ("a41f", "0b2d"),
+            ("0b2d", "a41f"),
             3,
             f"Error: the id of {PARSER} begins with “a41f”.\nHint: An address could mean either of the two.\n",
         ),
         (
-            ("v1", "0b2d"),
+            ("0b2d", "v1"),
             3,
             "Error: there is a tag “v1”.\nHint: Choose another name, or sessgit tag -d v1 first.\n",
         ),
         (
-            (UPLOAD, "a41f"),
+            ("a41f", UPLOAD),
             2,
             f"Error: “{UPLOAD}” cannot be a name: it looks like an id.\n"
             "Hint: Choose a word that says what it is about.\n",
         ),
         (
-            ("a/b", "a41f"),
+            ("a41f", "a/b"),
             2,
             "Error: “a/b” cannot be a name.\n"
             "Hint: A name has 100 characters at most, no @, / or control characters, and does not begin with -.\n",
         ),
         (
-            (" ", "a41f"),
+            ("a41f", " "),
             2,
-            "Error: a name is needed.\nHint: sessgit rename NAME gives one, sessgit rename --clear takes it away.\n",
+            "Error: the new name is missing.\n"
+            "Hint: sessgit rename a41f NAME gives it a name, sessgit rename --clear a41f takes its name away.\n",
         ),
         (
-            ("--clear", "x", "a41f"),
+            (),
             2,
-            "Error: --clear takes the name away, it needs no new one.\nHint: sessgit rename --clear a41f\n",
+            "Error: the new name is missing.\n"
+            "Hint: sessgit rename NAME names the current conversation, sessgit rename ADDRESS NAME any other.\n",
+        ),
+        *(
+            (
+                (word,),
+                2,
+                f"Error: “{word}” is a conversation, and its new name is missing.\nHint: sessgit rename {word} NAME\n",
+            )
+            for word in ("a41f", PARSER, "0b2d", UPLOAD, "0b2d7")
+        ),
+        (
+            ("a41f", "0b2d"),
+            3,
+            f"Error: the id of {UPLOAD} begins with “0b2d”.\nHint: An address could mean either of the two.\n",
+        ),
+        (
+            ("a41f", "a41f"),
+            3,
+            f"Error: the id of {PARSER} begins with “a41f”.\nHint: An address could mean either of the two.\n",
+        ),
+        (
+            ("Review", "a41f"),
+            4,
+            "Error: no conversation starts with “Review”.\n"
+            "Hint: The conversation comes first: sessgit rename a41f Review\n",
+        ),
+        (
+            ("a new name", "taken"),
+            4,
+            "Error: no conversation starts with “a new name”.\n"
+            "Hint: The conversation comes first: sessgit rename taken 'a new name'\n",
+        ),
+        (
+            ("nosuch", "a name"),
+            4,
+            "Error: no conversation starts with “nosuch”.\nHint: sessgit ls --all shows all conversations.\n",
+        ),
+        (
+            ("--clear", "a41f", "x"),
+            2,
+            "Error: --clear takes the name away and needs no new one.\nHint: sessgit rename --clear a41f\n",
         ),
     ],
 )
 def test_names_that_are_refused(sessgit: Shell, words: tuple[str, ...], code: int, error: str) -> None:
-    sessgit.out("rename", "taken", "a41f")
+    sessgit.out("rename", "a41f", "taken")
     sessgit.out("tag", "v1", "a41f@1")
     before = run_git(sessgit.store, "for-each-ref")
     assert said(sessgit("rename", *words)) == (code, error)
@@ -156,28 +198,27 @@ def test_names_that_are_refused(sessgit: Shell, words: tuple[str, ...], code: in
 
 
 def test_a_name_in_another_project_is_free(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    sessgit.out("rename", "parser", "a41f")
+    sessgit.out("rename", "a41f", "parser")
     made = sessgit.talk("77be01d3-0000-4000-8000-77be01d30000", cwd=str(tmp_path)).turns("elsewhere")
     sessgit.recorded(made)
-    assert sessgit.out("rename", "parser", "77be") == "77be01d3  parser  (was: elsewhere)\n"
+    assert sessgit.out("rename", "77be", "parser") == "77be01d3  parser  (was: elsewhere)\n"
     assert sessgit.out("id", "parser") == f"{PARSER}\n"
     monkeypatch.chdir(tmp_path)
     assert sessgit.out("id", "parser") == f"{made.session}\n"
 
 
 def test_a_fork_gets_a_name_by_the_same_rules(sessgit: Shell) -> None:
-    sessgit.out("rename", "parser", "a41f")
+    sessgit.out("rename", "a41f", "parser")
     for name, code in (("parser", 3), ("0b2d", 3), (PARSER, 2), ("a/b", 2)):
         assert sessgit("fork", "a41f", "--name", name).code == code
     assert sessgit.json("fork", "a41f", "--name", " other way ")["id"].startswith("f0000001")
     assert sessgit.out("id", "other way").startswith("f0000001")
 
 
-def test_its_own_id_is_no_obstacle_and_another_ones_rewound_branch_is(sessgit: Shell) -> None:
+def test_the_id_of_a_rewound_branch_is_no_name(sessgit: Shell) -> None:
     talk = sessgit.talk("77be01d3-0000-4000-8000-77be01d30000").turns("one", "two").rewind(1).turns("new")
     sessgit.recorded(talk)
-    assert sessgit("rename", "77be", "77be").code == 0
-    assert said(sessgit("rename", "77be.r-a000", "77be")) == (
+    assert said(sessgit("rename", "77be", "77be.r-a000")) == (
         3,
         f"Error: the id of {talk.session}.r-a0000002 begins with “77be.r-a000”.\n"
         "Hint: An address could mean either of the two.\n",
@@ -306,7 +347,7 @@ def test_a_rewound_branch_stands_for_its_session(sessgit: Shell) -> None:
     sessgit.recorded(talk)
     left = f"{talk.session}.r-a0000002"
     before = run_git(sessgit.store, "rev-parse", left)
-    assert sessgit.out("rename", "mine", left) == "77be01d3  mine  (was: one)\n"
+    assert sessgit.out("rename", left, "mine") == "77be01d3  mine  (was: one)\n"
     assert run_git(sessgit.store, "rev-parse", left) == before
     assert sessgit.json("edit", left)["name"] == "mine"
 
@@ -477,7 +518,7 @@ def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
     """What the store holds after the steps, and how often the file was read from its beginning."""
     authored: dict[str, Any] = {"name": "", "description": "", "labels": [], "stage": "", "confidence": None}
     fresh = 0
-    original = recording._Pass._from_the_start
+    original = recording.Pass.begun
 
     def counted(self: Any) -> Any:
         nonlocal fresh
@@ -485,7 +526,7 @@ def held(steps: list[Any], *, edited: bool) -> tuple[Any, int]:
         return original(self)
 
     with watched() as (path, store, index, keep), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording._Pass, "_from_the_start", counted)
+        patch.setattr(recording.Pass, "begun", counted)
         talk = Talk().turns("first")
         keep(talk.data)
         for step in steps:
@@ -535,7 +576,7 @@ def test_an_edit_after_the_end_leaves_the_tail(keep: Keep, store: Store, index: 
 def test_a_fork_of_ours_with_a_new_name_goes_on(sessgit: Shell) -> None:
     """Its file begins with the name that it was forked with, which is neither lost nor taken for the client's title."""
     made = sessgit.json("fork", "0b2d", "--name", "first name")
-    sessgit.out("rename", "second name", "first name")
+    sessgit.out("rename", "first name", "second name")
     path = Path(made["transcript"])
     leaf = json.loads(path.read_text("utf-8").splitlines()[-1])["leafUuid"]
     talk = sessgit.talk(made["id"])

@@ -11,11 +11,11 @@ from shell import Shell
 from sessgit.ui import cli
 from sessgit.ui.pages import first
 
-SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status", "doctor")
+SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status", "doctor", "off", "config")
 """The commands that have something to say where there is no store; all others say what to do first."""
 
 SPEAKS_WITHOUT_A_SESSION = (
-    *SPEAKS_WITHOUT_A_STORE, "on", "off", "config", "import", "gc", "remote", "purge", "verify", "recover",
+    *SPEAKS_WITHOUT_A_STORE, "on", "import", "gc", "remote", "purge", "verify", "recover",
 )  # fmt: skip
 """The commands that have work to do in an empty store; `watch` waits there for the first conversation."""
 

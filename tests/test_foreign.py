@@ -160,7 +160,7 @@ def test_an_import_into_an_empty_store_is_undone_and_redone(sessgit: Shell, sour
 
 def test_what_a_person_said_since_stays(sessgit: Shell, source: Path) -> None:
     sessgit.out("import", "--from", "io-log", str(source))
-    sessgit.out("rename", "the design", ARCH)
+    sessgit.out("rename", ARCH, "the design")
     sessgit.out("edit", ARCH, "--label", "-developer", "--label", "+auth", "--description", "mine")
     assert "2 were here already" in sessgit.out("import", "--from", "io-log", str(source))
     log(source, "ARCH-1", went("in", "design it", 1), went("out", "with tokens", 2), went("in", "go on", 3),
@@ -326,7 +326,7 @@ def test_nothing_is_recorded_where_the_environment_says_so(
 def test_an_export_imports_as_the_same_session(sessgit: Shell, keeping: Path, tmp_path: Path, system: str) -> None:
     sessgit.out("import", "--from", "io-log", str(keeping))
     sessgit.out("edit", DEV, "--label", "+good", "--stage", "shaping", "--description", "two\nlines")
-    sessgit.out("rename", "a name", DEV)
+    sessgit.out("rename", DEV, "a name")
     out = tmp_path / "out"
     sessgit.out("export", system, ARCH, DEV, "--output", str(out))
     assert sessgit.json("import", "--from", system, str(out), "--dry-run")["refs"] == {}
@@ -398,7 +398,7 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
 ) -> None:
     talk = sessgit.talk().turns("one", "two")
     sessgit.recorded(talk)
-    sessgit.out("rename", "a name", talk.session)
+    sessgit.out("rename", talk.session, "a name")
     sessgit.out("pad", "claim", "it is fast", "--into", talk.session)
     sessgit.out("export", system, talk.session, "--output", str(tmp_path / "out"))
     assert sessgit.json("import", "--from", system, str(tmp_path / "out"), "--dry-run")["refs"] == {}

@@ -42,7 +42,7 @@ from sessgit.store.index import Index
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import appending, cursor, latest
 from sessgit.store.recorder.stub import write_stub
-from sessgit.store.secrets import forbidden
+from sessgit.store.secrets import denylist
 from sessgit.store.store import Store
 from sessgit.ui import text
 from sessgit.ui.arguments import when
@@ -341,7 +341,7 @@ NOTES: dict[str, tuple[Any, Callable[[Beside], Any]]] = {
                           "files": {"/x": "y"}, "undoes": "", "id": "12345678", "completes": "",
                           "appended": {"/x": [0, 3, "h"]}, "cut": {}}, journal.read),
     "state/forbidden": ({"version": 1, "values": [{"id": "x", "time": "t", "forms": [
-                         {"length": 9, "tail": "abc", "hash": "00ff", "base64": False}]}]}, forbidden.values),
+                         {"length": 9, "tail": "abc", "hash": "00ff", "base64": False}]}]}, denylist.values),
 }  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import random
@@ -44,7 +43,7 @@ def fsck(path: Path) -> None:
 
 
 def test_what_it_says(sessgit: Shell) -> None:
-    sessgit("rename", "parser", SESSION)
+    sessgit("rename", SESSION, "parser")
     assert loose(sessgit.store) > 0
     count = sum(int(part.split()[1]) for part in run_git(sessgit.store, "count-objects", "-v").splitlines()
                 if part.startswith(("count:", "in-pack:")))  # fmt: skip
@@ -57,28 +56,6 @@ def test_what_it_says(sessgit: Shell) -> None:
     assert {**again, "before": 0, "after": 0} == {
         "before": 0, "after": 0, "leftovers": 0, "expired": 0, "pruned": False, "final": [],
     }  # fmt: skip
-    fsck(sessgit.store)
-
-
-def test_what_is_archived_is_packed_harder_and_once(sessgit: Shell) -> None:
-    """Texts that are alike but for more than half of them, which git packs one by one."""
-    alike, talk = base64.b64encode(random.Random(0).randbytes(9_000)).decode(), sessgit.talk(THIRD)
-    for number in range(12):
-        text = alike[:5_400] + base64.b64encode(random.Random(number).randbytes(4_500)).decode()
-        talk.prompt(f"turn {number}").tool("Read", {"file_path": "/p/a.py"}, text).answer("So.")
-    sessgit.recorded(talk)
-    usual = sessgit.json("gc")["after"]["bytes"]
-    sessgit("archive", SESSION, THIRD)
-    small = sessgit.json("gc")["after"]["bytes"]
-    assert small < usual - 12 * 3_000
-    fsck(sessgit.store)
-    assert sessgit.out("verify", "--deep").splitlines()[0].endswith("nothing is damaged.")
-    packs = {path: path.stat().st_ino for path in (sessgit.store / "objects/pack").glob("*.pack")}
-    assert sessgit.json("gc")["after"]["bytes"] == small
-    again = {path: path.stat().st_ino for path in (sessgit.store / "objects/pack").glob("*.pack")}
-    assert len(packs.items() & again.items()) == 1
-    sessgit("unarchive", THIRD)
-    assert abs(sessgit.json("gc")["after"]["bytes"] - small) < 1_000
     fsck(sessgit.store)
 
 
@@ -125,7 +102,7 @@ def test_leftovers_go(sessgit: Shell) -> None:
 
 
 def test_what_commands_took_away_is_kept_for_a_while(sessgit: Shell) -> None:
-    sessgit("rename", "parser", SESSION)
+    sessgit("rename", SESSION, "parser")
     sessgit("undo")
     (kept,) = refs.read_all(sessgit.store, layout.KEEP)
     sessgit.now = NOW + 89 * DAY

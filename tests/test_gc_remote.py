@@ -98,7 +98,7 @@ def test_a_pull_goes_on_while_someone_would_prune(
 
 def test_a_push_goes_on_while_someone_would_prune(sessgit: Shell, tmp_path: Path) -> None:
     """What was deleted while it is being sent is pruned when it was sent."""
-    sessgit.out("rename", "parser", SESSION)
+    sessgit.out("rename", SESSION, "parser")
     tip = refs.read(sessgit.store, layout.head(SESSION))
     url = Path(run_git(sessgit.store, "config", "remote.origin.url").strip())
     with stopped(sessgit, tmp_path / "bin", "push", "before", "push", SESSION):

@@ -64,10 +64,10 @@ def test_a_cut_file_of_refs(packed: Shell) -> None:
         assert refs.read_all(packed.store) == before, how
         assert run_git(packed.store, "fsck", "--strict", "--no-dangling") == "", how
     assert (told(packed), gone(packed)) == ([], set())
-    packed.out("rename", "a name", SESSION)
+    packed.out("rename", SESSION, "a name")
 
 
-@pytest.mark.parametrize("command", [["rename", "a name", SESSION], ["archive", SESSION], ["gc"]])
+@pytest.mark.parametrize("command", [["rename", SESSION, "a name"], ["archive", SESSION], ["gc"]])
 def test_whoever_cannot_move_refs_for_it_is_told_what_mends_it(packed: Shell, command: list[str]) -> None:
     path = packed.store / "packed-refs"
     path.write_bytes(path.read_bytes()[:-20])

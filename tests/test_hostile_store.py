@@ -18,7 +18,7 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.agents.claude import home
 from sessgit.errors import DamageError
 from sessgit.model import canonical
-from sessgit.ops.files import lost
+from sessgit.ops import restore
 from sessgit.ops.finding import project
 from sessgit.store import layout, refs, transaction
 from sessgit.store import store as stores
@@ -110,7 +110,7 @@ def test_an_object_that_is_missing_keeps_no_other_session_from_coming_back(
     blob = git("rev-parse", f"{SESSION}:turns/0000/000001/transcript.jsonl").strip()
     path = store.path / "objects" / blob[:2] / blob[2:]
     away = path.rename(store.path.parent / "away")
-    done = lost.restore_all(store, [SESSION, OTHER], claude.parents[1], lambda _done, _all: None)
+    done = restore.restore_all(store, [SESSION, OTHER], claude.parents[1], lambda _done, _all: None)
     away.rename(path)
     assert [session for session, _ in done.back] == [OTHER]
     assert [(failure.session, str(failure.error)) for failure in done.errors] == [

@@ -23,7 +23,7 @@ def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
     assert run_git(sessgit.store, "for-each-ref") == refs
     assert sessgit.json("import") == {
         "sessions": 0, "turns": 0, "unchanged": 2, "excluded": 0, "archived": 0, "deleted": 0, "links": 0,
-        "empty": 0, "errors": [],
+        "empty": 0, "subagents": 0, "errors": [],
     }  # fmt: skip
 
 
@@ -134,3 +134,19 @@ def test_without_git_the_store_is_whole(sessgit: Shell, monkeypatch: pytest.Monk
     assert (done.code, done.out) == (0, "1 conversation, 1 turn brought in\n")
     assert done.err == "The store could not be packed: git is missing. Install git 2.30 or later.\n"
     assert sessgit.out("log", "5e55", "--oneline") == "5e551011@1 one\n"
+
+
+def test_files_of_subagents_that_lie_elsewhere_are_counted(sessgit: Shell, tmp_path: Path) -> None:
+    talk = sessgit.talk().turns("one")
+    talk.save(tmp_path)
+    own, other = tmp_path / SESSION / "subagents", tmp_path / "episode" / "subagents"
+    for folder in (own, other):
+        folder.mkdir(parents=True)
+        (folder / "agent-1.jsonl").write_text('{"type":"user","uuid":"s1"}\n')
+    (tmp_path / "agent-2.jsonl").write_text(json.dumps({"type": "user", "sessionId": OTHER}) + "\n")
+    (tmp_path / "agent-3.jsonl").write_text(json.dumps({"type": "user", "sessionId": SESSION}) + "\n")
+    assert sessgit.out("import", str(tmp_path)) == (
+        "1 conversation, 1 turn brought in\n2 subagent files left alone:\n"
+        "  the client keeps them in ID/subagents/ next to the transcript ID.jsonl\n"
+    )
+    assert sessgit.json("import", str(tmp_path))["subagents"] == 2

@@ -40,7 +40,7 @@ from sessgit.store import maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Row
-from sessgit.store.packing import pack, workshop
+from sessgit.store.packing import pack, quarantine
 from sessgit.store.store import Store
 
 THIRD = "5e551011-0000-4000-8000-000000000003"
@@ -444,11 +444,11 @@ def test_killed_and_begun_again(tmp_path: Path, claude: Path, seed: int) -> None
 
 
 def test_what_a_killed_one_left_is_swept(store: Store) -> None:
-    with workshop.opened(store.beside) as alive:
+    with quarantine.opened(store.beside) as alive:
         left = store.beside.state / "importing-0123456789ab"
         left.mkdir()
         (left / "gathered.pack").write_bytes(b"PACK")
-        assert workshop.sweep(store.beside) == 1
+        assert quarantine.sweep(store.beside) == 1
         assert alive.is_dir()
         assert not left.exists()
     assert not alive.exists()
@@ -457,15 +457,39 @@ def test_what_a_killed_one_left_is_swept(store: Store) -> None:
 def test_a_folder_that_is_a_link_is_not_swept(store: Store, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (store.beside.state / "importing-0123456789ab").symlink_to(tmp_path / "mine")
-    assert workshop.sweep(store.beside) == 0
+    assert quarantine.sweep(store.beside) == 0
     assert (tmp_path / "mine").is_dir()
 
 
 def test_a_place_that_cannot_be_written(store: Store, tmp_path: Path, claude: Path) -> None:
     Talk().turns("one").save(claude)
-    task = Task(store.path, tmp_path / "nowhere" / "0", [_files(tmp_path / "claude")], tmp_path, Rules())
-    with pytest.raises(StoreError, match="cannot write to the store"):
+    (tmp_path / "file").touch()
+    task = Task(store.path, tmp_path / "file" / "0", [_files(tmp_path / "claude")], tmp_path, Rules())
+    with pytest.raises(StoreError, match="cannot create a store"):
         gather(task, lambda size: None)
+
+
+def test_nothing_is_in_the_store_before_its_refs_move(store: Store, tmp_path: Path, claude: Path) -> None:
+    Talk().turns("one").save(claude)
+    task = Task(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], tmp_path / "claude", Rules())
+    (tip,) = gather(task, lambda size: None).refs.values()
+    assert (refs.read_all(store.path), store.repo.has(tip)) == ({}, False)
+    assert not list((store.path / "objects").rglob("*.pack"))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_proof_of_a_redacted_line_needs_the_key_of_the_store(
+    store: Store, tmp_path: Path, claude: Path, is_there: bool
+) -> None:
+    Talk().prompt(f"with {SECRET}").answer("So.").save(claude)
+    task = Task(store.path, tmp_path / "apart", [_files(tmp_path / "claude")], tmp_path / "claude", Rules())
+    if is_there:
+        gather(task, lambda size: None)
+        assert (tmp_path / "apart" / "key").read_bytes() == store.beside.key.read_bytes()
+    else:
+        store.beside.key.unlink()
+        with pytest.raises(StoreError, match="key cannot be read"):
+            gather(task, lambda size: None)
 
 
 def test_without_the_index_it_is_read_again(both: Both, claude: Path) -> None:

@@ -66,6 +66,19 @@ def test_again(store: Path, config: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
+def test_an_entry_of_an_older_version_is_replaced(store: Path, config: Path) -> None:
+    run(store, config)
+    new = (config / "settings.json").read_text()
+    older = new.replace(" || cat >/dev/null; exit 0", "; exit 0")
+    assert older.count("; exit 0") == len(settings.HOOK_EVENTS) and "cat" not in older
+    (config / "settings.json").write_text(older)
+    assert run(store, config).already_there == settings.HOOK_EVENTS
+    assert (config / "settings.json").read_text() == new
+    (config / "settings.json").write_text(older)
+    assert uninstall(store, config).removed == settings.HOOK_EVENTS
+    assert not (config / "settings.json").exists()
+
+
 def test_the_granularity_can_change(store: Path, config: Path) -> None:
     run(store, config)
     assert run(store, config, granularity="cell").added == ("PostToolUse",)
@@ -97,7 +110,6 @@ def test_what_a_person_should_know(store: Path, config: Path) -> None:
 
 def test_uninstalling_leaves_the_store_and_nothing_else(store: Path, config: Path) -> None:
     run(store, config)
-    (store / "spool" / "waiting").write_text("1")
     (store / "spool" / "1-0.json").write_text("{}")
     assert uninstall(store, config) == Uninstalled(
         store=store,
@@ -120,6 +132,23 @@ def test_uninstalling_gives_the_settings_back_byte_for_byte(store: Path, config:
     shutil.rmtree(store)
     assert uninstall(store, config).removed[0] == "Stop"
     assert (config / "settings.json").read_text() == before
+
+
+def test_uninstalling_keeps_what_a_person_has_laid_out(store: Path, config: Path) -> None:
+    path = config / "settings.json"
+    command = json.dumps(settings.stub_command(store / "hook"))
+    groups = ", ".join(
+        f'"{event}": [{{"hooks": [{{"type": "command", "command": {command}, "timeout": 5}}]}}]'
+        for event in settings.HOOK_EVENTS
+    )
+    head = '{ "permissions": { "allow": ["Bash(ls:*)",   "Read"], "deny": [] },\n'
+    own = '"Notification": [{"matcher": "", "hooks": [{"type": "command", "command": "say done"}]}]'
+    before = f'{head}  "hooks": {{ {own}, {groups} }},\n\n  "model": "opus" }}'
+    path.write_text(before)
+    assert run(store, config).added == ()
+    assert path.read_text() == before
+    assert uninstall(store, config).removed == settings.HOOK_EVENTS
+    assert path.read_text() == f'{head}  "hooks": {{ {own} }},\n\n  "model": "opus" }}'
 
 
 def test_settings_that_cannot_be_edited_are_named(store: Path, config: Path) -> None:

@@ -297,15 +297,24 @@ def look(world: Printer) -> None:
     ask(world, "cell", cell_id=(last := ask(world, "cells")["execution_order"][-2]))
     ask(world, "dependency_chain", cell_id=last)
     ask(world, "session")
-    for words in (["tokenizer OR generator OR pytest"], ["ambiguous"]):
+    for words in (["tokenizer OR generator OR pytest"], ["ambiguous"], ["rewrite"]):
         world("search", "search", *words)
     world("search", "search", "nothing-like-this", code=1)
     world("stats", "stats")
     for by in ("day", "project", "model", "session", "tool"):
         world("stats", "stats", "--by", by, "--since", "2026-03-01")
-    world("status", "status", OTHER)
+    status(world, beside.spool / "1-0.json")
     world("id", "id", OTHER)
     world("tags", "tag")
+
+
+def status(world: Printer, event: Path) -> None:
+    """`status` while an event waits; it starts a recorder, which may have discarded it afterwards."""
+    said = {"hook_event_name": "Stop", "session_id": "x", "transcript_path": "/nowhere/x.jsonl", "cwd": "/nowhere"}
+    event.write_text(json.dumps(said))
+    os.utime(event, (world.sessgit.now - 60,) * 2)
+    world("status", "status", OTHER)
+    event.unlink(missing_ok=True)
 
 
 def ask(world: Printer, operation: str, **args: str) -> Any:
@@ -316,8 +325,8 @@ def ask(world: Printer, operation: str, **args: str) -> Any:
 
 
 def say(world: Printer) -> None:
-    world("rename", "rename", "Zähler", OTHER)
-    world("rename", "rename", "Zähler", OTHER)
+    world("rename", "rename", OTHER, "Zähler")
+    world("rename", "rename", OTHER, "Zähler")
     world("edit", "edit", OTHER)
     world("edit", "edit", OTHER, "--confidence", "0.5", "--label", "good", "--stage", "shaping")
     world("tag", "tag", "there", f"{OTHER}@2")
@@ -454,7 +463,8 @@ def with_code(world: Printer, patch: pytest.MonkeyPatch) -> None:
     coded.record(talk.answer("Done.").stop_lines())
     world("replay", "replay", REPLAYED)
     world("replay", "replay", REPLAYED, "--execute", code=6)
-    world("inputs", "replay", REPLAYED, "--inputs", "--to", "cat", code=6)
+    sent = world("inputs", "replay", REPLAYED, "--inputs", "--to", "cat", code=6)
+    world("diff", "diff", REPLAYED, sent["kept"]["session"])
 
 
 def left(world: Printer) -> None:

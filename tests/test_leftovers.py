@@ -219,7 +219,7 @@ def test_the_last_operation_is_found_at_the_end(sessgit: Shell, size: int) -> No
     beside = Beside(sessgit.store)
     assert journal.last(beside) is None
     beside.journal.write_bytes(b"x" * size + b"\n")
-    sessgit.out("rename", "a name", SESSION)
+    sessgit.out("rename", SESSION, "a name")
     found = journal.last(beside)
     assert found is not None and found == journal.read(beside)[-1]
     with beside.journal.open("ab") as file:

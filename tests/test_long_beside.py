@@ -23,6 +23,8 @@ from transcripts import SESSION, Talk, subagent
 from sessgit.agents.claude import home
 from sessgit.agents.claude.beside import sidefiles as beside
 from sessgit.agents.claude.beside.folders import SUBAGENT, SideFile
+from sessgit.agents.claude.lines import parse
+from sessgit.model.conversation.message import Extent
 from sessgit.model.cutting import texts
 from sessgit.model.unjoined import Unjoined
 from sessgit.ops import restore
@@ -309,15 +311,23 @@ def test_other_files_beside_it_are_recorded_whole(sessgit: Shell) -> None:
     assert side_files(sessgit.config) == files
 
 
-@given(st.lists(st.binary(max_size=6), max_size=5), st.booleans(), st.integers(1, 9))
+@given(
+    st.lists(st.binary(max_size=6) | st.sampled_from([b"{}", b'{"a":[1]}']), max_size=5), st.booleans(),
+    st.integers(1, 9),
+)  # fmt: skip
 def test_lines_out_of_a_file_beside_it(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], torn: bool, chunk: int
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], unended: bool, chunk: int
 ) -> None:
     path = tmp_path_factory.mktemp("read") / "agent-a.jsonl"
-    path.write_bytes(b"\n".join(lines) + b"\n" * (not torn))
+    path.write_bytes(b"\n".join(lines) + b"\n" * (not unended))
     ends = [0, *(at + 1 for at, byte in enumerate(path.read_bytes()) if byte == 0x0A)]
-    whole = path.read_bytes().split(b"\n")[:-1]
-    assert list(beside.complete(path, chunk=chunk)) == list(zip(whole, ends[1:], strict=True))
+    *whole, rest = path.read_bytes().split(b"\n")
+    places = [Extent(start, end - start) for start, end in pairwise(ends)]
+    if parse(rest) is not None:
+        whole.append(rest)
+        places.append(Extent(ends[-1], len(rest)))
+        ends.append(path.stat().st_size + 1)  # behind the newline that is to come
+    assert list(beside.complete(path, chunk=chunk)) == list(zip(whole, places, strict=True))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(beside, "_STEP", chunk)
         for first, start in enumerate(ends):
@@ -327,15 +337,16 @@ def test_lines_out_of_a_file_beside_it(
 
 
 @given(st.lists(st.lists(st.sampled_from([b"", b"a", b"bcd"]), max_size=3), min_size=1, max_size=4), st.booleans())
-def test_pieces_are_one_file(pieces: list[list[bytes]], torn: bool) -> None:
-    """Also where one of them is not joined, and where one ends in the middle of a line."""
+def test_pieces_are_one_file(pieces: list[list[bytes]], unended: bool) -> None:
+    """Also where one of them is not joined, and where one ends without a newline, which came with the next one."""
     files = [b"".join(line + b"\n" for line in lines) for lines in pieces]
-    files[0] += b"torn" * torn
+    files[0] += b"{}" * unended
     for kinds in pairwise([*files, *files]):
         parts = [SideFile(SUBAGENT, "agent-a.jsonl", kinds[0])]
-        parts += [SideFile(SUBAGENT, "agent-a.jsonl", Unjoined(kinds[1].split(b"\n"), torn=True))]
+        parts += [SideFile(SUBAGENT, "agent-a.jsonl", Unjoined(kinds[1].split(b"\n"), unended=True))]
         joined = sidefiles._joined_parts([(part, False) for part in parts])
-        assert bytes(joined.data) == kinds[0] + kinds[1]
+        came = b"\n" if kinds[0].endswith(b"}") and kinds[1] else b""
+        assert bytes(joined.data) == kinds[0] + came + kinds[1]
 
 
 def test_a_file_that_is_longer_is_another_one(tmp_path: Path) -> None:

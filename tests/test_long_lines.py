@@ -88,7 +88,7 @@ def test_a_large_file_is_an_object_like_any_other(store: Store, git: Git, monkey
         assert store.repo.lines(oid, 2000) == [*lines, b""]
     assert git("cat-file", "-p", oid).encode() == bytes(data)
     assert git("count-objects").startswith("1 objects")
-    torn = store.repo.write_blob(of_lines(lines, torn=True))
+    torn = store.repo.write_blob(of_lines(lines, unended=True))
     assert store.repo.lines(torn) == lines
     assert [path.name for path in (store.path / "objects").glob("tmp_*")] == []
 
@@ -107,12 +107,12 @@ def test_a_large_file_that_is_damaged_is_told(keep: Keep, store: Store, monkeypa
     path.write_bytes(whole)
 
 
-@given(lines=LINES, torn=st.booleans(), chunk=st.integers(1, 9))
-def test_a_file_of_lines_is_its_bytes(lines: list[bytes], torn: bool, chunk: int) -> None:
-    file = Unjoined(lines, torn=torn)
-    data = b"\n".join(lines) + b"\n" * (not torn)
+@given(lines=LINES, unended=st.booleans(), chunk=st.integers(1, 9))
+def test_a_file_of_lines_is_its_bytes(lines: list[bytes], unended: bool, chunk: int) -> None:
+    file = Unjoined(lines, unended=unended)
+    data = b"\n".join(lines) + b"\n" * (not unended)
     assert (bytes(file), len(file), b"".join(pieces(file))) == (data, len(data), data)
-    assert bytes(of_lines(lines, torn=torn)) == data
+    assert bytes(of_lines(lines, unended=unended)) == data
     assert lines_of(file) == lines_of(data) == data.split(b"\n")
     assert large.object_id("blob", file) == hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
     found = large._Lines(float("inf"))
@@ -121,18 +121,20 @@ def test_a_file_of_lines_is_its_bytes(lines: list[bytes], torn: bool, chunk: int
     assert found.end() == data.split(b"\n")
 
 
-@given(lines=LINES, torn=st.booleans(), chunk=st.integers(1, 9))
+@given(lines=LINES, last=st.sampled_from([None, b'{"torn":', b'{"a":[1]}']), chunk=st.integers(1, 9))
 def test_lines_are_the_same_in_whatever_pieces_they_are_read(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], torn: bool, chunk: int
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], last: bytes | None, chunk: int
 ) -> None:
     path = tmp_path_factory.mktemp("read") / "lines"
-    path.write_bytes(b"\n".join(lines) + b"\n" * (not torn))
-    whole, rest = (lines[:-1], lines[-1]) if torn else (lines, b"")
+    unended = last == b'{"a":[1]}'
+    whole, rest = ([*lines, last], b"") if last and unended else (lines, last or b"")
+    path.write_bytes(b"".join(line + b"\n" for line in lines) + (last or b""))
     with opened(path) as source, pytest.MonkeyPatch.context() as patched:
         found = Reader(source, 0, no_redaction)
         assert [line.raw for line in found.lines(chunk)] == whole
-        end = sum(len(line) + 1 for line in whole)
+        end = sum(len(line) + 1 for line in whole) - unended
         assert (found.offset, found.torn, [line.raw for line in found.tail()]) == (end, rest, [rest] if rest else [])
+        assert found.unended == unended
         patched.setattr(reader, "_CHUNK", chunk)
         assert [line.raw for line in found.again(Extent(0, end, len(whole)))] == whole
         assert found.again(Extent(0, end + len(rest) + 1, len(whole))) == []

@@ -10,7 +10,7 @@ from merging import THEIRS, assert_whole, git, prompts, transcript
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.ops.files import lost
+from sessgit.ops.finding import lost
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 from sessgit.ui.arguments import complete
@@ -166,7 +166,7 @@ def test_a_title_that_both_have_means_the_head(sessgit: Shell) -> None:
 
 
 def test_a_name_that_would_hide_it_is_refused(apart: Shell) -> None:
-    done = apart("rename", "5e55.m", SESSION)
+    done = apart("rename", SESSION, "5e55.m")
     assert (done.code, "begins with “5e55.m”" in done.err) == (3, True), done
 
 
@@ -234,7 +234,7 @@ def test_it_is_no_conversation_that_the_client_lost(apart: Shell) -> None:
     transcript(apart).unlink()
     index = Index(apart.store, lambda: Store(apart.store))
     index.sync()
-    assert [branch.name for branch in lost.lost(index, apart.config)] == [SESSION]
+    assert lost.sessions(index, apart.config) == [SESSION]
     index.close()
     apart.out("restore", SESSION)
     assert_whole(apart)
@@ -270,7 +270,7 @@ def test_a_summary_of_it_brings_all_back(apart: Shell) -> None:
     apart.out("merge", MACHINE, "--into", SESSION)
     told = apart.out("show", f"{SESSION}@4")
     assert "Brought back from 5e551011.m-a0005003, “one”: 2 turns since turn 2" in told
-    assert "as another machine went on with it" in told
+    assert "continued on another machine after its first 2 turns." in " ".join(told.split())
     assert "2 turns from another machine, brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
     assert_whole(apart)
 

@@ -26,7 +26,7 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 SUMMARY = """\
 Brought back from e90c55aa, “one”: 2 turns since turn 2
 
-That conversation has the first 2 turns in common with this one and went on by itself.
+It shares its first 2 turns with this conversation, then continued separately.
 
 Turn 3. Asked:
 > put the tokens into a trie
@@ -72,6 +72,13 @@ Continue it:  claude --resume {SESSION}
     assert trailers == f"Session: {SESSION}\nEvent: merge\nOrigin: {THEIRS}@3-4"
     parents = git(sessgit, "show", "-s", "--format=%P", SESSION).split()
     assert parents == [turn["commit"], tip(sessgit, THEIRS)]
+
+
+def test_one_turn_in_common_is_a_turn(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one").branch("0ff00000-0000-4000-8000-0ff000000000").turns("aside"))
+    sessgit.out("merge", "0ff0", "--into", "5e55")
+    said = sessgit.json("log", SESSION)["turns"][-1]["prompt"]
+    assert "\n\nIt shares its first turn with this conversation, then continued separately.\n\n" in said
 
 
 def test_a_graft(sessgit: Shell) -> None:
@@ -128,7 +135,7 @@ def test_without_a_common_ancestor(sessgit: Shell) -> None:
     said = sessgit.out("merge", THIRD, "--into", SESSION, "--dry-run")
     assert said.splitlines()[0].startswith("base   none   ours  5e551011 (+")
     sessgit.out("merge", THIRD, "--into", SESSION)
-    assert "no turn in common" in lines(sessgit)[-2]["message"]["content"]
+    assert "shares no turn with this one" in lines(sessgit)[-2]["message"]["content"]
     assert_whole(sessgit)
 
 
@@ -281,7 +288,7 @@ base   5e551011@2   ours  5e551011 (+1 turn)   theirs  e90c55aa (+2 turns)
     assert (done.code, done.out, done.err) == (
         3,
         "",
-        "Error: both sides changed the same:\n  description: ours “Pratt”, theirs “trie”.\n"
+        "Error: both sides changed the same:\n  description: ours “Pratt”, theirs “trie”\n"
         "Hint: --ours or --theirs decides all of them, --set description=VALUE one. Nothing was changed.\n",
     )
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)

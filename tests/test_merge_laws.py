@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from operator import eq
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -178,7 +179,7 @@ def test_a_merge(broken: bool, data: st.DataObject) -> None:
         now = found.keys(SESSION)
         assert now[: len(keys)] == keys
         assert len(now) == len(keys) + len(done.turns)
-        assert compare.patch(keys, compare.diff(keys, now)) == now
+        assert compare.patch(keys, compare.diff(keys, now, str, eq)) == now
         assert restore.rebuild(found.store, SESSION).data == after
         # The recorder finds nothing that is not recorded, with its cursor or without.
         assert found.record(found.ours) == ()

@@ -83,7 +83,7 @@ def test_what_ours_had_before_the_fork_gives_way_to_what_was_said_in_it(sessgit:
 def test_what_both_changed_is_a_conflict(sessgit: Shell, fork: str) -> None:
     sessgit.out("edit", SESSION, "--description", "Pratt")
     done = sessgit("merge", fork, "--into", SESSION)
-    assert (done.code, done.err.splitlines()[1]) == (3, "  description: ours “Pratt”, theirs “with a trie”.")
+    assert (done.code, done.err.splitlines()[1]) == (3, "  description: ours “Pratt”, theirs “with a trie”")
     sessgit.out("merge", fork, "--into", SESSION, "--ours")
     assert (authored(sessgit)["description"], authored(sessgit)["labels"]) == ("Pratt", ["fast"])
 

@@ -18,7 +18,7 @@ LEXER, UPLOAD = "0b2d7f10-0000-4000-8000-00000000000b", "c13d6a5e-0000-4000-8000
 @pytest.fixture
 def several(sessgit: Shell) -> Shell:
     sessgit.recorded(*(sessgit.talk(session).turns("one") for session in (SESSION, LEXER, UPLOAD)))
-    sessgit.out("rename", "upload", UPLOAD)
+    sessgit.out("rename", UPLOAD, "upload")
     return sessgit
 
 

@@ -39,7 +39,7 @@ def last(sessgit: Shell) -> str:
 def test_what_commands_did(sessgit: Shell) -> None:
     assert sessgit.out("ops") == ""
     sessgit("fork", "5e55", "--at", "1")
-    sessgit("rename", "parser", SESSION)
+    sessgit("rename", SESSION, "parser")
     sessgit("tag", "works", f"{SESSION}@1")
     ids = [one["id"] for one in sessgit.json("ops")]
     assert sessgit.out("ops") == (
@@ -116,7 +116,7 @@ def test_that_the_agent_has_let_go_is_no_change(sessgit: Shell) -> None:
 
 def test_edits_and_tags_are_taken_back_one_after_the_other(sessgit: Shell) -> None:
     before = refs.read_all(sessgit.store)
-    sessgit("rename", "parser", SESSION)
+    sessgit("rename", SESSION, "parser")
     sessgit("edit", SESSION, "--label", "x")
     sessgit("tag", "works", f"{SESSION}@1")
     sessgit("tag", "works", f"{SESSION}@2", "--force")
@@ -129,7 +129,7 @@ def test_edits_and_tags_are_taken_back_one_after_the_other(sessgit: Shell) -> No
 
 
 def test_what_is_no_operation(sessgit: Shell) -> None:
-    sessgit("rename", "parser", SESSION)
+    sessgit("rename", SESSION, "parser")
     sessgit("undo")
     (undo, edit) = sessgit.json("ops")
     assert sessgit("undo", edit["id"]).err == (
@@ -199,8 +199,8 @@ def test_a_journal_of_anything_is_read(tmp_path_factory: pytest.TempPathFactory,
 
 def test_two_conversations_and_their_operations(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk(OTHER).turns("else"))
-    sessgit("rename", "a", SESSION)
-    sessgit("rename", "b", OTHER)
+    sessgit("rename", SESSION, "a")
+    sessgit("rename", OTHER, "b")
     first = sessgit.json("ops")[1]["id"]
     assert sessgit("undo", first).code == 0
     assert [session["name"] for session in sessgit.json("ls")] == ["", "b"]

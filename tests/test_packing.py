@@ -19,9 +19,9 @@ from sessgit.ops.recording.record import record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store import maintenance
 from sessgit.store import store as stores
+from sessgit.store.backend import Repository
 from sessgit.store.index import Index
 from sessgit.store.packing import due
-from sessgit.store.packing.gathering import Gathering, GatheringStore
 from sessgit.store.packing.pack import BLOB, Pack
 from sessgit.store.store import Store
 
@@ -59,13 +59,12 @@ _PATHS = st.lists(_NAMES, min_size=1, max_size=3).map("/".join)
 
 @settings(max_examples=40)
 @given(st.lists(st.dictionaries(_PATHS, st.binary(max_size=3) | st.none(), max_size=6), max_size=4))
-def test_trees_and_commits_are_those_of_the_library(edits: list[dict[str, bytes | None]]) -> None:
+def test_a_repository_that_writes_a_pack_holds_the_same(edits: list[dict[str, bytes | None]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        stores.create(Path(folder) / "store")
-        plain = Store(Path(folder) / "store").repo
-        gathering = Gathering(Path(folder) / "store", Path(folder))
+        plain = _repository(Path(folder) / "plain")
+        packing = _repository(Path(folder) / "packing", Pack(Path(folder) / "one.pack"))
         told = []
-        for repo in (plain, gathering):
+        for repo in (plain, packing):
             tree, tip, seen = None, list[str](), list[object]()
             for edit in edits:
                 # A file and a folder of one name are two changes that contradict each other.
@@ -81,31 +80,26 @@ def test_trees_and_commits_are_those_of_the_library(edits: list[dict[str, bytes 
 
 
 @pytest.mark.parametrize("name", [".", "..", ".git", ".GIT", "a\0b", "\udc80"])
-def test_names_that_git_refuses(tmp_path: Path, store: Store, name: str) -> None:
-    repo = Gathering(store.path, tmp_path)
+def test_names_that_git_refuses(tmp_path: Path, name: str) -> None:
+    repo = _repository(tmp_path / "store", Pack(tmp_path / "one.pack"))
     with pytest.raises(StoreError, match="cannot write to the store"):
         repo.edit_tree(None, {f"in/{name}": (repo.write_blob(b""), False)})
 
 
-def test_what_is_not_in_the_pack_is_read_from_the_store(tmp_path: Path, store: Store) -> None:
-    old = store.repo.write_blob(b"old" * 9)
-    tree = store.repo.edit_tree(None, {"a/b": (old, False)})
-    commit = store.repo.write_commit(tree, [], "x", 1)
-    repo = Gathering(store.path, tmp_path)
-    assert (repo.blob(old), repo.files(tree), repo.commit(commit).tree) == (b"old" * 9, {"a/b": (old, False)}, tree)
-    assert repo.edit_tree(tree, {"a/b": None}) == store.repo.edit_tree(tree, {"a/b": None})
+def test_what_was_never_written_is_missing_from_the_pack(tmp_path: Path) -> None:
+    repo = _repository(tmp_path / "store", Pack(tmp_path / "one.pack"))
+    held = repo.write_blob(b"held")
+    assert (repo.has(held), repo.has("0" * 40), repo.blob(held)) == (True, False, b"held")
     with pytest.raises(StoreError, match="lacks the object"):
         repo.blob("0" * 40)
+    with pytest.raises(StoreError, match="lacks the object"):
+        repo.tree("0" * 40)
 
 
-def test_nothing_is_seen_before_the_refs_move(tmp_path: Path, store: Store) -> None:
-    other = GatheringStore(store.path, tmp_path)
-    commit = other.repo.write_commit(other.repo.edit_tree(None, {}), [], "x", 1)
-    other.repo.move("refs/heads/one", None, commit)
-    assert (other.branches("one"), other.ref("refs/heads/one")) == ({"one": commit}, commit)
-    assert (store.branches("one"), store.repo.has(commit)) == ({}, False)
-    assert other.repo.finish()
-    assert run_git(store.path, "for-each-ref") == ""
+def test_an_empty_pack_is_none(tmp_path: Path) -> None:
+    pack = Pack(tmp_path / "one.pack")
+    assert pack.finish() == ""
+    assert not (tmp_path / "one.idx").exists()
 
 
 @pytest.mark.parametrize("length", [4_000, 30_000])
@@ -143,6 +137,11 @@ def test_many_packs_are_made_few(store: Store) -> None:
     assert maintenance.pack(store.path)
     assert due.packs(store.path) == 1
     run_git(store.path, "fsck", "--strict")
+
+
+def _repository(path: Path, pack: Pack | None = None) -> Repository:
+    stores.create(path)
+    return Repository(path, pack=pack)
 
 
 def _text(seed: int, length: int) -> str:

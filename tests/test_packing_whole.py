@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from plain import run_git
 
 from sessgit.errors import StoreError
-from sessgit.store import maintenance
+from sessgit.store import maintenance, refs
+from sessgit.store import store as stores
 from sessgit.store.backend import Repository
 from sessgit.store.layout import Beside
-from sessgit.store.packing import likeness
-from sessgit.store.packing.gathering import Gathering
+from sessgit.store.packing import delta_order
+from sessgit.store.packing.pack import Pack
 from sessgit.store.store import Store
 
 SESSIONS = 12
@@ -48,13 +49,15 @@ def _deltas(store: Path) -> Counter[str]:
 
 
 def test_a_folder_meets_the_one_that_it_grew_from_however_many_sessions_there_are(store: Store, tmp_path: Path) -> None:
-    gathering = Gathering(store.path, tmp_path)
+    pack = Pack(tmp_path / "one.pack")
+    stores.create(tmp_path / "packing")
+    packing = Repository(tmp_path / "packing", pack=pack)
     for session in range(SESSIONS):
-        _grow(gathering, f"s{session}", TURNS)
-    name = gathering.finish()
+        _grow(packing, f"s{session}", TURNS)
+    name = pack.finish()
     for end in (".pack", ".idx"):
-        (tmp_path / f"gathered{end}").rename(store.path / "objects" / "pack" / f"pack-{name}{end}")
-    for ref, tip in gathering.branches.items():
+        (tmp_path / f"one{end}").rename(store.path / "objects" / "pack" / f"pack-{name}{end}")
+    for ref, tip in refs.read_all(packing.path).items():
         store.repo.move(ref, None, tip)
     run_git(store.path, "repack", "-a", "-d", "-f", "-F", "-q")
     assert _deltas(store.path)["tree"] == 0
@@ -161,7 +164,7 @@ def test_each_object_is_named_once_in_its_place(
     for (arrow, commit, parents), held in listed:
         lines.append(arrow + b" ".join([commit, *parents]) + b"\n")
         lines += [b" ".join(entry) + b"\n" for entry in held]
-    named = list(likeness.named(lines))
+    named = list(delta_order.named(lines))
     wanted = [oid for (_, commit, _), held in listed for oid in (commit, *(oid for oid, _ in held))]
     assert [line.rstrip(b"\n").partition(b" ")[0] for line in named] == wanted
     assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in named)
@@ -172,14 +175,14 @@ def test_a_line_of_history_has_one_number_and_texts_have_none() -> None:
     deep = tree + b" turns/0000/000001/texts/x.py\n"
     listed = [b">" + c + b" " + a + b"\n", tree + b" \n", b">" + b + b" " + a + b"\n", tree + b" turns/0000\n", deep,
               b">" + a + b"\n", tree + b" session.json\n"]  # fmt: skip
-    assert list(likeness.named(listed)) == [
+    assert list(delta_order.named(listed)) == [
         c + b"\n", tree + b" .1\n", b + b"\n", tree + b" 0000.2\n", deep, a + b"\n", tree + b" session.json.1\n",
     ]  # fmt: skip
 
 
 def test_git_lists_commits_before_what_they_brought(store: Store) -> None:
     tip = _grow(store.repo, "one", 2)
-    out = subprocess.run(["git", "--git-dir", store.path, *likeness.LISTING], capture_output=True, check=True).stdout
+    out = subprocess.run(["git", "--git-dir", store.path, *delta_order.LISTING], capture_output=True, check=True).stdout
     first = out.splitlines()[0]
     assert first[:1] in b"<>"
     assert first[1:41].decode() == tip

@@ -19,7 +19,7 @@ from sessgit.model.config import RecordConfig
 from sessgit.ops import privacy
 from sessgit.ops.privacy import Privacy, Verdict
 from sessgit.recorder import drain
-from sessgit.store import settings
+from sessgit.store import refs, settings
 from sessgit.store.indexed import derived
 from sessgit.store.layout import Beside
 
@@ -171,16 +171,13 @@ def test_a_name_that_is_no_utf8(sessgit: Shell) -> None:
     assert (done.code, done.err.splitlines()[1]) == (2, "Hint: Names, words and paths are text.")
 
 
-@pytest.mark.parametrize("command", ["on", "off"])
-def test_without_a_store(sessgit: Shell, command: str) -> None:
-    done = sessgit(command)
-    assert (done.code, done.out, done.err) == (
-        4,
-        "",
-        "Error: nothing is recorded yet, nor is there a store for a setting at ~/.claude/session-store.\n"
-        "Hint: sessgit install makes one and records from the next prompt on: switch a project off right after it.\n",
-    )
+def test_a_project_is_off_before_anything_is_recorded(sessgit: Shell) -> None:
+    assert sessgit("on").code == 4
     assert not sessgit.config.exists()
+    sessgit.keep(sessgit.talk().turns("zebra"))
+    assert sessgit.out("off") == "Off: nothing of ~/shop is recorded from now on (undo: sessgit on).\n"
+    assert "1 conversation of projects that are off" in (done := sessgit("import")).err + done.out
+    assert refs.read_all(sessgit.store) == {}
 
 
 # Commands record nothing of it
@@ -298,7 +295,7 @@ def test_the_project_stands_behind_a_prompt_of_megabytes(sessgit: Shell) -> None
     sessgit.keep(sessgit.talk().turns("zebra " + "x" * (3 << 20)))
     assert sessgit.json("import") == {
         "sessions": 0, "turns": 0, "unchanged": 0, "excluded": 1, "archived": 0, "deleted": 0, "links": 0,
-        "empty": 0, "errors": [],
+        "empty": 0, "subagents": 0, "errors": [],
     }  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def loose(store: Path) -> list[str]:
 WRITING = (
     "install", "import", "fork {0} --at 2 --name forked", "merge {0} --into forked", "undo",
     "merge {1} --into {0} --new both",
-    "pick {1}@1 --into forked", "edit {0} --description d --label l", "rename named {0}", "tag v1 {0}@1",
+    "pick {1}@1 --into forked", "edit {0} --description d --label l", "rename {0} named", "tag v1 {0}@1",
     "pad insight x --into {0}", "off", "on", "config archive.after 900d", "config record.fsync false",
     "import --from rlm {rlm}", "import --from rlm {rlm}", "import --from io-log {iolog}", "export rlm {0} -o {out}",
     "fork {0} --at 1 --worktree", "fork {0} --at 2.1", "remote add there {remote}", "push there --all", "pull there",
@@ -125,12 +125,10 @@ def event(session: str, path: Path, cwd: Path) -> bytes:
 def recorded(sessgit: Shell, payload: bytes, mask: int) -> None:
     """Gives the stub an event and runs the recorder, both under the umask."""
     env = {"PATH": os.environ["PATH"], "HOME": str(sessgit.home)}
-    stub = ["sh", str(sessgit.store / "hook")]
-    marker = Beside(sessgit.store).spool / "waiting"
-    marker.write_text(f"{os.getpid()}\n")  # so that the stub starts none that is still at work when this one is done
-    done = subprocess.run(stub, input=payload, env=env, umask=mask, capture_output=True, check=True)
+    stub = write_stub(sessgit.store, "/bin/true")  # so that no other recorder is still at work when this one is done
+    done = subprocess.run(["sh", stub], input=payload, env=env, umask=mask, capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")
-    marker.unlink()
+    write_stub(sessgit.store, sys.executable)
     recorder = [sys.executable, "-P", "-m", "sessgit.recorder", str(sessgit.store)]
     subprocess.run(recorder, env=env, umask=mask, check=True, cwd="/")
 

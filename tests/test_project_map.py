@@ -133,8 +133,8 @@ def test_lists_count_it_in(mapped: Shell, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_name_is_unique_in_the_folder_here(mapped: Shell) -> None:
     mapped.keep(Talk("0e55ffff-0000-4000-8000-000000000009", cwd=str(mapped.project)).turns("mine"))
     mapped("import")
-    mapped.out("rename", "the parser", "5e55")
-    done = mapped("rename", "the parser", "0e55")
+    mapped.out("rename", "5e55", "the parser")
+    done = mapped("rename", "0e55", "the parser")
     assert done.code == 3, done
 
 

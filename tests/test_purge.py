@@ -15,7 +15,7 @@ from transcripts import subagent
 from sessgit.agents.claude import home
 from sessgit.store import store as stores
 from sessgit.store.layout import Beside
-from sessgit.store.secrets import forbidden
+from sessgit.store.secrets import denylist
 
 ODD = 'he said "no\\never"\tand ünÿe ' + "4711" + "\nthen left"
 
@@ -261,7 +261,7 @@ def test_what_cannot_be_purged_changes_nothing(sessgit: Shell, words: tuple[str,
     done = sessgit("purge", *words)
     assert (done.code, done.out) == (code, ""), done
     assert refs(sessgit.store) == before
-    assert forbidden.values(Beside(sessgit.store)) == []
+    assert denylist.values(Beside(sessgit.store)) == []
 
 
 def test_a_value_in_the_settings_is_a_persons_to_take_out(sessgit: Shell) -> None:
@@ -341,7 +341,7 @@ def told_by_commits(store: Path) -> dict[str, list[tuple[str, dict[str, str], di
 
 def _message(store: Path, commit: str) -> str:
     lines = git(store, "show", "-s", "--format=%B", commit).splitlines()
-    return "\n".join(line for line in lines if not line.startswith("Original-HMAC: "))
+    return "\n".join(line for line in lines if not line.startswith(("Original-HMAC: ", "File-Hash: ")))
 
 
 def _tree(store: Path, commit: str) -> tuple[dict[str, str], dict[str, object]]:

@@ -172,7 +172,7 @@ def test_what_stays_is_named_before_anybody_is_asked(sessgit: Shell, monkeypatch
         (["--secret", "abcd", "--find"], "--secret and --find cannot be given together."),
         (["something", "--list", "--find"], "PATTERN and --find and --list cannot be given together."),
         ([], "name what is to go: PATTERN or --secret ID."),
-        (["something"], "nobody can be asked here."),
+        (["something"], "cannot ask for confirmation: stdin is not a terminal."),
     ],
 )
 def test_arguments_are_looked_at_before_anybody_is_asked(sessgit: Shell, arguments: list[str], said: str) -> None:

@@ -61,7 +61,7 @@ def test_a_fork_that_was_written_anew_is_called_purged_too(two: Desks) -> None:
     fork = two.here.json("fork", SESSION, "--at", "2")["id"]
     two.here.out("push", "--all")
     assert two.here("purge", VALUE, "--yes").code == 0
-    two.here.out("rename", "another", fork)
+    two.here.out("rename", fork, "another")
     changes = two.here.json("push", "--all")["changes"]
     assert sorted((one["id"], one["what"], one["turns"]) for one in changes) == sorted(
         [(SESSION, "purged", 0), (fork, "purged", 0)]

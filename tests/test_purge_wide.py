@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import json
 
-from purging import SESSION, VALUE, git
+from purging import SESSION, git
 from shell import Shell
-from test_needles import hexdump, xxd
 
 from sessgit.store.secrets import objects
 
@@ -40,24 +39,27 @@ def test_a_likely_secret_in_base64_and_hex_is_found_and_taken_out(sessgit: Shell
     assert sessgit("verify").code == 0
 
 
-def test_a_value_goes_out_of_dumps_and_of_broken_code_in_json(sessgit: Shell) -> None:
-    """Also where a text is long enough to be a file of its own, and where the client has it anew."""
-    data = b"# settings of the shop\nexport PASS=" + VALUE.encode() + b"\nexport MORE=yes\n" * 8
-    dump, coded = xxd(data, 2) + "\n" + hexdump(data), lines(base64.b64encode(data).decode())
-    told = sessgit.talk().prompt("see").tool("Bash", {"command": "xxd x"}, f"{dump}\n" + "so be it\n" * 600)
-    told.tool("Bash", {"command": "api"}, json.dumps({"files": {"x": coded}})).answer("Done.").stop_lines()
-    sessgit.recorded(told)
-    parts = [xxd(data, 2).split("\n")[3][10:40].encode(), coded.split("\n")[1].encode()]
+def test_a_value_in_short_last_lines_of_code_and_of_code_in_json(sessgit: Shell) -> None:
+    """Also where a text is long enough to be a file of its own, and where the client has it again later."""
+    value = "".join(chr(0x61 + n * 7 % 26) for n in range(58))
+    ends, in_hex = lines(base64.b64encode(value.encode()).decode(), 76), lines(value.encode().hex(), 114)
+    coded = lines(base64.b64encode(b"# settings of the shop\nexport PASS=" + value.encode() + b" # here").decode(), 9)
+    talk = sessgit.talk().prompt("see").tool("Bash", {"command": "base64 x"}, f"{ends}\n" + "so be it\n" * 600)
+    talk.tool("Bash", {"command": "xxd -p x"}, f"{in_hex}\n")
+    talk.tool("Bash", {"command": "api"}, json.dumps({"files": {"x": coded}})).answer("Done.").stop_lines()
+    sessgit.recorded(talk)
+    parts = [ends.split("\n")[0][4:40].encode(), in_hex.split("\n")[0].encode(), coded.split("\n")[7].encode()]
 
     def held() -> list[bool]:
         found = [one.data for one in objects.every(sessgit.store, lambda done, total: None)]
         return [any(part in data for data in found) for part in parts]
 
-    assert held() == [True, True]
-    done = sessgit.json("purge", VALUE, "--yes")
-    assert ([(one["id"], one["turns"]) for one in done["sessions"]], held()) == ([(SESSION, [1])], [False, False])
-    sessgit.recorded(told.prompt("again").tool("Bash", {"command": "xxd x"}, dump).answer("Again.").stop_lines())
-    assert held() == [False, False]
+    assert held() == [True, True, True]
+    done = sessgit.json("purge", value, "--yes")
+    assert [(one["id"], one["turns"]) for one in done["sessions"]] == [(SESSION, [1])]
+    assert held() == [False, False, False]
+    sessgit.recorded(talk.prompt("again").tool("Bash", {"command": "base64 x"}, ends).answer("Again.").stop_lines())
+    assert held() == [False, False, False]
     assert sessgit("verify", "--deep").code == 0
 
 

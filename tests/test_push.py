@@ -180,11 +180,11 @@ def test_told_to_programs(apart: Desks) -> None:
         "remote": "origin", "changes": [{"id": SESSION, "what": "parted", "turns": 2, "branch": side}], "tags": [],
         "left": [],
     }  # fmt: skip
-    assert apart.here.json("pull", "-n") == {**told, "dry_run": True, "operation": None}
+    assert apart.here.json("pull", "-n") == {**told, "dry_run": True, "operation": None, "behind": []}
     done = apart.here.json("pull")
-    assert done == {**told, "dry_run": False, "operation": done["operation"]}
+    assert done == {**told, "dry_run": False, "operation": done["operation"], "behind": []}
     assert done["operation"] == apart.here.json("ops")[0]["id"]
-    assert apart.here.json("pull") == {**told, "changes": [], "dry_run": False, "operation": None}
+    assert apart.here.json("pull") == {**told, "changes": [], "dry_run": False, "operation": None, "behind": []}
 
 
 def test_a_dry_run_moves_nothing_but_what_is_remembered(apart: Desks) -> None:
@@ -235,7 +235,7 @@ def test_names_labels_tags_archive_and_deletion_travel(pair: Desks) -> None:
         pair.here.record(pair.here.shell.talk(session).turns("one"))
     pair.here.out("push", "--all")
     pair.there.out("pull")
-    pair.here("rename", "parser", SESSION)
+    pair.here("rename", SESSION, "parser")
     pair.here("tag", "good", f"{SESSION}@1")
     pair.here.out("archive", OTHER)
     assert (
@@ -266,7 +266,7 @@ def test_a_name_that_two_have_now(pair: Desks) -> None:
     pair.here.record(pair.here.shell.talk().turns("one"))
     pair.there.record(Talk(OTHER, cwd=str(pair.here.shell.project)).turns("else"))
     for desk, session in ((pair.here, SESSION), (pair.there, OTHER)):
-        desk("rename", "parser", session)
+        desk("rename", session, "parser")
         desk.out("push", session)
     assert (
         pair.here.out("pull")
@@ -290,7 +290,7 @@ def test_many_are_counted(pair: Desks) -> None:
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_everything_fits(apart: Desks, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    apart.there("rename", "a name that is as long as a name can be before it takes two lines, \u4e2d\u6587", SESSION)
+    apart.there("rename", SESSION, "a name that is as long as a name can be before it takes two lines, \u4e2d\u6587")
     told = apart.here.out("pull") + apart.here.out("push", SESSION, "-n")
     assert max(map(len, told.splitlines())) <= columns
 

@@ -12,6 +12,8 @@ from strategies import SECRET
 from transcripts import SESSION, Talk
 
 from sessgit.errors import NotFoundError, SessgitError
+from sessgit.ops import verify
+from sessgit.ops.recording import file_hash
 from sessgit.ops.recording.record import Result, record
 from sessgit.ops.recording.source import Rules, Source
 from sessgit.store.index import Index
@@ -54,6 +56,7 @@ def test_a_plain_turn(keep: Keep, store: Store, git: Git) -> None:
         "Tokens-Cache-Write: 100\n"
         f"Extent: 0+{len(joined(body).encode())}/5\n"
         f"Lines-SHA256: {sha256(body)}\n"
+        f"File-Hash: {file_hash.of(line for line in body)}\n"
         "sessgit <sessgit@localhost> 1772359201\n"
     )
     tip = branches(store)[SESSION]
@@ -97,7 +100,7 @@ def test_the_state(keep: Keep, store: Store, claude: Path) -> None:
         },
         "cells": {"count": 2},
         "trajectory": {"turns": 2, "messages": 4},
-        "rules": {"cut": 2, "redact": 7, "redacted": 0},
+        "rules": {"cut": 2, "redact": 1, "redacted": 0},
         "authored": {"name": "", "description": "", "labels": [], "stage": "", "confidence": None},
     }
 
@@ -376,6 +379,24 @@ def everything(store: Store, git: Git) -> bytes:
     found = git("cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)").splitlines()
     data = [git("cat-file", kind, oid) for oid, kind in map(str.split, found) if kind in ("blob", "commit")]
     return "".join(data).encode()
+
+
+def test_a_session_of_older_redaction_rules_goes_on(keep: Keep, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they left stays, the state keeps their version, and new lines are redacted by the rules of now."""
+    secret = "Zk3fP9qLw8Xv2Nn5" + "Rt7Yb1Cd4Gh6Jm0K"
+    talk = Talk().prompt(f"NEXTCLOUD_TOKEN={secret}").answer("Read.")
+    with monkeypatch.context() as then:
+        then.setattr("sessgit.ops.recording.source.RULES_VERSION", 7)
+        then.setattr("sessgit.store.secrets.secret_filter.scan", lambda text: None)
+        keep(talk)
+    talk.prompt(f"STATUSPAGE_API_KEY={secret}").answer("Read.")
+    keep(talk)
+    tip = branches(store)[SESSION]
+    assert state(store, SESSION)["rules"] == {"cut": 2, "redact": 7, "redacted": 1}
+    first, second = (b"".join(store.lines(tip, number).body) for number in (1, 2))
+    assert f"NEXTCLOUD_TOKEN={secret}".encode() in first
+    assert b"STATUSPAGE_API_KEY=[redacted:api-key]" in second
+    assert verify.one(store, SESSION, deep=True).findings == ()
 
 
 def test_a_session_stays_with_the_rules_that_it_was_begun_by(

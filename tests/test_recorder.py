@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -15,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inotify import opens
 from plain import run_git
 from transcripts import Talk
 
+from sessgit.agents.claude.settings import stub_command
 from sessgit.ops.install import install
 from sessgit.ops.privacy import switch_off, switch_on
 from sessgit.store import locks, refs
@@ -45,8 +46,7 @@ class Place:
         return self.stub(json.dumps(payload | more).encode())
 
     def stub(self, given: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
-        hook = shlex.quote(str(self.store / "hook"))
-        command = ["sh", "-c", f"[ -r {hook} ] && sh {hook}; exit 0"]
+        command = ["sh", "-c", stub_command(self.store / "hook")]
         done = subprocess.run(command, input=given, env={**self.env, **env}, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
         return done
@@ -88,13 +88,6 @@ def until(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-def kill(pid: int) -> None:
-    """Kills a process and waits until whoever inherited it has buried it: before, its pid counts as alive."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def talk(session: str, *prompts: str) -> Talk:
@@ -139,8 +132,10 @@ def test_it_waits_for_the_answer_that_the_hook_was_told_of(place: Place) -> None
     cut = data.rindex(b"\n", 0, cut) + 1
     path = place.projects / f"{SESSIONS[0]}.jsonl"
     path.write_bytes(data[:cut])
-    place.event("Stop", path, last_assistant_message="done: one")
-    time.sleep(0.3)
+    with opens(path) as reads:
+        place.event("Stop", path, last_assistant_message="done: one")
+        until(lambda: reads.count >= 10 or place.turns(SESSIONS[0]) > 0)
+    assert place.turns(SESSIONS[0]) == 0
     with path.open("ab") as file:
         file.write(data[cut:])
     until(lambda: place.turns(SESSIONS[0]) == 1)
@@ -178,7 +173,8 @@ def test_what_is_killed_in_the_middle_is_recorded_by_the_next_event(place: Place
         place.event("SessionStart", path)
         time.sleep(delay)
         for pid in place.recorders():
-            kill(int(pid))
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
     place.event("SessionEnd", path, reason="other")
     until(lambda: place.turns(SESSIONS[0]) == 200)
     until(place.is_quiet)
@@ -191,8 +187,10 @@ def test_a_session_that_someone_else_records_is_left_to_them(place: Place) -> No
     with locks.session(Beside(place.store), SESSIONS[0]) as held:
         assert held
         place.event("SessionStart", path)
+        until(lambda: len(place.recorders()) == 1)
         until(lambda: not place.recorders())
         assert len(list((place.store / "spool").glob("*.json"))) == 1
+        assert place.turns(SESSIONS[0]) == 0
     place.event("SessionStart", path)
     until(lambda: place.turns(SESSIONS[0]) == 1)
     until(place.is_quiet)

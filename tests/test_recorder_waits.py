@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from inotify import Opens, opens
 from test_recorder import SESSIONS, Place, talk, until
 
 from sessgit.store import locks
 from sessgit.store.layout import Beside
-from sessgit.store.recorder import spool
 
 _GIT = """#!/bin/sh
 # Waits before it packs, so that something can happen meanwhile.
@@ -27,13 +28,20 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+@contextmanager
+def waited_for(place: Place, session: str) -> Iterator[Opens]:
+    """Holds a session's lock, and counts how often others try to get it."""
+    beside = Beside(place.store)
+    with locks.session(beside, session) as held, opens(beside.lock(f"session-{session}")) as tries:
+        assert held
+        yield tries
+
+
 def test_an_event_that_comes_while_a_command_has_the_session_is_recorded(place: Place) -> None:
     path = talk(SESSIONS[0], "one").save(place.projects)
-    with locks.session(Beside(place.store), SESSIONS[0]) as held:
-        assert held
+    with waited_for(place, SESSIONS[0]) as tries:
         place.event("Stop", path, last_assistant_message="done: one")
-        until(lambda: len(place.recorders()) == 1)
-        time.sleep(0.5)
+        until(lambda: tries.count >= 3)
         assert len(list((place.store / "spool").glob("*.json"))) == 1
     until(lambda: place.turns(SESSIONS[0]) == 1)
     until(place.is_quiet)
@@ -42,11 +50,9 @@ def test_an_event_that_comes_while_a_command_has_the_session_is_recorded(place: 
 
 def test_while_one_waits_events_start_no_others(place: Place) -> None:
     paths = [talk(session, "one").save(place.projects) for session in SESSIONS]
-    with locks.session(Beside(place.store), SESSIONS[0]) as held:
-        assert held
+    with waited_for(place, SESSIONS[0]) as tries:
         place.event("SessionStart", paths[0])
-        until(lambda: len(place.recorders()) == 1)
-        time.sleep(0.5)
+        until(lambda: tries.count >= 3)
         for path in paths:
             place.event("Stop", path, last_assistant_message="done: one")
         assert len(place.recorders()) <= 2
@@ -67,7 +73,7 @@ def test_what_took_a_busy_recorder_for_one_that_is_yet_to_read_is_found(place: P
     place.event("Stop", many, last_assistant_message="done: prompt 59")
     until(waits.exists)
     (recorder,) = place.recorders()
-    marker = Beside(place.store).spool / spool.MARKER
+    marker = Beside(place.store).waiting
     assert not marker.exists()
     marker.write_text(f"{recorder}\n")
     place.event("Stop", late, last_assistant_message="done: late")

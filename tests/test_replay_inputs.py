@@ -109,8 +109,22 @@ def test_one_process_for_all_by_lines(talked: Shell, tmp_path: Path) -> None:
 3  three                                                                   equal
 """
     )
-    shown = talked("diff", "5e55", "f0000001")
-    assert shown.code == 0 and "Number 2." in talked.out("show", "f0000001@2")
+    assert "Number 2." in talked.out("show", "f0000001@2")
+    assert (
+        talked.out("diff", "5e55", "f0000001")
+        == """\
+5e551011  one                            f0000001  inputs of 5e551011
+═══ no common ancestor, 3 prompts the same ═════════════════════════════════════
+same prompt, different answer: turn 2
+− 2  two                                 + 2  two
+  cost  − 1 turn  160                    + 1 turn  0  $0.00
+Last words
+− “About two.”
++ “Number 2.”
+"""
+    )
+    found = talked.json("diff", "5e55", "f0000001")
+    assert (found["shared_turns"], found["changed"]) == (2, [{"a": 2, "b": 2, "differs": ["answer"]}])
 
 
 def test_the_clients_own_way(talked: Shell, tmp_path: Path) -> None:

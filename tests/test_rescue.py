@@ -202,7 +202,7 @@ def test_a_damaged_head_of_a_fork(held: Shell) -> None:
 
 def test_a_lost_tip_that_no_file_gives(held: Shell) -> None:
     """What a command added is nowhere; what was said is in the file. A remote that cannot be asked may have both."""
-    held.out("rename", "a name", SESSION)
+    held.out("rename", SESSION, "a name")
     held.out("gc")
     for path in packs(held, "*"):
         path.unlink()

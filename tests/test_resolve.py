@@ -101,9 +101,9 @@ def test_a_tag_and_a_commit_name_a_turn(sessgit: Shell) -> None:
     [
         (
             "a41f",
-            "Error: “a41f” fits 2 conversations:\n"
+            "Error: “a41f” matches 2 conversations:\n"
             f"  {PARSER}  parser rewrite\n"
-            f"  {LEXER}  lex.\n"
+            f"  {LEXER}  lex\n"
             "Hint: Give more of the id.\n",
         ),
         (
@@ -131,6 +131,91 @@ def test_a_tag_and_a_commit_name_a_turn(sessgit: Shell) -> None:
 def test_what_names_nothing_or_too_much(sessgit: Shell, address: str, error: str) -> None:
     done = sessgit("log", address)
     assert (done.code, done.out, done.err) == (4, "", error)
+
+
+# Titles
+
+
+@pytest.mark.parametrize(
+    ("address", "session"),
+    [
+        ("parser rew", PARSER),
+        ("PARSER", PARSER),
+        ("write the tok…", PARSER),  # as a narrow list cuts it
+        ("fix fl", UPLOAD),
+        ("lex", LEXER),  # all of it
+        ("upload", UPLOAD),
+    ],
+)
+def test_the_beginning_of_a_title_or_of_a_first_prompt(sessgit: Shell, address: str, session: str) -> None:
+    assert found(sessgit, address) == session
+    assert sessgit.out("log", f"{address}@1", "--oneline").startswith(f"{session[:8]}@1 ")
+
+
+@pytest.mark.parametrize("address", ["l", "fix", "up"])
+def test_a_beginning_of_less_than_four_characters_names_nothing(sessgit: Shell, address: str) -> None:
+    done = sessgit("delete", address, "--yes")
+    assert (done.code, done.out) == (4, "")
+    assert done.err.startswith(f"Error: no conversation starts with “{address}”")
+
+
+def test_several_titles_begin_alike(sessgit: Shell) -> None:
+    sessgit.recorded(*(sessgit.talk(f"{n:08x}-0000-4000-8000-{n:012}").turns(f"fix the {n}th bug") for n in range(22)))
+    made = sessgit.json("fork", "fix the 7", "--name", "other way")["id"]
+    assert found(sessgit, "fix the 7") == f"{7:08x}-0000-4000-8000-{7:012}"
+    assert found(sessgit, "other") == made
+    assert sessgit("id", "fix the 1").err == "".join((
+        "Error: “fix the 1” matches 11 conversations:\n",
+        *(f"  {n:08x}-0000-4000-8000-{n:012}  fix the {n}th bug\n" for n in (1, *range(10, 20))),
+        "Hint: Give more of the title, or an id.\n",
+    ))  # fmt: skip
+    assert sessgit("id", "fix the").err.splitlines()[-2:] == [
+        "  and 2 more", "Hint: Give more of the title, or an id.",
+    ]  # fmt: skip
+    assert found(sessgit, "fix fl") == UPLOAD
+
+
+def test_a_whole_title_goes_before_one_that_begins_so(sessgit: Shell) -> None:
+    longer = "00000000-0000-4000-8000-000000000000"
+    sessgit.recorded(sessgit.talk(longer).turns("lex it all"))
+    assert found(sessgit, "lex") == LEXER
+    assert found(sessgit, "lex ") == LEXER
+    assert found(sessgit, "lex i") == longer
+
+
+def test_titles_of_this_project_go_first(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = sessgit.home / "elsewhere"
+    elsewhere.mkdir()
+    other = "00000000-0000-4000-8000-000000000000"
+    sessgit.recorded(sessgit.talk(other, cwd=str(elsewhere)).turns("fix flaky upload", "two"))
+    assert found(sessgit, "fix flaky") == UPLOAD
+    monkeypatch.chdir(elsewhere)
+    assert found(sessgit, "fix flaky") == other
+    assert found(sessgit, "parser") == PARSER
+
+
+def test_a_tag_and_an_id_go_before_the_beginning_of_a_title(sessgit: Shell) -> None:
+    words = "00000000-0000-4000-8000-000000000000"
+    sessgit.recorded(sessgit.talk(words).turns("a41f9 is an id, works is a tag"))
+    sessgit.out("tag", "a41", "0b2d@1")
+    assert found(sessgit, "a41f9") == PARSER
+    assert found(sessgit, "a41") == UPLOAD
+    assert found(sessgit, "a41f9 ") == words
+
+
+@pytest.mark.parametrize("address", ["mail bob@example.com", "mail bob@", "mail bob@1", "mail bob@example.com and@1"])
+def test_a_title_with_an_at_sign(sessgit: Shell, address: str) -> None:
+    mail = "00000000-0000-4000-8000-000000000000"
+    sessgit.recorded(sessgit.talk(mail).turns("Mail bob@example.com and ann@example.com"))
+    assert found(sessgit, address) == mail
+    assert sessgit("fork", "mail bob@example.com", "--at", "1").code == 0
+
+
+def test_titles_in_any_script(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk("00000000-0000-4000-8000-000000000000").turns("修复解析器的错误\n\nund so weiter"))
+    assert found(sessgit, "修复") == "00000000-0000-4000-8000-000000000000"
+    assert sessgit("id", "修解").err.startswith("Error: no conversation starts with “修解”.\n")
+    assert sessgit("id", "…").code == sessgit("id", " ").code == 4
 
 
 def test_the_current_session_is_the_one_that_the_client_tells(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def name_line(name: str) -> bytes:
 def test_a_line_with_a_name_that_is_not_recorded_yet_is_nothing_else(sessgit: Shell) -> None:
     path = sessgit.recorded(sessgit.talk().turns("one"))
     path.unlink()
-    sessgit.out("rename", "parser rewrite", "5e55")
+    sessgit.out("rename", "5e55", "parser rewrite")
     first, again = (restore.restore(Store(sessgit.store), SESSION, sessgit.config) for _ in range(2))
     assert (first.already, first.named) == (False, True)
     assert (again.already, again.named, again.restored.missing) == (True, True, 0)
@@ -31,7 +31,7 @@ def test_the_name_reaches_the_clients_list(sessgit: Shell) -> None:
     path = sessgit.recorded(sessgit.talk().turns("one").title("Theirs"))
     data = path.read_bytes()
     path.unlink()
-    sessgit.out("rename", "parser rewrite", "5e55")
+    sessgit.out("rename", "5e55", "parser rewrite")
     shown = f"~/{path.relative_to(sessgit.home)}"
     quality = f"{text.size(len(data))}, byte for byte as the client wrote it"
     assert sessgit.out("restore", "5e55") == (
@@ -41,7 +41,7 @@ def test_the_name_reaches_the_clients_list(sessgit: Shell) -> None:
     again = f"{text.size(path.stat().st_size)}, byte for byte as the client wrote it"
     # The line is recorded as what it is: again at once, nothing is missing, nothing is written.
     assert sessgit.out("restore", "5e55") == f"{shown} is already there:\n{again}.\n"
-    sessgit.out("rename", "pratt", "5e55")
+    sessgit.out("rename", "5e55", "pratt")
     assert sessgit.json("restore", "5e55")["already"] is True
     assert sessgit.json("restore", "5e55", "--output", str(sessgit.home / "out"))["named"] is False
 
@@ -78,7 +78,7 @@ def test_no_line_is_glued_to_a_torn_one(sessgit: Shell) -> None:
     with path.open("ab") as file:
         file.write(b'{"type":"last-pro')
     assert sessgit("import").code == 0
-    sessgit.out("rename", "parser rewrite", "5e55")
+    sessgit.out("rename", "5e55", "parser rewrite")
     data = path.read_bytes()
     path.unlink()
     assert sessgit.json("restore", "5e55")["named"] is False

@@ -290,7 +290,9 @@ def test_all_that_is_lost(sessgit: Shell) -> None:
     other = sessgit.recorded(sessgit.talk(OTHER).turns("one"))
     here = sessgit.recorded(sessgit.talk("5e551011-0000-4000-8000-000000000003").turns("still here"))
     data = {p: p.read_bytes() for p in (path, other, here)}
-    assert sessgit.out("restore", "--all-lost") == "Nothing is lost: the client has them all.\n"
+    assert (
+        sessgit.out("restore", "--all-lost") == "Nothing is lost: the client has every conversation of this machine.\n"
+    )
     kept = here.read_bytes()
     wipe(sessgit.config)
     here.parent.mkdir(parents=True, exist_ok=True)

@@ -75,17 +75,23 @@ def test_flat_files_with_all_that_lies_beside_them(tmp_path: Path) -> None:
         GivenTurn("again", time=BORN + 3),
     )
     assert found.unified == {
-        "activation": {"rlm_active": True, "activation_mode": "complexity", "current_depth": 1},
-        "budget": {"total_recursive_calls": 3},
+        "metadata": {"rlm_version": "0.1.0"},
+        "activation": {"rlm_active": True, "activation_mode": "complexity", "current_depth": 1, "max_depth": 3},
+        "budget": {"max_recursive_calls": 10, "total_recursive_calls": 3},
         "context": {"working_memory": {"plan": "x"}},
         "trajectory": {"export_path": "/x/t.json"},
     }
     assert sorted(found.kept) == [
-        "rlm/externalized/1.json", "rlm/file-access.jsonl", "rlm/state.json", "rlm/trajectories/s1_summary.json",
+        "rlm/externalized/1.json", "rlm/file-access.jsonl", "rlm/session.json", "rlm/trajectories/s1_summary.json",
     ]  # fmt: skip
-    assert json.loads(found.kept["rlm/state.json"]) == {
-        "files": {"a.py": "print()"}, "total_tokens_used": 1234,
-        "tool_outputs": [{"tool_name": "Bash", "content": "when?", "exit_code": 0}],
+    said = json.loads((state / "s1_context.json").read_text())
+    assert json.loads(found.kept["rlm/session.json"]) == {
+        "context": {
+            "conversation": said["messages"], "files": {"a.py": "print()"}, "tool_outputs": said["tool_outputs"],
+        },
+        "budget": {"total_tokens_used": 1234},
+        "trajectory": {"events_count": 0},
+        "metadata": {"created_at": BORN, "updated_at": BORN + 9, "started_at": BORN},
     }  # fmt: skip
     assert outcomes(tmp_path) == {
         "rlm-config.json": ("left", "it has the settings of the other system"),
@@ -148,8 +154,10 @@ def test_a_folder_of_a_session(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (found.state, found.ended) == ("ended", "2025-11-03T10:01:40.500Z")
     assert found.unified["metadata"] == {"rlm_version": "0.1.0"}
+    said = json.loads((folder / "session.json").read_text())["context"]["conversation"]
     assert json.loads(found.kept["rlm/session.json"]) == {
-        "budget": {"total_tokens_used": 10}, "trajectory": {"events_count": 0},
+        "metadata": {key: BORN + 100 * (key != "created_at") for key in ("created_at", "updated_at", "ended_at")},
+        "context": {"conversation": said}, "budget": {"total_tokens_used": 10}, "trajectory": {"events_count": 0},
     }  # fmt: skip
     assert {path for path in found.kept if path != "rlm/session.json"} == {
         "rlm/cells/odd.json", "rlm/cells/torn.json", "rlm/file-access.jsonl", "rlm/memory-snapshot.json",

@@ -123,6 +123,8 @@ def test_json(sessgit: Shell) -> None:
                 "matches": [[45, 53]],
             }
         ],
+        "total_conversations": 0,
+        "conversations": [],
     }
 
 
@@ -200,8 +202,9 @@ def test_nothing_found(sessgit: Shell) -> None:
     done = sessgit("search", "nothingofthekind", "--json")
     assert (done.code, done.err) == (1, "")
     assert json.loads(done.out) == {
-        "sessgit.search/v1": {"query": "nothingofthekind", "total": 0, "exact": True, "hits": []}
-    }
+        "sessgit.search/v1": {"query": "nothingofthekind", "total": 0, "exact": True, "hits": [],
+                              "total_conversations": 0, "conversations": []}
+    }  # fmt: skip
 
 
 def test_what_cannot_be_asked(sessgit: Shell) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.agents.claude import settings
+from sessgit import __version__
+from sessgit.agents.claude import jsontext, settings
 from sessgit.agents.claude.settings import CELL_EVENTS, HOOK_EVENTS, installed, stub_command, with_hooks, without_hooks
 from sessgit.errors import ConflictError, SessgitError, StoreError, UsageError
 
-COMMAND = "[ -r /s/hook ] && sh /s/hook; exit 0"
+COMMAND = "[ -r /s/hook ] && sh /s/hook || cat >/dev/null; exit 0"
+OLDER = "[ -r /s/hook ] && sh /s/hook; exit 0"
 OURS = {"type": "command", "command": COMMAND, "timeout": 5}
 OURS_AT_END = {"type": "command", "command": COMMAND}
 FOREIGN = {"type": "command", "command": "say done", "timeout": 90, "x": 1}
@@ -47,7 +49,10 @@ def test_a_command_names_its_stub(path: str) -> None:
 
 def test_the_command_is_the_one_of_the_contract() -> None:
     assert stub_command(Path("/s/hook")) == COMMAND
-    assert stub_command(Path("/it's/hook")) == ("""[ -r '/it'"'"'s/hook' ] && sh '/it'"'"'s/hook'; exit 0""")
+    assert stub_command(Path("/it's/hook")) == (
+        """[ -r '/it'"'"'s/hook' ] && sh '/it'"'"'s/hook' || cat >/dev/null; exit 0"""
+    )
+    assert settings.stub_of(OLDER) == "/s/hook"
     with pytest.raises(UsageError):
         stub_command(Path("s/hook"))
 
@@ -61,6 +66,7 @@ def test_the_command_is_the_one_of_the_contract() -> None:
         "sh /s/hook",
         "[ -r /s/hook ] && sh /s/other; exit 0",
         "[ -r /s/hook ] && sh /s/hook; exit 0; rm x",
+        "[ -r /s/hook ] && sh /s/hook || rm x; exit 0",
         "[ -r /s/my-hook ] && sh /s/my-hook; exit 0",
         "[ -r s/hook ] && sh s/hook; exit 0",
         "[ -r /a /s/hook ] && sh /a /s/hook; exit 0",
@@ -191,6 +197,70 @@ def test_taking_the_hooks_out_again_gives_what_was(document: dict[str, Any], eve
     assert ordered(without_hooks(document)) == ordered(document)
 
 
+# The text
+
+
+def laid_out(draw: Callable[[st.SearchStrategy[Any]], Any], value: Any, newline: str) -> str:
+    """A JSON text of the value with blanks wherever JSON takes them."""
+    blank = lambda: draw(st.sampled_from(["", " ", "  ", "\t", newline, f"{newline}   "]))  # noqa: E731
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}{blank()}:{blank()}{laid_out(draw, one, newline)}" for key, one in value.items()]
+    elif isinstance(value, list):
+        parts = [laid_out(draw, one, newline) for one in value]
+    else:
+        return json.dumps(value, ensure_ascii=draw(st.booleans()))
+    inner = ",".join(f"{blank()}{part}{blank()}" for part in parts) or blank()
+    return f"{{{inner}}}" if isinstance(value, dict) else f"[{inner}]"
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    document = draw(documents)
+    newline = draw(st.sampled_from(["\n", "\r\n"]))
+    return laid_out(draw, document, newline) + draw(st.sampled_from(["", newline])), document
+
+
+@given(texts(), st.sampled_from([HOOK_EVENTS, CELL_EVENTS, ("Stop",)]))
+def test_a_text_is_the_same_again_once_the_hooks_are_out(
+    laid: tuple[str, dict[str, Any]], events: tuple[str, ...]
+) -> None:
+    text, document = laid
+    once = with_hooks(document, COMMAND, events)
+    there = jsontext.changed(text, document, once)
+    assert ordered(json.loads(there)) == ordered(once)
+    back = jsontext.changed(there, once, without_hooks(once))
+    assert ordered(json.loads(back)) == ordered(document)
+    if document:
+        assert back == text
+
+
+@given(texts(), st.data())
+def test_hooks_that_a_person_laid_out_go_and_nothing_else(
+    laid: tuple[str, dict[str, Any]], data: st.DataObject
+) -> None:
+    """Every other member stands in the text as it stood."""
+    document = with_hooks(laid[1], COMMAND)
+    text = laid_out(data.draw, document, "\n")
+    left = without_hooks(document)
+    after = jsontext.changed(text, document, left)
+    assert ordered(json.loads(after)) == ordered(left)
+    assert len(after) < len(text)
+    at = 0
+    for char in after:  # nothing is new in it
+        at = text.index(char, at) + 1
+
+
+@given(values, values, st.data())
+def test_any_change_of_a_text(before: Any, after: Any, data: st.DataObject) -> None:
+    text = laid_out(data.draw, before, "\n")
+    try:
+        found = jsontext.changed(text, before, after)
+    except ValueError:  # keys have changed places
+        assert isinstance(before, dict | list) and isinstance(after, dict | list)
+        return
+    assert ordered(json.loads(found)) == ordered(after)
+
+
 # The file
 
 
@@ -212,7 +282,9 @@ def test_a_file_that_is_not_there_is_made(tmp_path: Path) -> None:
     [
         (b'{\n  "a": "\xc3\xa9"\n}\n', b'{\n  "a": "\xc3\xa9",\n  "b": []\n}\n'),
         (b'{\n  "a": 1\n}', b'{\n  "a": 1,\n  "b": []\n}'),
-        (b'{"a": 1}', b'{\n  "a": 1,\n  "b": []\n}'),
+        (b'{"a": 1}', b'{"a": 1, "b": []}'),
+        (b'{"a":1}', b'{"a":1, "b": []}'),
+        (b'{ "a": {"x": [1, 2]},\n  "c" : 1 }\n', b'{ "a": {"x": [1, 2]},\n  "c" : 1, "b": [] }\n'),
         (b'{\n    "a": 1\n}\n', b'{\n    "a": 1,\n    "b": []\n}\n'),
         (b'{\n\t"a": 1\n}\n', b'{\n\t"a": 1,\n\t"b": []\n}\n'),
         (b'\xef\xbb\xbf{\r\n  "a": "\\r\\n"\r\n}\r\n', b'\xef\xbb\xbf{\r\n  "a": "\\r\\n",\r\n  "b": []\r\n}\r\n'),
@@ -356,12 +428,11 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 def test_the_plugin_runs_the_default_store_on_the_same_events() -> None:
     stub = '"${SESSGIT_STORE:-${CLAUDE_CONFIG_DIR:-$HOME/.claude}/session-store}/hook"'
-    command = f"[ -r {stub} ] && sh {stub}; exit 0"
+    command = f"[ -r {stub} ] && sh {stub} || cat >/dev/null; exit 0"
     plugin = json.loads(HOOKS_FILE.read_text())
     expected = json.loads(json.dumps(WHOLE).replace(json.dumps(COMMAND), json.dumps(command)))
     assert ordered(plugin["hooks"]) == ordered(expected)
     manifest = json.loads((HOOKS_FILE.parent / ".claude-plugin" / "plugin.json").read_text())
     assert manifest["name"] == settings.PLUGIN
-    project = tomllib.loads((HOOKS_FILE.parents[1] / "pyproject.toml").read_text())["project"]
-    assert manifest["version"] == project["version"]
+    assert manifest["version"] == __version__
     assert (HOOKS_FILE.parent / manifest["hooks"]).samefile(HOOKS_FILE)

@@ -271,8 +271,8 @@ def test_subagents_and_several_commits(sessgit: Shell) -> None:
         json.dumps({"promptId": talk.prompt_id, "type": "user", "message": {"content": "Find it"}}) + "\n{}\n"
     )
     sessgit.recorded(talk)
-    sessgit.recorded(talk.answer("Found."))
-    lines = sessgit.out("show", "5e55@1").splitlines()
+    sessgit.keep(talk.answer("Found."))
+    lines = sessgit.out("show", "5e55@1").splitlines()  # which records it first
     assert re.fullmatch(r" {12}recorded in 2 commits, the last one [0-9a-f]{12}", lines[1])
     assert lines[2] == "            subagent 7c2d: 2 lines"
     turn = document(sessgit, "5e55@1")
@@ -290,7 +290,7 @@ Nothing comes before it. sessgit show 5e551011@1 shows the first turn.
     lines = parser.out("show", "by cell@0").split()
     assert (
         " ".join(lines[lines.index("~/shop") : -1])
-        == "~/shop Its first 1 turn is those of 5e551011: it left at 5e551011@2.3, commit"
+        == "~/shop Its first turn is that of 5e551011: it left at 5e551011@2.3, commit"
     )
 
 

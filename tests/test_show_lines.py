@@ -117,7 +117,7 @@ def test_a_damaged_turn_is_told(sessgit: Shell) -> None:
     assert (done.code, done.err.splitlines()[0]) == (6, f"Error: turn 1 of {SESSION} has no lines.")
     assert sessgit("log", "5e55", "-p") == done
     other = sessgit.talk("0b2d7f10-0000-4000-8000-00000000000b").prompt("two").tool("Read", {"file_path": "/a.py"})
-    sessgit.recorded(other.answer("Read."))
+    sessgit.out("import", str(sessgit.keep(other.answer("Read."))))
     derived.remove(Beside(sessgit.store).index)
     assert [found["id"] for found in sessgit.json("ls", "--", "/a.py")] == ["0b2d7f10-0000-4000-8000-00000000000b"]
 

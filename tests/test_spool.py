@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.store.recorder import spool
-from sessgit.store.recorder.spool import Event, Unreadable, claim_waiting, discard, release_waiting, waiting
+from sessgit.store.recorder.spool import Event, Unreadable, discard, waiting
 
 NOW = 1_800_000_000.0
 STOP: dict[str, object] = {
@@ -29,12 +29,6 @@ def put(folder: Path, name: str, content: object = STOP, age: float = 1) -> Path
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     os.utime(path, (NOW - age, NOW - age))
     return path
-
-
-def dead_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
 
 def only(folder: Path) -> Event | Unreadable:
@@ -168,73 +162,8 @@ def test_discard_says_whether_it_is_gone(tmp_path: Path) -> None:
     assert not discard(event)
 
 
-# The marker
-
-
-def test_a_claim_is_there_until_released(tmp_path: Path) -> None:
-    assert claim_waiting(tmp_path, NOW)
-    marker = tmp_path / "waiting"
-    assert marker.read_text() == f"{os.getpid()}\n"
-    assert marker.stat().st_mode & 0o777 == 0o600
-    release_waiting(tmp_path)
-    assert not marker.exists()
-    release_waiting(tmp_path)
-
-
-def test_a_living_claim_is_respected(tmp_path: Path) -> None:
-    put(tmp_path, "waiting", str(os.getppid()).encode())
-    assert not claim_waiting(tmp_path, NOW)
-    release_waiting(tmp_path)
-    assert (tmp_path / "waiting").read_text() == str(os.getppid())
-
-
-@pytest.mark.parametrize("age", [61, -61])
-def test_an_old_claim_is_replaced(tmp_path: Path, age: float) -> None:
-    put(tmp_path, "waiting", str(os.getppid()).encode(), age=age)
-    assert claim_waiting(tmp_path, NOW)
-    assert (tmp_path / "waiting").read_text() == f"{os.getpid()}\n"
-
-
-@pytest.mark.parametrize("holder", ["dead", "", "0", "-1", "x", "9" * 40, "9" * 15, "²"])
-def test_the_claim_of_the_dead_is_replaced(tmp_path: Path, holder: str) -> None:
-    put(tmp_path, "waiting", (str(dead_pid()) if holder == "dead" else holder).encode())
-    assert claim_waiting(tmp_path, NOW)
-    assert (tmp_path / "waiting").read_text() == f"{os.getpid()}\n"
-
-
-def test_a_marker_that_cannot_be_made_keeps_nobody_from_recording(tmp_path: Path) -> None:
-    assert claim_waiting(tmp_path / "nowhere", NOW)
-    (tmp_path / "waiting").mkdir()
-    assert claim_waiting(tmp_path, NOW)
-    release_waiting(tmp_path)
-
-
-def test_of_many_claims_at_once_one_is_granted(tmp_path: Path) -> None:
-    program = (
-        "import pathlib, sys, time; from sessgit.store.recorder.spool import claim_waiting\n"
-        "print(claim_waiting(pathlib.Path(sys.argv[1]), time.time()), flush=True); sys.stdin.read()"
-    )
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(tmp_path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=Path(__file__).parents[1],
-            text=True,
-        )
-        for _ in range(8)
-    ]
-    answers = []
-    for racer in racers:
-        assert racer.stdout
-        answers.append(racer.stdout.readline().strip())
-    for racer in racers:
-        racer.communicate()
-    assert sorted(answers) == ["False"] * 7 + ["True"]
-
-
 def test_no_heavy_module_is_loaded() -> None:
-    program = "import sys, sessgit.store.recorder.spool; print(*sorted(sys.modules))"
+    program = "import sys, sessgit.store.recorder.claim, sessgit.store.recorder.spool; print(*sorted(sys.modules))"
     loaded = subprocess.run(
         [sys.executable, "-c", program],
         cwd=Path(__file__).parents[1],

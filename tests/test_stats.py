@@ -280,7 +280,8 @@ def test_what_subagents_used_is_counted_and_told_apart(sessgit: Shell) -> None:
 
     # The file goes on, even in the middle of a message, while the next turn runs.
     append(file, agent_line("s3", "s2", "m1", "Bash"), agent_line("s4", "s3", "m2"))
-    sessgit.recorded(talk.turns("and now?"))
+    sessgit.keep(talk.turns("and now?"))
+    sessgit.out("log", "5e55")  # which records it
     then = sessgit.json("stats")["total"]
     assert (then["turns"], then["subagents"]["turns"], then["subagents"]["calls"]) == (2, 2, 2)
     assert then["subagents"]["tokens"]["input"] == 14
@@ -512,3 +513,20 @@ def test_all_that_files_hold_is_counted_once(
         parts = stats.by(found, what).values()
         assert sum(part.whole.turns for part in parts) == total.turns == len({share.row.prompt for share in found})
         assert sum(part.whole.total.total for part in parts) == total.total.total
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_projects_are_told_apart_by_the_ends_of_their_paths(
+    sessgit: Shell, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    above = sessgit.home / "a" / "long" / "path" / "that" / "all" / "of" / "the" / "projects" / "have" / "in" / "common"
+    for number, name in enumerate(("lexer", "parser")):
+        folder, session = str(above / name), f"0000000{number}-0000-4000-8000-00000000000{number}"
+        Talk(session, cwd=folder).turns("one").save(home.project_folder(sessgit.config, folder))
+    sessgit("import")
+    for arguments in (("--by", "project"), ()):
+        lines = sessgit.out("stats", *arguments).splitlines()
+        assert max(map(len, lines)) <= columns
+        shown = [line.split()[0] for line in lines if line.startswith("  …")]
+        assert [name.rpartition("/")[2] for name in shown] == ["lexer", "parser"]

@@ -157,7 +157,7 @@ def test_what_needs_attention(sessgit: Shell) -> None:
     sessgit.keep(sessgit.talk(OTHER).turns("two"))
     log.write(Beside(sessgit.store).log, sessgit.now - 7200, "5e55: something\x1b[31m went wrong")
     assert sessgit.out("status").splitlines()[-4:] == [
-        "Attention   1 of yours is only here now: sessgit restore --all-lost",
+        "Attention   the client deleted 1 conversation: sessgit restore --all-lost",
         "Attention   1 older conversation can be brought in: sessgit import",
         "Attention   1 entry in ~/.claude/session-store/log · the last one 2h ago:",
         "Attention   5e55: something [31m went wrong · sessgit doctor looks for the cause",
@@ -265,6 +265,8 @@ def test_for_programs(sessgit: Shell) -> None:
         "only_here": 0,
         "older": 0,
         "purging": False,
+        "packing": False,
+        "waiting": None,
         "deleting": None,
         "errors": [],
         "session": {"id": SESSION, "turns": 1, "level": True},

@@ -10,6 +10,8 @@ import pytest
 from shell import Shell
 from transcripts import OTHER, SESSION
 
+pytestmark = pytest.mark.xdist_group("modes")  # the folders whose modes are changed are those of all workers
+
 RUN = """\
 import os, sys
 from pathlib import Path
@@ -45,7 +47,7 @@ store.chmod(0o700)
 def told(sessgit: Shell, mode: str, *commands: str) -> tuple[str, str]:
     """What is said where the store has this mode, and on the other side, with the exit codes, what is wrong."""
     sessgit.recorded(sessgit.talk().turns("one"), sessgit.talk(OTHER).turns("two"))
-    sessgit.out("rename", "other", OTHER)
+    sessgit.out("rename", OTHER, "other")
     above = [path for path in sessgit.home.parents if len(path.parts) > 2 and path.stat().st_uid == os.geteuid()]
     modes = {path: path.stat().st_mode for path in (sessgit.home, *above)}
     for path, before in modes.items():
@@ -74,5 +76,5 @@ def test_the_check_up_says_it(sessgit: Shell, mode: str) -> None:
         "~/.claude/session-store  damaged\n"
         "    you may not read and write there: nothing is recorded\n"
         "    chmod -R u+rwX ~/.claude/session-store\n"
-    )
+    ), err
     assert err == "1\n"

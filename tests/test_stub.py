@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -76,20 +77,36 @@ class Place:
             process.wait(20)
         assert (process.returncode, output) == (0, b"")
 
+    def run_both(self, *, command: str = "", **env: str) -> None:
+        """The same with an event that would be saved, and with one that no pipe holds, were it left unread."""
+        self.run(PAYLOAD, command=command, **env)
+        self.run(HUGE, command=command, **env)
+
     def saved(self) -> list[bytes]:
         """What is in the spool, but for the marker of a recorder that was started."""
         return [path.read_bytes() for path in sorted(self.spool.iterdir()) if path.name != "waiting"]
 
     def starts(self, count: int) -> list[dict[str, object]]:
-        """How the recorders were started, once `count` have been; fails if there are more shortly after."""
-        end = time.monotonic() + 10
-        while len(found := list(self.started.glob("*.json"))) < count and time.monotonic() < end:
+        """How the recorders were started, once all that were have told it; fails if they are not `count`."""
+        end, quiet = time.monotonic() + 10, 0
+        while quiet < 3 and time.monotonic() < end:  # a process that is just becoming another program has no words
+            quiet = 0 if running(self.store) else quiet + 1
             time.sleep(0.01)
-        if count == 0:
-            time.sleep(0.2)
-            found = list(self.started.glob("*"))
+        found = list(self.started.glob("*"))
         assert len(found) == count
         return [json.loads(path.read_text()) for path in found]
+
+
+def running(store: Path) -> list[tuple[str, list[bytes]]]:
+    """The processes that work for a store, each by its pid and its words: from the fork on, one started by the stub has
+    those of the stub until it has those of the recorder."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if {os.fsencode(store), os.fsencode(store / "hook")} & set(words):
+                found.append((folder.name, words))
+    return found
 
 
 def shells() -> list[object]:
@@ -175,7 +192,7 @@ def test_closed_input_is_no_event(place: Place) -> None:
 
 
 def test_off_means_nothing_at_all(place: Place) -> None:
-    place.run(HUGE, SESSGIT_OFF="1")
+    place.run_both(SESSGIT_OFF="1")
     assert place.saved() == []
     place.starts(0)
     place.run(SESSGIT_OFF="0")
@@ -199,19 +216,20 @@ def with_a_file_for_a_spool(place: Place) -> None:
 @pytest.mark.parametrize("damage", [without_interpreter, without_spool, with_a_file_for_a_spool])
 def test_half_a_program_harms_nobody(place: Place, damage: Callable[[Place], None]) -> None:
     damage(place)
-    place.run(HUGE)
+    place.run_both()
     assert not place.spool.is_dir() or place.saved() == []
     place.starts(0)
 
 
 def test_a_removed_store_harms_nobody(place: Place) -> None:
     shutil.rmtree(place.store)
-    place.run(b"")
+    place.run_both()
     assert not place.store.exists()
 
 
 def test_a_stub_that_is_not_called_by_its_full_path_does_nothing(one: Place) -> None:
-    one.run(command='cd "$STORE"; sh hook; sh ./hook', STORE=str(one.store))
+    for name in ("hook", "./hook"):
+        one.run_both(command=f'cd "$STORE"; sh {name}', STORE=str(one.store))
     assert one.saved() == []
     one.starts(0)
 
@@ -219,7 +237,7 @@ def test_a_stub_that_is_not_called_by_its_full_path_does_nothing(one: Place) -> 
 def test_a_thousand_wait(place: Place) -> None:
     for number in range(1001):
         (place.spool / f"{number}.json").write_text("")
-    place.run()
+    place.run_both()
     assert len(place.saved()) == 1001
     place.starts(0)
     (place.spool / "0.json").unlink()
@@ -229,7 +247,7 @@ def test_a_thousand_wait(place: Place) -> None:
 
 
 def test_a_limit_on_file_sizes_is_a_full_disk(place: Place) -> None:
-    place.run(command=f"ulimit -f 0; {stub_command(place.stub)}")
+    place.run_both(command=f"ulimit -f 0; {stub_command(place.stub)}")
     assert place.saved() == []
     place.starts(0)
 
@@ -252,7 +270,7 @@ def full(place: Place) -> Iterator[Place]:
 
 
 def test_a_full_disk(full: Place) -> None:
-    full.run()
+    full.run_both()
     assert [path.name for path in full.spool.iterdir()] == ["other"]
     full.starts(0)
 
@@ -260,7 +278,7 @@ def test_a_full_disk(full: Place) -> None:
 def test_a_disk_that_is_read_only(full: Place) -> None:
     (full.spool / "other").unlink()
     subprocess.run(["mount", "-o", "remount,ro", str(full.spool)], check=True)
-    full.run()
+    full.run_both()
     assert full.saved() == []
     full.starts(0)
 
@@ -280,15 +298,25 @@ def test_a_name_that_is_taken_is_left_alone(place: Place) -> None:
 
 
 def test_one_recorder_that_has_yet_to_read_is_enough(place: Place) -> None:
-    marker = place.spool / "waiting"
-    marker.write_text(f"{os.getpid()}\n")
+    (place.root / "slow").write_text("2")
     place.run()
-    assert len(list(place.spool.glob("*.json"))) == 1
-    place.starts(0)
-    for number in range(14):
-        (place.spool / f"{number}.json").write_text("")
-    place.run()
+    (recorder,) = recorders(place)
+    for _ in range(20):
+        place.run()
+    assert recorders(place) == [recorder]
+    assert (place.spool / "waiting").read_text() == f"{recorder}\n"
+    assert len(list(place.spool.glob("*.json"))) == 21
     place.starts(1)
+
+
+def recorders(place: Place) -> list[str]:
+    """The pids of the recorders of this place, once there is one."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        found = [pid for pid, words in running(place.store) if b"sessgit.recorder" in words]
+        if found:
+            return found
+    raise AssertionError("no recorder was started")
 
 
 def dead_pid() -> str:
@@ -297,11 +325,50 @@ def dead_pid() -> str:
     return str(process.pid)
 
 
-@pytest.mark.parametrize("holder", ["", "0", "00", "-1", "x", "1 2", "9" * 30, "$(id)", "dead"])
-def test_a_marker_that_names_no_living_process_is_nobodys(place: Place, holder: str) -> None:
-    (place.spool / "waiting").write_text((dead_pid() if holder == "dead" else holder) + "\n")
+@pytest.mark.parametrize("holder", ["", "0", "00", "-1", "x", "1 2", "9" * 30, "$(id)", "dead", "another"])
+def test_a_file_that_names_no_living_recorder_claims_nothing(place: Place, holder: str) -> None:
+    """`another`: a process that got the pid of a recorder that is gone."""
+    pids = {"dead": dead_pid(), "another": str(os.getpid())}
+    (place.spool / "waiting").write_text(pids.get(holder, holder) + "\n")
+    place.env |= {"pid": "1", "command": f"x sessgit.recorder {place.store}"}
     place.run()
     place.starts(1)
+
+
+def test_a_recorder_that_was_killed_and_not_reaped_claims_nothing(place: Place) -> None:
+    (place.root / "slow").write_text("60")
+    child = subprocess.Popen([place.python, "-P", "-m", "sessgit.recorder", place.store])
+    recorders(place)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    os.kill(child.pid, 0)
+    (place.spool / "waiting").write_text(f"{child.pid}\n")
+    (place.root / "slow").write_text("0")
+    place.run()
+    place.starts(1)
+    child.wait()
+
+
+def test_where_there_is_no_proc_ps_tells_what_a_process_runs(place: Place) -> None:
+    """As on macOS: `ps` says what it says of a living recorder, of a defunct one, and of another process."""
+    ps = place.bin / "ps"
+    (place.spool / "waiting").write_text("7\n")
+    for said, count in (
+        (f"/usr/bin/python3 -P -m sessgit.recorder {place.store}", 0),
+        ("(python3.11)", 1),
+        ("[python3] <defunct>", 2),
+        (f"vi {place.store}", 3),
+    ):
+        ps.write_text(f"#!/bin/sh\n[ \"$*\" = '-ww -o args= -p 7' ] && cat <<'END'\n{said}\nEND\n")
+        ps.chmod(0o755)
+        done = subprocess.run(
+            ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec sh "$0"', place.stub],
+            input=PAYLOAD, env=place.env, check=False, capture_output=True,
+        )  # fmt: skip
+        if b"ermitted" in done.stderr:
+            pytest.skip("mount is not allowed here")
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        place.starts(count)
 
 
 def test_settings_of_the_shell_from_outside_change_nothing(one: Place) -> None:

@@ -61,8 +61,9 @@ def test_a_new_session_is_no_history_to_walk(pair: list[Clone], monkeypatch: pyt
     record(one, turns)
     calls, pushed = counted(one, monkeypatch, lambda: one.push(dry_run=True))
     assert told(pushed.changes) == [("new", turns, "")] * len(SESSIONS)
-    # Its state once for what is told, and once for whether it was redacted. Each commit says whose it is.
-    assert calls == per_session(state=2, blob=2, commit=turns + 1) + Counter(since=1)
+    # Its state once for what is told, and once for whether it was redacted: the store wrote it and has it. Each commit
+    # says whose it is.
+    assert calls == per_session(state=2, commit=turns + 1) + Counter(since=1)
     one.push()
     calls, pulled = counted(two, monkeypatch, lambda: two.pull(dry_run=True))
     assert told(pulled.changes) == [("new", turns, "")] * len(SESSIONS)

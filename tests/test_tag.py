@@ -151,7 +151,7 @@ def test_what_is_long_fits(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, colu
     ],
 )
 def test_what_is_refused(sessgit: Shell, words: tuple[str, ...], code: int, error: str) -> None:
-    sessgit.out("rename", "named", "a41f")
+    sessgit.out("rename", "a41f", "named")
     sessgit.out("tag", "left", LEFT)
     before = run_git(sessgit.store, "for-each-ref")
     done = sessgit("tag", *words)
@@ -294,7 +294,7 @@ def test_tags_are_completed(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> 
     assert complete("tag", "-d", "") == ["first", "last"]
     assert complete("tag", "-d", "la") == ["last"]
     assert "a41f9c02" in complete("tag", "new", "a4")
-    assert "a41f9c02" in complete("rename", "new", "a4")
+    assert "a41f9c02" in complete("rename", "a4")
     assert "a41f9c02" in complete("edit", "a4")
 
 

@@ -448,7 +448,7 @@ def test_a_merge_brings_together_what_programs_set(sessgit: Shell) -> None:
         """\
 Error: both sides changed the same:
   activation.max_depth: ours 2, theirs 3
-  context.working_memory.plan: ours “ours”, theirs {"by":"them"}.
+  context.working_memory.plan: ours “ours”, theirs {"by":"them"}
 Hint: --ours or --theirs decides all of them. Nothing was changed.
 """,
     )

@@ -105,6 +105,15 @@ COMMITS: dict[str, tuple[Callable[[Recorded], object], tuple[str, str, str]]] = 
     "interrupted without a reason": (lambda k: ended(k, state="interrupted"), ("wrong", "state", "@3")),
     "ended at another time": (lambda k: ended(k, ended_at="2026-03-01T11:00:00.000Z"), ("wrong", "state", "@3")),
     "ended with other turns": (lambda k: ended(k, subject="end: 4 turns"), ("wrong", "trailer", "@3")),
+    "a tail of no place": (
+        lambda k: (ended(k), k.remade(files={"tail.jsonl": b'{"type":"mode"}\n'})), ("wrong", "extent", "@3"),
+    ),
+    "a file more in a turn's folder": (
+        lambda k: k.remade(files={f"{THIRD}/notes.txt": b"x\n"}), ("wrong", "file", "@3"),
+    ),
+    "a folder more in a turn's folder": (
+        lambda k: k.remade(files={f"{THIRD}/more/notes.txt": b"x\n"}), ("wrong", "file", "@3"),
+    ),
     "a merge of nothing": (lambda k: k.then("merge", "merge: x"), ("wrong", "history", "@3")),
     "a join without a name": (
         lambda k: k.then("edit", "edit: joined", parents=(k.store.commit(k.tip()).parents[0],)),

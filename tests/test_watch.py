@@ -156,7 +156,7 @@ def test_what_commands_do_is_told(sessgit: Shell, watching: Starts) -> None:
 
     fork = "f0000001-0000-4000-8000-ffffffffffff"
     assert told("fork", SESSION, "--at", "1", "--name", "by hand")[:1] == ["fork"]
-    assert told("rename", "a parser", SESSION) == ["edit", SESSION, None, "edit: name “a parser”", None]
+    assert told("rename", SESSION, "a parser") == ["edit", SESSION, None, "edit: name “a parser”", None]
     assert told("tag", "here", f"{SESSION}@1") == ["tag", SESSION, 1, "here", None]
     assert told("tag", "-d", "here") == ["untag", SESSION, 1, "here", None]
     assert told("archive", fork) == ["archive", fork, None, "", None]
@@ -188,7 +188,7 @@ def test_several_changes_come_in_the_order_in_which_they_were_made(sessgit: Shel
     other.turns("later")
     hooked(sessgit, other)
     hooked(sessgit, sessgit.talk().turns("one", "two", "three", "four"))
-    sessgit.out("rename", "a parser", SESSION)
+    sessgit.out("rename", SESSION, "a parser")
     sessgit.out("archive", OTHER)
     run_git(sessgit.store, "pack-refs", "--all")
     seen.process.send_signal(signal.SIGCONT)
@@ -210,7 +210,7 @@ def test_of_this_project_of_one_conversation_or_of_all(sessgit: Shell, watching:
     assert every.event()["text"] == "far"
     hooked(sessgit, sessgit.talk("5e551011-0000-4000-8000-000000000003").turns("near"))
     fork = sessgit.json("fork", SESSION)["id"]
-    sessgit.out("rename", "by hand", fork)
+    sessgit.out("rename", fork, "by hand")
     assert [seen.event()["text"] for seen in (here, every)] == ["near"] * 2
     assert [(found["event"], found["id"]) for found in (one.event(), here.event())] == [("fork", fork)] * 2
     assert (here.event()["event"], every.event()["event"], every.event()["event"]) == ("edit", "fork", "edit")

@@ -108,7 +108,7 @@ def test_several_files_that_end_alike(sessgit: Shell) -> None:
     sessgit.recorded(talk)
     done = sessgit("why", "x/one.py", "5e55")
     assert (done.code, done.err) == (
-        4, "Error: “x/one.py” fits 2 files:\n  /a/x/one.py\n  /b/x/one.py.\nHint: Give more of the path.\n"
+        4, "Error: “x/one.py” fits 2 files:\n  /a/x/one.py\n  /b/x/one.py\nHint: Give more of the path.\n"
     )  # fmt: skip
     assert sessgit.json("why", "b/x/one.py", "5e55")["file"] == "/b/x/one.py"
     # What is not absolute lies in the folder that the line names.

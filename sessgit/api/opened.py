@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from sessgit.errors import NotFoundError
-from sessgit.model.address import parse
 from sessgit.model.config import Config
 from sessgit.ops.finding import places, resolve
 from sessgit.ops.finding.resolve import Target, Whereabouts
@@ -82,9 +81,9 @@ class Opened:
             if not text.partition("@")[0]:
                 raise NotFoundError("an address names a session", "An id, a name or the beginning of an id does.")
             where = Whereabouts(self.config, "/", os.getpid())
-            found = resolve.target(self.world.index, parse(text, at), where)
-            self._catch_up(found)
-            return resolve.target(self.world.index, parse(text, at), where)
+            address = resolve.address(self.world.index, text, at)
+            self._catch_up(resolve.target(self.world.index, address, where))
+            return resolve.target(self.world.index, address, where)
 
     def _catch_up(self, found: Target) -> None:
         world = self.world

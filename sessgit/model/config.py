@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 from sessgit.model import globs
 
 Granularity = Literal["turn", "cell"]
+SPANS = ("archive.after", "undo.keep")
+"""The settings that are time spans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def seconds(span: str) -> float:
         return math.inf
     found = _SPAN.fullmatch(span)
     if not found:
-        raise ValueError(f"“{span}” is no time: say 90d, 12w or 48h")
+        raise ValueError(f"“{span}” is no time span: it has a number and a unit, as in 30d, 12w or 48h")
     return int(found[1]) * _UNITS[found[2]]
 
 

@@ -61,6 +61,18 @@ class Query:
                 out.append(span)
         return out
 
+    def fits(self, texts: Sequence[str]) -> bool:
+        """Whether these texts together have a term of each group, and none of them one of `without`."""
+        whole = fold("\n".join(texts))
+
+        def holds(term: Term) -> bool:
+            words, pattern = _prepared(term)
+            if not pattern or not all(word in whole for word in words):
+                return False
+            return any(re.search(pattern, fold(text)) for text in texts)
+
+        return all(any(map(holds, group)) for group in self.groups) and not any(map(holds, self.without))
+
     def held(self, text: str) -> int:
         """How many of the terms the text holds."""
         folded = fold(text)
@@ -119,6 +131,12 @@ def _folded(char: str) -> str:
     accented = len(parts) > 1 and all(map(unicodedata.combining, parts[1:]))
     small = (parts[0] if accented else char).lower()
     return small if len(small) == 1 else char
+
+
+@cache
+def _prepared(term: Term) -> tuple[list[str], str]:
+    """The words of a term, each of which a text must hold, and what finds the term in a folded text."""
+    return _WORD.findall(spaced(fold(term.text))), _pattern(term)
 
 
 def _pattern(term: Term) -> str:

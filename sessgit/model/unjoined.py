@@ -12,13 +12,13 @@ _PIECE = 256 << 10
 @dataclass(frozen=True, slots=True)
 class Unjoined:
     """The bytes of a file of these lines, which have no newlines here; the last one has none in the file either where
-    it is `torn`."""
+    it is `unended`."""
 
     lines: Sequence[bytes]
-    torn: bool = False
+    unended: bool = False
 
     def __len__(self) -> int:
-        return sum(map(len, self.lines)) + len(self.lines) - self.torn
+        return sum(map(len, self.lines)) + len(self.lines) - self.unended
 
     def __bytes__(self) -> bytes:
         return b"".join(self.pieces())
@@ -28,7 +28,7 @@ class Unjoined:
         small, size = list[bytes](), 0
         last = len(self.lines) - 1
         for number, line in enumerate(self.lines):
-            end = b"" if self.torn and number == last else b"\n"
+            end = b"" if self.unended and number == last else b"\n"
             if len(line) > _PIECE:
                 yield b"".join(small)
                 yield line
@@ -46,18 +46,28 @@ Bytes = bytes | Unjoined
 """The bytes of a file."""
 
 
-def of_lines(lines: Sequence[bytes], *, torn: bool = False) -> Bytes:
-    """The file of these lines, joined unless it is large."""
+def of_lines(lines: Sequence[bytes], *, unended: bool = False) -> Bytes:
+    """The file of these lines, joined unless it is large; the last line of an `unended` one has no newline."""
     if sum(map(len, lines)) > _LARGE:
-        return Unjoined(lines, torn)
-    return b"\n".join(lines if torn else (*lines, b""))
+        return Unjoined(lines, unended)
+    return b"\n".join(lines if unended else (*lines, b""))
+
+
+def of_split(found: Sequence[bytes]) -> Bytes:
+    """The file of which `split` makes these lines."""
+    return of_lines(found, unended=True) if found[-1] else of_lines(found[:-1])
 
 
 def lines_of(data: Bytes) -> list[bytes]:
     """What `split` makes of a file at its newlines."""
     if isinstance(data, bytes):
         return data.split(b"\n")
-    return list(data.lines) if data.torn else [*data.lines, b""]
+    return list(data.lines) if data.unended else [*data.lines, b""]
+
+
+def whole(found: list[bytes]) -> list[bytes]:
+    """The lines of a file of which `split` makes these: what follows its last newline is one where there is any."""
+    return found if found[-1] else found[:-1]
 
 
 def pieces(data: Bytes) -> Iterable[bytes]:

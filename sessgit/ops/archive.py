@@ -14,7 +14,6 @@ from sessgit.agents.claude import home
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.model.words import counted
 from sessgit.ops import ls, operations
-from sessgit.ops.bulk import looking
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording import catchup
 from sessgit.store import layout, refs
@@ -181,4 +180,4 @@ def _has_gone_on(store: Path, session: str, place: str, moment: float) -> bool:
         written = Path(place).stat().st_mtime if place else 0.0
     except (OSError, ValueError):
         return False
-    return written >= moment and looking.has_gone_on(layout.Beside(store), session, Path(place))
+    return written >= moment and not catchup.is_level(layout.Beside(store), session, Path(place))

@@ -17,7 +17,7 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
 from sessgit.model.words import counted
 from sessgit.ops import operations, tag
-from sessgit.ops.finding import places
+from sessgit.ops.finding import lost, places
 from sessgit.store import layout, locks, refs, transaction
 from sessgit.store.index import Index
 from sessgit.store.indexed import kin
@@ -34,7 +34,8 @@ _LOCK_WAIT = 10.0
 class Doomed:
     """A session that shall go: its head, how many branches rewinds left and how many are from other machines, the tags
     that go with it, the sessions that left it and keep what they share, those that keep so many of its turns since they
-    were brought there, and the client's own file, which stays, or None where only the store has it."""
+    were brought there, and the client's own file, which stays, or None where there is none; `is_lost` says that the
+    client had one on this machine."""
 
     branch: Branch
     rewound: int
@@ -43,6 +44,7 @@ class Doomed:
     forks: tuple[str, ...]
     merged: tuple[tuple[str, int], ...]
     transcript: Path | None
+    is_lost: bool
 
     @property
     def session(self) -> str:
@@ -75,6 +77,7 @@ def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
                 tuple(fork.name for fork in index.forks_of(session) if fork.name not in sessions),
                 _merged(returned, session, sessions),
                 next((Path(place) for place in own_file if place and home.is_there(place)), None),
+                lost.is_lost(branch.state, config, layout.Beside(index.path)),
             )
         )
     return found

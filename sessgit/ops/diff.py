@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sessgit.model.conversation.turn import Gist, Tokens, add_by_model
 from sessgit.model.merging import compare
 from sessgit.model.merging.compare import Edit
+from sessgit.ops.reading.same_lines import SameLines
 from sessgit.ops.reading.views import Prices, gists, read_turn, turn_json
-from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store
@@ -54,40 +53,64 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
+class Changed:
+    """A turn of a and the turn of b that has the same prompt, with what differs between them: some of `prompt`,
+    `answer` and `calls`, or else `lines`."""
+
+    a: int
+    b: int
+    differs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Diff:
-    """`edits` turn a into b, turn by turn; `base` is the last turn that both have from a common ancestor, if any."""
+    """`edits` turn a into b, turn by turn; `base` is the last turn before which, and with which, both are the same,
+    if they have a common ancestor. A turn that is cut short or changed is among the turns of each side."""
 
     a: Side
     b: Side
-    edits: list[Edit]
+    edits: list[Edit[Row]]
     base: Row | None
     partial: Partial | None
+    changed: list[Changed]
 
     @property
     def shared(self) -> int:
         """How many whole turns both have."""
-        return sum(edit.side == "both" for edit in self.edits) - (self.partial is not None)
+        return sum(edit.same for edit in self.edits)
 
 
 def diff(store: Store, index: Index, a: tuple[Branch, int | None], b: tuple[Branch, int | None]) -> Diff:
     """Compares two branches, each up to a turn if one is given."""
-    rows = [_up_to(index.turns(branch.name), turn) for branch, turn in (a, b)]
-    keys = [[row.prompt for row in side] for side in rows]
-    shared = compare.common(*keys)
-    if shared:
-        edits = compare.diff(*keys)
-        own = [side[shared:] for side in rows]
-        partial = _partial(store, (a[0], rows[0][shared - 1]), (b[0], rows[1][shared - 1]))
-        if partial:
-            own = [[side[shared - 1], *turns] for side, turns in zip(rows, own, strict=True)]
-        base = rows[0][shared - 1 - bool(partial)] if shared > bool(partial) else None
+    left, right = (_up_to(index.turns(branch.name), turn) for branch, turn in (a, b))
+    turns = SameLines(store, (a[0].tip, left), (b[0].tip, right))
+
+    def has_same_lines(one: Row, other: Row) -> bool:
+        return turns.relation(one, other) == "same"
+
+    def says_and_does_the_same(one: Row, other: Row) -> bool:
+        return not turns.differences(one, other)
+
+    together = compare.common((row.prompt for row in left), (row.prompt for row in right))
+    related = any(turns.relation(*pair) != "different" for pair in zip(left[:together], right, strict=False))
+    if related:
+        edits = compare.diff(left, right, lambda row: row.prompt, has_same_lines)
+        same = next((n for n, edit in enumerate(edits) if not edit.same), len(edits))
     else:
-        titles = [[row.title for row in side] for side in rows]
-        edits = compare.diff_unrelated(*titles)
-        own = [_unmatched(side, edits, name) for side, name in zip(rows, ("a", "b"), strict=True)]
-        base, partial = None, None
-    sides = [_side(store, index, branch, turns) for (branch, _), turns in zip((a, b), own, strict=True)]
-    return Diff(sides[0], sides[1], edits, base, partial)
+        edits = compare.diff_unrelated(left, right, lambda row: row.title, says_and_does_the_same)
+        same = 0
+    cut = edits[together - 1] if related else None
+    partial = None
+    if cut is not None and cut.a and cut.b and turns.relation(cut.a, cut.b) == "part":
+        partial = _partial(store, (a[0], cut.a), (b[0], cut.b))
+    changed = [
+        Changed(one.turn, other.turn, turns.differences(one, other) or ("lines",))
+        for one, other in ((edit.a, edit.b) for edit in edits if edit.changed and not (partial and edit is cut))
+        if one is not None and other is not None
+    ]
+    mine = _side(store, index, a[0], [edit.a for edit in edits if edit.a is not None and not edit.same])
+    theirs = _side(store, index, b[0], [edit.b for edit in edits if edit.b is not None and not edit.same])
+    return Diff(mine, theirs, edits, left[same - 1] if same else None, partial, changed)
 
 
 def _side(store: Store, index: Index, branch: Branch, own: list[Row]) -> Side:
@@ -105,6 +128,7 @@ def as_json(store: Store, found: Diff, overrides: Prices) -> dict[str, Any]:
         "partial": None
         if found.partial is None
         else {"turn": found.partial.turn, "cells": {"a": found.partial.a, "b": found.partial.b}},
+        "changed": [{"a": one.a, "b": one.b, "differs": list(one.differs)} for one in found.changed],
         "only_a": _turns(store, found.a, overrides),
         "only_b": _turns(store, found.b, overrides),
         "files": {"a": found.a.files, "b": found.b.files},
@@ -120,18 +144,7 @@ def _up_to(rows: list[Row], turn: int | None) -> list[Row]:
     return rows if turn is None else rows[:turn]
 
 
-def _unmatched(rows: Sequence[Row], edits: Sequence[Edit], side: str) -> list[Row]:
-    own = [edit for edit in edits if edit.side in ("both", side)]
-    return [row for row, edit in zip(rows, own, strict=True) if edit.side == side]
-
-
 def _partial(store: Store, a: tuple[Branch, Row], b: tuple[Branch, Row]) -> Partial | None:
-    """The last turn that both have, if one of them has only its beginning; equal tree ids are the fast path."""
-    if a[1].commit == b[1].commit:
-        return None
-    path = layout.turn(a[1].turn)
-    entries = [store.repo.entry(store.tree(branch.tip), path) for branch, _ in (a, b)]
-    if entries[0] == entries[1]:
-        return None
+    """The turn of which one side has only the beginning, if that has fewer cells."""
     counts = [len(store.cells(branch.tip, row.turn)) for branch, row in (a, b)]
     return Partial(a[1].turn, *counts) if counts[0] != counts[1] else None

@@ -22,7 +22,7 @@ from sessgit.ops.recording import edited
 from sessgit.ops.recording.edited import Edit
 from sessgit.store import layout, locks, refs
 from sessgit.store.index import Index
-from sessgit.store.secrets import cleaning
+from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store
 
 WAIT = 10.0
@@ -132,7 +132,7 @@ def session(found: Target) -> str:
 
 def without_secrets(store: Store, text: str, state: Session) -> tuple[str, int]:
     """The words as they are stored for the session, and how many secrets stand replaced in them."""
-    data, found = cleaning.text(store.beside, state.rules)(text.encode())
+    data, found = secret_filter.text(store.beside, state.rules)(text.encode())
     return data.decode(), found
 
 
@@ -163,7 +163,7 @@ def check_free(index: Index, name: str, session_id: str, project: str) -> None:
     """
     check_name(name)
     for branch, agent_id, *_ in index.names():
-        if layout.is_side(branch) != ("." in name) or branch == session_id:
+        if layout.is_side(branch) != ("." in name):
             continue
         if name in (branch, agent_id) or (len(name) >= resolve.SHORTEST_PREFIX and resolve.begins(branch, name)):
             raise ConflictError(f"the id of {branch} begins with “{name}”", "An address could mean either of the two.")

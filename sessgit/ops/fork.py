@@ -30,7 +30,7 @@ from sessgit.ops.finding.places import check_folder, place_of
 from sessgit.ops.pad import lists
 from sessgit.store import layout, refs
 from sessgit.store.journal import Wrote
-from sessgit.store.secrets import cleaning
+from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store, with_newlines
 from sessgit.store.transaction import Move
 
@@ -355,5 +355,5 @@ def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]
         return None
     if store.hmac(with_newlines(line.written for line in found)) != message.get("Original-HMAC"):
         return None
-    without_purged = cleaning.line(store.beside, {})
+    without_purged = secret_filter.line(store.beside, {})
     return [*lines[: len(lines) - len(found)], *(without_purged(line.written)[0] for line in found)]

@@ -16,7 +16,7 @@ from sessgit.ops.repairing import gone
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
 from sessgit.store.index import Index
 from sessgit.store.maintenance import Extent
-from sessgit.store.packing import workshop
+from sessgit.store.packing import quarantine
 from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.remote import outgoing
@@ -49,8 +49,7 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
     prune: bool = False,
     progress: Progress = unseen,
 ) -> Collected:
-    """Packs the store, what is archived harder, and lets go of what operations took away more than `keep`
-    seconds ago.
+    """Packs the store, and lets go of what operations took away more than `keep` seconds ago.
 
     What interrupted work left goes too, also in `config`, the agent's folder. With `prune`, what was deleted is final:
     its objects, its words, all that no ref leads to. Raises ConflictError where another process packs the store, or
@@ -70,9 +69,9 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
         for folder in config.glob("projects/*/"):
             if not folder.is_symlink():
                 transcript.sweep(folder)
-        workshop.sweep(store.beside)
+        quarantine.sweep(store.beside)
         expired = _expire(store, now - keep)
-        maintenance.pack(store.path, lock, full=True, archived=True, progress=progress)
+        maintenance.pack(store.path, lock, full=True, progress=progress)
         lost = gone.forget_others(store)
         if prune and lost:
             named = lost[0].ref if len(lost) == 1 else f"{words.counted(len(lost), 'ref')}, {lost[0].ref} first,"

@@ -70,6 +70,8 @@ class _Seen:
     errors: list[Failure] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)
     """Those that were looked through."""
+    is_own: bool = False
+    """Whether they are the client's own, in which every file lies where the client wants it."""
 
 
 def run(store: Store, index: Index, paths: Sequence[Path], config: Path, privacy: Privacy, watch: Watch) -> Imported:
@@ -79,7 +81,7 @@ def run(store: Store, index: Index, paths: Sequence[Path], config: Path, privacy
     UsageError where nothing may be recorded because a command asks.
     """
     private.check_on(off=privacy.off)
-    seen = _Seen()
+    seen = _Seen(is_own=not paths)
     seen.files.extend(_examined(_found(paths, config, seen.folders), seen.errors))
     return _record(store, index, seen, config, privacy, watch)
 
@@ -186,7 +188,7 @@ def _record(store: Store, index: Index, found: _Seen, config: Path, privacy: Pri
         len(found.files) - len(wanted),
         archived,
         deleted,
-        looking.passed_over(found.folders),
+        looking.passed_over(found.folders, None if found.is_own else found.files),
     )
 
 

@@ -12,8 +12,6 @@ from sessgit.model import ids
 from sessgit.ops import privacy as private
 from sessgit.ops.bulk import looking
 from sessgit.ops.privacy import Privacy
-from sessgit.store.layout import Beside
-from sessgit.store.recorder import spool
 from sessgit.store.recorder.stub import remove_stub, write_stub
 from sessgit.store.store import create
 
@@ -97,7 +95,6 @@ def uninstall(store_path: Path, config_dir: Path) -> Uninstalled:
     path = config_dir / "settings.json"
     before = _edit(path, settings.without_hooks, keep_empty=False)
     stub_removed = remove_stub(store)
-    spool.remove_marker(Beside(store).spool)
     return Uninstalled(
         store=store,
         settings=path,

@@ -15,8 +15,8 @@ from pathlib import Path
 from sessgit.errors import ConflictError, DamageError, UsageError
 from sessgit.model import canonical
 from sessgit.model.progress import Progress, unseen
-from sessgit.model.secrets import needles
-from sessgit.model.secrets.needles import Finder, Known, Several
+from sessgit.model.secrets import value_match
+from sessgit.model.secrets.value_match import ValueMatcher
 from sessgit.model.words import counted
 from sessgit.ops import operations
 from sessgit.ops.foreign import scratch
@@ -27,8 +27,8 @@ from sessgit.ops.repairing import gone
 from sessgit.store import journal, layout, locks, maintenance, refs, transaction
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
-from sessgit.store.secrets import forbidden, rewritten
-from sessgit.store.secrets.forbidden import sync
+from sessgit.store.secrets import commit_map, denylist
+from sessgit.store.secrets.denylist import sync
 from sessgit.store.store import Store, write_private
 from sessgit.store.transaction import Move
 
@@ -94,13 +94,13 @@ class Purged:
 def literal(text: str) -> Wanted:
     """The one value; raises UsageError for one that is too short to be told from other text, or too long."""
     size = len(text.encode("utf-8", "surrogatepass"))
-    if size < needles.SHORTEST or not text.strip():
+    if size < value_match.SHORTEST or not text.strip():
         raise UsageError(
             f"a value of {counted(size, 'byte')} stands in too many places",
-            f"What can be purged has at least {needles.SHORTEST} bytes. Nothing was changed.",
+            f"What can be purged has at least {value_match.SHORTEST} bytes. Nothing was changed.",
         )
-    if size > needles.LONGEST:
-        raise UsageError(f"the value has {size:,} bytes", f"{needles.LONGEST:,} are the most.")
+    if size > value_match.LONGEST:
+        raise UsageError(f"the value has {size:,} bytes", f"{value_match.LONGEST:,} are the most.")
     return Wanted((text,))
 
 
@@ -133,10 +133,10 @@ def matching(store: Path, config: Path, pattern: str, progress: Progress) -> Wan
 
 def look(store: Store, wanted: Wanted, config: Path, watch: Watch) -> Purged:
     """What a purge would do. Raises ConflictError where it could not be done."""
-    finder = Known(wanted.values)
-    looking.check_settings(store.path, finder)
+    matcher = denylist.matcher(store.beside, ()).also(wanted.values)
+    looking.check_settings(store.path, matcher)
     with scratch.beside(store.path) as made:
-        work = _Work(made, wanted.values, finder, watch)
+        work = _Work(made, wanted.values, matcher, watch)
         work.read()
         return _told(work, store, config)
 
@@ -174,7 +174,7 @@ class _Work:
 
     store: Store
     values: tuple[str, ...]
-    finder: Finder
+    matcher: ValueMatcher
     watch: Watch
     rewriter: Rewriter = field(init=False)
     held: list[Held] = field(default_factory=list)
@@ -188,18 +188,18 @@ class _Work:
         """Finds what holds a value, and writes the history anew; no ref is moved."""
         seen = looking.Seen()
         for _ in range(_ROUNDS):
-            seen = looking.through(self.store.path, self.finder, self.values, self.watch.reading)
+            seen = looking.through(self.store.path, self.matcher, self.values, self.watch.reading)
             more = seen.beginnings - set(self.values)
             if not more:
                 break
             # What a title was cut off from is a value by itself.
             self.values = (*self.values, *sorted(more))
-            self.finder = Several((self.finder, Known(more)))
-        self.rewriter = Rewriter(self.store, self.finder, self.values, frozenset(seen.hits))
+            self.matcher = self.matcher.also(more)
+        self.rewriter = Rewriter(self.store, self.matcher, self.values, frozenset(seen.hits))
         if seen.hits:
             self.held = looking.where(self.store, self.rewriter.holds, seen.hits)
         self._write(bool(seen.hits))
-        self.lines = looking.lines_apart(self.store.path, self.finder, self.values, self.watch.reading)
+        self.lines = looking.lines_apart(self.store.path, self.matcher, self.values, self.watch.reading)
         self.loose = len(seen.hits) if not (self.rewriter.commits or self.moves) else 0
 
     def _write(self, needed: bool) -> None:
@@ -214,7 +214,7 @@ class _Work:
             tip = tips.get(ref)
             new = self.rewriter.now(tip) if tip else oid
             new = oid if new == tip and oid not in self.rewriter.hits else new
-            called = folders.file_name(ref, self.finder)
+            called = folders.file_name(ref, self.matcher)
             side = folders.side_name(ref, self.rewriter.keys)
             if called == ref and side != ref and side not in held.keys() | {move.ref for move in self.moves}:
                 self.moves += [Move(ref, oid, None), Move(side, None, new)]
@@ -239,33 +239,31 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
     store: Store, index: Index, wanted: Wanted, config: Path, now: float, watch: Watch, held: Sequence[int]
 ) -> Purged:
     left = _begun(store)
-    every = forbidden.values(store.beside)
+    every = denylist.values(store.beside)
     before = [one for one in every if one.id in left.values]
-    finder: Finder = Known(wanted.values)
-    if before:
-        finder = Several((finder, forbidden.finder(store.beside, before)))
-    looking.check_settings(store.path, finder)
-    work = _Work(store, wanted.values, finder, watch)
+    matcher = denylist.matcher(store.beside, before).also(wanted.values)
+    looking.check_settings(store.path, matcher)
+    work = _Work(store, wanted.values, matcher, watch)
     work.read()
     told = _told(work, store, config)
     since = left.since or canonical.rfc3339(now)
-    outside = any(looking.files(store.path, work.finder, [store.path / "objects"]))
-    begun = _Begun(since, frozenset((*left.values, *(forbidden.ident(store.beside, value) for value in work.values))))
+    outside = any(looking.files(store.path, work.matcher, [store.path / "objects"]))
+    begun = _Begun(since, frozenset((*left.values, *(denylist.ident(store.beside, value) for value in work.values))))
     if not told.found and not left.since and not outside:
         return replace(told, operation=_kept_out(store, work.values, begun, now))
     store.repo.settle()
     _note(store, begun)
-    rewritten.add(store.beside, work.rewriter.commits)
+    commit_map.add(store.beside, work.rewriter.commits)
     # Right before the refs: what is recorded in between would not be what the other one is compared with.
-    forbidden.add(store.beside, work.values, now)
+    denylist.add(store.beside, work.values, now)
     transaction.move_all(store.path, work.moves)
     # Of a purge that never came so far the commits are still there.
-    commits = rewritten.without(store.beside, _reached(store) if left.since else ())
+    commits = commit_map.without(store.beside, _reached(store) if left.since else ())
     news = beside.News(commits, work.rewriter.keys, work.values)
-    beside.mend(store.path, work.finder, news)
+    beside.mend(store.path, work.matcher, news)
     summary = f"{counted(len(wanted.values), 'value')} purged"
     done = Operation(canonical.rfc3339(now), operations.PURGE, summary, ())
-    operation = beside.operations(store.path, work.finder, news, done, since)
+    operation = beside.operations(store.path, work.matcher, news, done, since)
     beside.indexes(store.path, index)
     maintenance.sweep_all(store.path)
     maintenance.prune(store.path, held)
@@ -278,12 +276,12 @@ def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which 
 
 def _kept_out(store: Store, values: Sequence[str], begun: _Begun, now: float) -> str:
     """Forbids values that nothing holds, and returns the operation that says so, if any of them is new."""
-    known = {one.id for one in forbidden.values(store.beside)}
+    known = {one.id for one in denylist.values(store.beside)}
     new = begun.values - known
     if not new:
         return ""
     _note(store, begun)  # else a value that is forbidden already would never get its operation
-    forbidden.add(store.beside, values, now)
+    denylist.add(store.beside, values, now)
     summary = f"{counted(len(new), 'value')} kept out, which nothing held"
     done = journal.append(store.beside, Operation(canonical.rfc3339(now), operations.PURGE, summary, ())).id
     store.beside.purging.unlink(missing_ok=True)
@@ -299,8 +297,8 @@ def _reached(store: Store) -> set[str]:
 def _prove(store: Store, work: _Work) -> int:
     """How many objects were looked through; raises DamageError where one, or a file, still holds a value."""
     for _ in range(_ROUNDS):
-        beside.events(store.path, work.finder)  # one that came meanwhile may hold it
-        objects, found = looking.unproved(store.path, work.finder, work.watch.proving)
+        beside.events(store.path, work.matcher)  # one that came meanwhile may hold it
+        objects, found = looking.unproved(store.path, work.matcher, work.watch.proving)
         if not all(path.startswith("spool/") for path in found):
             break
         if not found:
@@ -312,7 +310,7 @@ def _prove(store: Store, work: _Work) -> int:
 
 
 def _told(work: _Work, store: Store, config: Path) -> Purged:
-    client = looking.client_files(config, store.beside, work.finder)
+    client = looking.client_files(config, store.beside, work.matcher)
     return Purged(
         len(work.values), tuple(work.held), len(work.rewriter.commits), 0, tuple(work.tags), tuple(client),
         tuple(sorted(work.remotes)), len(work.rewriter.folders.inexact), loose=work.loose, lines=work.lines,
@@ -338,7 +336,7 @@ def _begun(store: Store) -> _Begun:
         return _Begun()
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         # That it was begun is known, and of which values the list says.
-        return _Begun(canonical.rfc3339(0), frozenset(one.id for one in forbidden.values(store.beside)))
+        return _Begun(canonical.rfc3339(0), frozenset(one.id for one in denylist.values(store.beside)))
 
 
 def _note(store: Store, begun: _Begun) -> None:

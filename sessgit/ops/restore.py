@@ -7,21 +7,23 @@ completes it. Nothing is ever written over a file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessgit.agents.claude.beside.folders import Place
 from sessgit.agents.claude.reader import opened
 from sessgit.agents.claude.writing import transcript
-from sessgit.errors import ConflictError, DamageError, NotFoundError, StoreError
+from sessgit.errors import ConflictError, DamageError, NotFoundError, SessgitError, StoreError
 from sessgit.model.conversation.session import Session
+from sessgit.model.progress import Progress
 from sessgit.model.unjoined import Unjoined
 from sessgit.ops.files import behind, laying, sidefiles
-from sessgit.ops.files.laying import Laid
+from sessgit.ops.files.laying import Laid, Pieces
 from sessgit.ops.files.sidefiles import WrittenFile
 from sessgit.ops.finding import places
 from sessgit.ops.finding.places import Here
-from sessgit.ops.recording import edited
+from sessgit.ops.recording import edited, file_hash
 from sessgit.ops.recording.edited import Edit
 from sessgit.store import locks, settings
 from sessgit.store.files.large import steps
@@ -39,7 +41,8 @@ class Restored:
 
     `missing` counts bytes of the file that were never recorded, as far as the store can tell; `redacted` the
     secrets that stand replaced in it; `checked` the hashes that were recomputed and found right. `rewritten` says that
-    a fork's beginning could be written anew, though not to the same bytes.
+    a fork's beginning could be written anew, though not to the same bytes. `same` says whether it has the hash of the
+    whole file that was stored when it was recorded, None where there is none.
     """
 
     file: Unjoined
@@ -47,6 +50,7 @@ class Restored:
     missing: int
     checked: int
     rewritten: bool = False
+    same: bool | None = None
 
     @property
     def data(self) -> bytes:
@@ -55,7 +59,8 @@ class Restored:
 
     @property
     def exact(self) -> bool:
-        return not (self.redacted or self.missing or self.rewritten)
+        """Whether these are the bytes that the agent wrote."""
+        return bool(self.same) and not (self.redacted or self.missing or self.rewritten)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +202,9 @@ def _other(path: Path) -> ConflictError:
 def _name_line(state: Session, file: Unjoined) -> bytes:
     """The line that tells the client the session's name, where its own lines do not: empty, if none is needed.
 
-    A torn last line is left alone: what came behind it would be a part of it.
+    A last line without a newline is left alone: what came behind it would be a part of it.
     """
-    if not state.name or not file.lines or file.torn:
+    if not state.name or not file.lines or file.unended:
         return b""
     if next(filter(None, map(transcript.title_of, reversed(file.lines))), "") == state.name:
         return b""
@@ -232,7 +237,16 @@ def _rebuilt(store: Store, session: str) -> tuple[Restored, Laid]:
     found = laying.pieces(store, session, laying.branches(store, session))
     laid = laying.lay_out(found.found)
     missing = laid.missing + _unrecorded(cursors.load(store.beside, session), laid)
-    return Restored(laid.data, found.redacted, missing, found.checked, found.rewritten), laid
+    same = _is_same(found, laid.data)
+    return Restored(laid.data, found.redacted, missing, found.checked, found.rewritten, same), laid
+
+
+def _is_same(found: Pieces, file: Unjoined) -> bool | None:
+    """Whether a file has the last hash of the whole file that was stored; None where none was."""
+    if not found.hashes:  # it can be what a fork wrote, whose hash was compared
+        return True if found.checked and not found.rewritten else None
+    *_, stored = max(found.hashes)
+    return file_hash.of(file.lines) == stored if stored else None
 
 
 def _unrecorded(known: Cursor | None, laid: Laid) -> int:
@@ -272,3 +286,32 @@ def verify(store: Store, session: str, config: Path, *, here: Here = str) -> Ver
     if path is None:
         return Verified(restored, state.turns, None, None)
     return Verified(restored, state.turns, path, _held(path, restored.file)[1] == b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A session that could not be written, and why."""
+
+    session: str
+    error: SessgitError
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The sessions that are back, and those that could not be written."""
+
+    back: tuple[tuple[str, Outcome], ...]
+    errors: tuple[Failure, ...]
+
+
+def restore_all(store: Store, sessions: Sequence[str], config: Path, progress: Progress, here: Here = str) -> Brought:
+    """Restores each session, as `restore` does; one that cannot be is named in the result, and the others go on."""
+    back, errors = list[tuple[str, Outcome]](), list[Failure]()
+    for number, session in enumerate(sessions):
+        progress(number, len(sessions))
+        try:
+            back.append((session, restore(store, session, config, here=here)))
+        except SessgitError as error:
+            errors.append(Failure(session, error))
+    progress(len(sessions), len(sessions))
+    return Brought(tuple(back), tuple(errors))

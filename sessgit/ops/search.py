@@ -1,18 +1,18 @@
-"""Search over what was said and done in all conversations."""
+"""Search over what was said and done in all conversations, and over what they are called."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from sessgit.errors import SessgitError, StoreError
-from sessgit.model import ids
+from sessgit.model import canonical, ids
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.progress import Progress, unseen
-from sessgit.model.query import Snippet, parse, snippet
+from sessgit.model.query import Query, Snippet, parse, snippet
 from sessgit.ops.finding import project
 from sessgit.ops.reading import following
 from sessgit.ops.reading.following import TurnTexts
@@ -20,12 +20,15 @@ from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import derived
 from sessgit.store.indexed.rows import Branch, Row
+from sessgit.store.indexed.titles import Titles, titles
 from sessgit.store.words import find
 from sessgit.store.words.find import Hit, Wanted
 from sessgit.store.words.index import TextIndex
 
 IN = {"prompts": ("asked",), "answers": ("answered",), "tools": ("did",)}
 """The columns in which each place where one can search stands."""
+CALLED = ("name", "title", "label", "description")
+"""What of a conversation is searched besides its turns, the most telling first."""
 _KINDS = {"asked": ("prompt",), "answered": ("answer", "thinking"), "did": ("tool", "notice")}
 
 T = TypeVar("T")
@@ -52,14 +55,33 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Called:
+    """A conversation whose name, title, labels and description hold what was searched for.
+
+    `matched` are those of `CALLED` that hold any of it, the best one first, of which `snippet` is a part.
+    """
+
+    branch: Branch
+    matched: tuple[str, ...]
+    snippet: Snippet
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """The best turns; `total` is how many there are, or at least so many if not `exact`. `behind` says why turns that
-    were recorded lately are left out, if they are."""
+    were recorded lately are left out, if they are. `called` are the conversations that are called so, the one written
+    last first, of `total_called`."""
 
     found: list[Result]
     total: int
     exact: bool
     behind: str
+    called: list[Called]
+    total_called: int
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.total and not self.total_called
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +104,18 @@ def search(index: Index, text: str, where: Where, limit: int, length: int, progr
     wanted = Wanted(query, columns, where.tool, _branches(index, where), where.since)
     found, behind = _asked(index, lambda words: find.find(words, wanted, limit), progress)
     results = (_result(index, hit, wanted, length) for hit in found.hits)
-    return Results([result for result in results if result], found.total, found.exact, behind)
+    called = [] if where.place or where.tool else _called(index, query, wanted.branches, where.since)
+    shown = list(_shown(index, called[:limit], query, length))
+    return Results([one for one in results if one], found.total, found.exact, behind, shown, len(called))
 
 
 def sessions_with(index: Index, text: str, progress: Progress = unseen) -> tuple[list[str], str]:
-    """The sessions that have a turn, left behind or not, in which the text is found; of the newest turn first. And
-    why turns that were recorded lately are left out, if they are, or ``""``."""
+    """The sessions that have a turn, left behind or not, in which the text is found, of the newest turn first, then
+    those that are called so. And why turns that were recorded lately are left out, if they are, or ``""``."""
     wanted = Wanted(parse(text))
     found, behind = _asked(index, lambda words: find.branches(words, wanted), progress)
-    return list(dict.fromkeys(map(layout.session_of, found))), behind
+    sessions = [*map(layout.session_of, found), *(one.session for one in _called(index, wanted.query))]
+    return list(dict.fromkeys(sessions)), behind
 
 
 def follow(index: Index, progress: Progress = unseen, at_hand: following.At = following.nothing) -> str:
@@ -158,6 +183,31 @@ def _branches(index: Index, where: Where) -> list[str] | None:
         labelled = {outline.name for outline in index.outlines() if where.label in json.loads(outline.labels)}
         chosen.append([name for name, *_ in names if layout.session_of(name) in labelled])
     return sorted(set.intersection(*map(set, chosen))) if chosen else None
+
+
+def _called(
+    index: Index, query: Query, branches: Collection[str] | None = None, since: float | None = None
+) -> list[Titles]:
+    """The sessions whose name, title, labels and description together hold all of it, the one written last first."""
+    moment = "" if since is None else canonical.rfc3339(since)
+    among = None if branches is None else set(branches)
+    return [
+        one
+        for one in titles(index)
+        if (among is None or one.session in among)
+        and one.updated >= moment
+        and query.fits((one.name, one.title, *one.labels, one.description))
+    ]
+
+
+def _shown(index: Index, found: Sequence[Titles], query: Query, length: int) -> Iterator[Called]:
+    for one in found:
+        branch = index.branch(one.session)
+        texts = (one.name, one.title, ", ".join(one.labels), one.description)
+        held = {kind: count for kind, text in zip(CALLED, texts, strict=True) if (count := query.held(text))}
+        matched = tuple(sorted(held, key=lambda kind: -held[kind]))
+        if branch is not None:
+            yield Called(branch, matched, snippet(texts[CALLED.index(matched[0])], query, length))
 
 
 def _result(index: Index, hit: Hit, wanted: Wanted, length: int) -> Result | None:

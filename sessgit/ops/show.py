@@ -14,9 +14,10 @@ from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Tokens, Turn, add_by_model
 from sessgit.model.progress import Progress, unseen
+from sessgit.model.unjoined import whole
 from sessgit.ops import log as logs
 from sessgit.ops.files import laying
-from sessgit.ops.finding import places, resolve
+from sessgit.ops.finding import lost, resolve
 from sessgit.ops.log import Fork, Left
 from sessgit.ops.reading.views import TurnView, body_of, gists
 from sessgit.store import layout
@@ -157,7 +158,6 @@ def card(store: Store, index: Index, branch: Branch, config: Path, progress: Pro
         changed.update(dict.fromkeys(reversed(gist.files_changed)))
         seen.update(dict.fromkeys(reversed(gist.files_read)))
     last = read(store, branch, rows[-1])[0] if rows else None
-    was_here = branch.state.transcript and rows and not layout.is_other(branch.name)
     used: dict[str, Tokens] = {}
     for gist in known:
         used = add_by_model(used, dict(gist.subagents.tokens) if gist.subagents else {})
@@ -167,7 +167,7 @@ def card(store: Store, index: Index, branch: Branch, config: Path, progress: Pro
         list(changed),
         [name for name in seen if name not in changed],
         last,
-        bool(was_here) and places.file_of(config, branch.state, store.beside) is None,
+        bool(rows) and not layout.is_other(branch.name) and lost.is_lost(branch.state, config, store.beside),
         used,
     )
 
@@ -222,7 +222,7 @@ def subagents(store: Store, tip: str, number: int) -> list[Subagent]:
     files = store.repo.tree(entry[0]) if entry and entry[1] else {}
     names = sorted(name for name, (_, is_tree) in files.items() if name.endswith(".jsonl") and not is_tree)
     return [
-        Subagent(name.removeprefix("agent-").removesuffix(".jsonl"), len(store.repo.lines(files[name][0], 0)) - 1)
+        Subagent(name.removeprefix("agent-").removesuffix(".jsonl"), len(whole(store.repo.lines(files[name][0], 0))))
         for name in names
     ]
 

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessgit.agents.claude import home, settings
-from sessgit.errors import SessgitError
+from sessgit.errors import SessgitError, StoreError
 from sessgit.model import ids
 from sessgit.ops import privacy as private
 from sessgit.ops.bulk import looking
-from sessgit.ops.finding import project
+from sessgit.ops.finding import lost, project
 from sessgit.ops.privacy import Privacy, Verdict
-from sessgit.store import layout, log, refs
+from sessgit.ops.recording import catchup
+from sessgit.store import layout, locks, log, refs
 from sessgit.store.index import Index
-from sessgit.store.indexed import kin
 from sessgit.store.indexed.rows import Outline
 from sessgit.store.layout import Beside
 from sessgit.store.log import Entry
-from sessgit.store.recorder import latest, stub
+from sessgit.store.recorder import latest, spool, stub
 from sessgit.store.recorder.latest import Latest
 
 WEEK = 7 * 86_400
@@ -38,8 +38,8 @@ class Recording:
 @dataclass(frozen=True, slots=True)
 class Contents:
     """What is in the store. `raw` is how many bytes of the agents' files are recorded, `last` the session that has the
-    last turn, `latest` how that one was recorded, if a recorder did; `only_here` counts the sessions whose
-    transcript the client has deleted."""
+    last turn, `latest` how that one was recorded, if a recorder did; `only_here` counts the sessions
+    that `restore --all-lost` brings back."""
 
     sessions: int
     turns: int
@@ -64,10 +64,20 @@ class Deleting:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many events wait to be recorded, when the first one came, in seconds since 1970, and whether a recorder is
+    running, which will take them."""
+
+    events: int
+    first: float
+    recorder: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """`project` is the one at hand, and `here` whether it is recorded where any is; `contents` is None where there is
-    no store; `older` counts the client's transcripts that an import would bring in, and `purging` says that a purge was
-    interrupted, or is just being done."""
+    no store; `packing` says whether a process packs it in the background; `older` counts the client's transcripts that
+    an import would bring in, and `purging` says that a purge was interrupted, or is just being done."""
 
     recording: Recording
     project: str
@@ -77,6 +87,8 @@ class Status:
     older: int
     errors: tuple[Entry, ...]
     purging: bool = False
+    packing: bool = False
+    waiting: Waiting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,7 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
         recording(store, config),
         project.root(cwd),
         private.verdict(privacy, cwd),
-        _contents(store, outlines, index, {file.session for file in files}) if index else None,
+        _contents(store, config, outlines, index) if index else None,
         _deleting(Beside(store), config, files, held, is_recorded, now),
         sum(
             not file.known and is_recorded(file.path, file.session) and looking.is_new(file.path, held)
@@ -109,7 +121,18 @@ def status(store: Path, config: Path, index: Index | None, privacy: Privacy, *, 
         ),
         tuple(log.entries(Beside(store).log)),
         Beside(store).purging.exists(),
+        locks.is_repacking(Beside(store)),
+        waiting(Beside(store), now),
     )
+
+
+def waiting(beside: Beside, now: float) -> Waiting | None:
+    """Return what waits to be recorded, or None where nothing does, or the spool cannot be read."""
+    try:
+        events = [event for event in spool.waiting(beside.spool, now) if isinstance(event, spool.Event)]
+    except StoreError:
+        return None
+    return Waiting(len(events), events[0].received, locks.is_recording(beside)) if events else None
 
 
 def recording(store: Path, config: Path) -> Recording:
@@ -151,21 +174,15 @@ def _files(config: Path, known: Collection[str]) -> Iterator[_File]:
         yield _File(path, session, modified, session in known)
 
 
-def _contents(store: Path, outlines: Sequence[Outline], index: Index, there: Collection[str]) -> Contents:
+def _contents(store: Path, config: Path, outlines: Sequence[Outline], index: Index) -> Contents:
     sessions, turns = index.counts()
     held = [outline for outline in outlines if outline.turns]
     last = max(held, key=lambda outline: outline.updated, default=None)
     note = latest.load(Beside(store))
     if note is not None and (last is None or (note.session, note.turn) != (last.name, last.turns)):
         note = None
-    gone = [outline.name for outline in held if not outline.archived and outline.name not in there]
-    return Contents(sessions, turns, sum(_sizes(store)), index.raw_size(), last, note, _deleted(index, gone))
-
-
-def _deleted(index: Index, sessions: Sequence[str]) -> int:
-    """How many of the sessions had a transcript that is gone: a fork may have none, an import's may lie elsewhere."""
-    places = kin.transcripts(index, sessions).values()
-    return sum(bool(place) and not home.is_there(place) for place in places)
+    only_here = len(lost.sessions(index, config))
+    return Contents(sessions, turns, sum(_sizes(store)), index.raw_size(), last, note, only_here)
 
 
 def unrecorded_soon(store: Path, config: Path, index: Index, privacy: Privacy, now: float) -> list[Path]:
@@ -208,7 +225,7 @@ def _is_missing(beside: Beside, file: _File, held: Collection[str]) -> bool:
     """Whether anything of a transcript is not recorded that can be, where these are the sessions of which that is."""
     if not file.known:
         return looking.is_new(file.path, held)
-    return looking.has_gone_on(beside, file.session, file.path)
+    return not catchup.is_level(beside, file.session, file.path)
 
 
 def _sizes(folder: Path) -> Iterator[int]:

@@ -15,48 +15,50 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit.errors import SessgitError
-from sessgit.store import log
+from sessgit.store import locks, log
 from sessgit.store.files import owner
 from sessgit.store.layout import Beside
-from sessgit.store.recorder import spool
+from sessgit.store.recorder.claim import Claim
 
 LONGEST = 60
 """Seconds after which a recorder ends, whatever it does: objects come first and the ref last, so nothing is torn."""
 
 
-def main(store: Path) -> None:
+def main(store: Path, claim: Claim) -> None:
     gc.set_threshold(50_000)  # it loads and makes many values, and few cycles
-    _detach()
-    beside = Beside(store)
+    detach()
+    signal.alarm(LONGEST)
     try:
         owner.check(store)
     except SessgitError:  # whose it is has not asked to be told
         return
-    if not spool.claim_waiting(beside.spool, time.time()):
+    if not claim.take(time.time()):
         return
+    with suppress(SessgitError):  # then nothing can be locked
+        locks.recording(Beside(store))
     from sessgit.recorder import drain
 
     home = os.environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
     config = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path(home) / ".claude")
     env = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TMPDIR")} | {"HOME": home}
-    drain.run(store, config, env)
+    drain.run(store, config, env, claim)
 
 
-def _detach() -> None:
-    """A process session of its own, no inherited files, and an end."""
+def detach() -> None:
+    """Leave the caller's process session and close the files inherited from it."""
     with suppress(OSError):  # where it leads a process session already
         os.setsid()
     os.closerange(3, 256)
     os.umask(0o077)
-    signal.alarm(LONGEST)
 
 
 if __name__ == "__main__":
     _store = Path(sys.argv[1])
+    _claim = Claim(Beside(_store))
     try:
-        main(_store)
+        main(_store, _claim)
     except Exception as error:
         log.write(Beside(_store).log, time.time(), f"recorder: {type(error).__name__}: {error}")
-        spool.release_waiting(Beside(_store).spool)
+        _claim.give_up()
     # At once: whoever sees this process still alive may take it for one that has yet to read the spool.
     os._exit(0)

@@ -26,6 +26,7 @@ from sessgit.store.index import Index
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.recorder import latest, spool
+from sessgit.store.recorder.claim import Claim
 from sessgit.store.recorder.latest import Latest
 from sessgit.store.recorder.spool import Event, Unreadable
 from sessgit.store.store import Store
@@ -43,20 +44,22 @@ _PATIENCE = 3.0
 _STEP = 0.05
 
 
-def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
+def run(store_path: Path, config_folder: Path, env: dict[str, str], claim: Claim | None = None) -> None:
     """Records every event that waits; one whose session someone else works on for long stays, and one of a project that
     is off is dropped.
 
     A recorder that lets go of a session's lock reads the spool again: an event that came meanwhile found the lock held.
-    A command does not, so one recorder waits for it.
+    A command does not, so one recorder waits for it. `claim` is what this process has of the claim to read the spool;
+    it is given up first.
     """
     beside = Beside(store_path)
+    claim = claim or Claim(beside)
     try:
         config, mistake = settings.careful(beside)
     except SessgitError as error:
         # Which projects are off is not known. The transcripts hold everything until that is put right.
         log.write(beside.log, time.time(), f"nothing is recorded until the settings are right: {error}")
-        _drop_all(beside.spool)
+        _drop_all(beside.spool, claim)
         return
     if mistake:
         # It costs the settings and not the recording.
@@ -64,7 +67,7 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
     store = Store(store_path, fsync=config.record.fsync)
     index = Index(store_path, lambda: store)
     index.here = places.here(config.project.map, env.get("HOME") or "/")
-    drain = _Drain(store, index, config, config_folder, env)
+    drain = _Drain(store, index, config, config_folder, env, claim)
     try:
         while drain.once():
             pass
@@ -78,11 +81,18 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str]) -> None:
             pass
     finally:
         index.close()
+    if beside.repacking.exists() and not locks.is_repacking(beside):
+        from sessgit.store.packing import repacking
+
+        repacking.start(store_path, env)
 
 
 class _Drain:
-    def __init__(self, store: Store, index: Index, config: Config, folder: Path, env: dict[str, str]) -> None:
+    def __init__(
+        self, store: Store, index: Index, config: Config, folder: Path, env: dict[str, str], claim: Claim
+    ) -> None:
         self.store, self.index, self.config, self.folder, self.env = store, index, config, folder, env
+        self.claim = claim
         self.privacy = Privacy(config.record, env.get("HOME") or "/")
         self.is_busy = False
         """Whether somebody else was at work on a session of which an event waits."""
@@ -95,7 +105,7 @@ class _Drain:
         """
         deadline = time.monotonic() + _PATIENCE
         while self.is_busy and time.monotonic() < deadline:
-            if not spool.claim_waiting(self.store.beside.spool, time.time()):
+            if not self.claim.take(time.time()):
                 return
             time.sleep(_STEP)
             while self.once():
@@ -105,7 +115,7 @@ class _Drain:
         """Works on all that waits; False where nothing could be done."""
         self.is_busy = False
         # Before reading, each time: an event that is saved from here on starts a recorder of its own.
-        spool.release_waiting(self.store.beside.spool)
+        self.claim.give_up()
         events = spool.waiting(self.store.beside.spool, time.time())
         progress = False
         for event in events:
@@ -233,7 +243,7 @@ def _written(path: Path) -> float:
         return 0.0
 
 
-def _drop_all(folder: Path) -> None:
-    spool.release_waiting(folder)
+def _drop_all(folder: Path, claim: Claim) -> None:
+    claim.give_up()
     for event in spool.waiting(folder, time.time()):
         spool.discard(event)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import pygit2
 from pygit2.enums import FileMode, ObjectType, Option
@@ -24,6 +26,9 @@ from sessgit.store import locks, proving, refs
 from sessgit.store.files import large, lasting, private
 from sessgit.store.layout import Beside
 
+if TYPE_CHECKING:
+    from sessgit.store.packing.pack import Pack
+
 AUTHOR = ("sessgit", "sessgit@localhost")
 _WRITE_TRIES = 5
 _LOCK_TRIES = 300
@@ -31,7 +36,10 @@ _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
 _MEND = "sessgit verify names the conversations that need it, sessgit repair brings it back for each."
 _FIRST = 5
-"""The place of the folder aside among those of objects: libgit2 writes to the first one. Its own are 1 and 2."""
+"""The priority of the backend that new objects go to: libgit2 writes to the first one. Its own have 1 and 2."""
+_KINDS = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_MOST_RECENT = 1024
 _REFS_LAST = Lock()
 _UNREAD = (KeyError, ValueError, pygit2.GitError)
 _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDeletes": "true"}
@@ -69,14 +77,56 @@ def is_trusted(path: Path) -> bool:
     return True
 
 
+class _PackBackend(pygit2.OdbBackend):
+    """libgit2's view of a pack that is being written: it writes objects there and reads them again."""
+
+    def __init__(self, pack: Pack) -> None:
+        super().__init__()
+        self._pack = pack
+        self._recent = OrderedDict[str, tuple[int, bytes]]()
+        """The last trees and commits: the next commit is made from them."""
+
+    def write_cb(self, oid: pygit2.Oid, data: bytes, kind: int) -> None:
+        self._pack.add(_NAMES[ObjectType(kind)], bytes(data))
+        self._recent[str(oid)] = kind, bytes(data)
+        if len(self._recent) > _MOST_RECENT:
+            self._recent.popitem(last=False)
+
+    def read_cb(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
+        name = str(oid)
+        if name in self._recent:
+            return self._recent[name]
+        kind, data = self._pack.read(name)
+        return int(_KINDS[kind]), data
+
+    def read_header_cb(self, oid: pygit2.Oid) -> tuple[int, int]:
+        kind, size = self._pack.header(str(oid))
+        return int(_KINDS[kind]), size
+
+    def read_prefix_cb(self, oid: object) -> tuple[int, bytes, object]:
+        raise KeyError(oid)
+
+    def exists_cb(self, oid: pygit2.Oid) -> bool:
+        return str(oid) in self._pack
+
+    def exists_prefix_cb(self, oid: object) -> object:
+        raise KeyError(oid)
+
+    def refresh_cb(self) -> None:
+        """Nothing: only this process writes the pack."""
+
+
 class Repository:
     """One open repository. Not to be shared between threads. With `fsync` each ref that it moves is on the disk then,
-    and all that was written before."""
+    and all that was written before. With `pack` all objects of a new repository are in that pack, which the caller
+    finishes."""
 
-    def __init__(self, path: Path, *, fsync: bool = False) -> None:
+    def __init__(self, path: Path, *, fsync: bool = False, pack: Pack | None = None) -> None:
         self.path = path
+        self._beside = Beside(path)
+        self._pack = pack
         self._aside = lasting.Aside(path) if fsync else None
-        self._pruned, self.was_reopened = locks.last_pruning(Beside(path)), False
+        self._pruned, self.was_reopened = locks.last_pruning(self._beside), False
         with _translated(f"cannot open the store at {path}", "sessgit doctor says what is wrong with it."):
             self._open()
         self.written = 0
@@ -87,8 +137,8 @@ class Repository:
         """Keeps others from pruning until `release`; whatever is written does so too."""
         if self._lock is not None:
             return
-        self._lock = weakref.finalize(self, locks.release, locks.writing(Beside(self.path)))
-        if locks.last_pruning(Beside(self.path)) != self._pruned:
+        self._lock = weakref.finalize(self, locks.release, locks.writing(self._beside))
+        if locks.last_pruning(self._beside) != self._pruned:
             # libgit2 goes on to believe in packs that are no more, and lets commits stand on what they held.
             self.reopen()
 
@@ -116,10 +166,17 @@ class Repository:
     def reopen(self) -> None:
         """Forgets which packs there were."""
         self._open()
-        self._pruned, self.was_reopened = locks.last_pruning(Beside(self.path)), True
+        self._pruned, self.was_reopened = locks.last_pruning(self._beside), True
 
     def _open(self) -> None:
         repo = pygit2.Repository(str(self.path))
+        if self._pack is not None:
+            # Alone: before each write libgit2 would look through the files of its own backends once more.
+            written, self._odb, self._repo = _PackBackend(self._pack), pygit2.Odb(), repo
+            self._odb.add_backend(written, _FIRST)
+            repo.set_odb(self._odb)
+            self._sources: list[proving.Source] = [written.read_cb]
+            return
         if self._aside is not None:
             repo.odb.add_backend(pygit2.OdbBackendLoose(str(self._aside.folder), -1, False), _FIRST)
             # Looked at when the first ref is read, by what writes refs, and at each object, by what writes those.
@@ -144,6 +201,9 @@ class Repository:
         """The id of the object that `make` makes; done again where git took its folder away, as packing does with those
         that it has emptied."""
         self.written += 1
+        if self._pack is not None:
+            with _translated("cannot write to the store", ROOM):
+                return str(make())
         self.hold()
         with _translated("cannot write to the store", ROOM), private.files():
             if self._aside is not None:
@@ -162,6 +222,9 @@ class Repository:
     # Objects
 
     def write_blob(self, data: Bytes) -> str:
+        if self._pack is not None:  # past the library, which would hash and copy it once more
+            self.written += 1
+            return self._pack.add("blob", data)
         if len(data) <= large.LEAST:
             return self._write(lambda: self._repo.create_blob(bytes(data)))
         folder = self._aside.folder if self._aside is not None else self.path / "objects"
@@ -349,7 +412,7 @@ class Repository:
             self.settle()
         for tries_left in reversed(range(_LOCK_TRIES)):
             try:
-                with locks.moving(Beside(self.path)), private.files():
+                with locks.moving(self._beside), private.files():
                     self._move(name, old, new)
                     if self._aside is not None:
                         lasting.write_out(self.path)

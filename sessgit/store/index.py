@@ -101,9 +101,9 @@ class Index:
         new, found = self._new_rows(store, branch, tip)
         values = _taken((
             branch, tip, archived, layout.session_of(branch), state.agent_id, state.project, state.title, state.name,
-            state.created, state.updated, state.turns, state.headless, state.state, state.stage,
+            state.created, state.updated, state.turns, state.is_headless, state.state, state.stage,
             json.dumps(state.labels), layout.session_of(state.origin.session) if state.origin else "",
-            sessions.dumps(state),
+            state.description, sessions.dumps(state),
         ))  # fmt: skip
         self._db.execute(f"INSERT OR REPLACE INTO branches VALUES ({','.join('?' * len(values))})", values)
         last = found[1] if found else 0
@@ -148,6 +148,19 @@ class Index:
         held = self._db.execute("SELECT branch, turn, commits FROM turns WHERE prompt = ?", (prompt,)).fetchall()
         matches = [(b, n) for b, n, commits in held if commits.endswith(commit)]
         return min(matches, key=lambda match: (match[0] != branch, match), default=None)
+
+    def add_rows(self, other: Path) -> None:
+        """Adds all rows of the index of another store, whose branches have just come into this one. Rows that cannot be
+        added are made from the branches when they are asked for."""
+        with suppress(sqlite3.Error):
+            self._db.execute("ATTACH ? AS other", (str(layout.Beside(other).index),))
+            try:
+                with self._db:
+                    self._db.execute("BEGIN IMMEDIATE")
+                    for table in tables.INDEX.tables:
+                        self._db.execute(f"INSERT OR REPLACE INTO main.{table} SELECT * FROM other.{table}")
+            finally:
+                self._db.execute("DETACH other")
 
     # Questions
 
@@ -241,8 +254,9 @@ class Index:
         """The first line of a turn's prompt, also of one that a fork cut: that one's commit tells of the fork."""
         if row.message.get("Event") != "fork":
             return row.title
-        whole = (other.title for other in self.with_prompt(row.prompt) if other.message.get("Event") != "fork")
-        return next(whole, row.title)
+        point = row.message.get("Fork-Point").partition("@")[0]
+        held = [other for other in self.with_prompt(row.prompt) if other.message.get("Event") != "fork"]
+        return min(held, key=lambda other: other.branch != point, default=row).title
 
     def gists(self, commits: Sequence[str]) -> dict[str, Gist]:
         """What is remembered of the turns that end with these commits; a commit's content never changes."""

@@ -84,7 +84,7 @@ def append(beside: Beside, operation: Operation) -> Operation:
     document |= {key: value for key, value in more.items() if value}
     try:
         handle = os.open(beside.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb", buffering=0) as file, locks.appending(file):  # so that no two get one id
+        with os.fdopen(handle, "wb", buffering=0) as file, locks.appending(handle):  # so that no two get one id
             size = os.fstat(file.fileno()).st_size
             document["id"] = hashlib.sha256(json.dumps([size, document]).encode()).hexdigest()[:8]
             # A line that was torn by a full disk must not swallow this one.

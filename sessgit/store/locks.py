@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.store.files import private
@@ -47,22 +46,62 @@ def names(beside: Beside, timeout: float = 0) -> Iterator[bool]:
 
 
 @contextmanager
-def appending(file: IO[bytes]) -> Iterator[None]:
+def appending(handle: int) -> Iterator[None]:
     """Holds the end of an open file for who appends to it, until that is closed; in vain where nothing can be locked,
     as on some network's disk."""
     with suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX)
     yield
+
+
+def reading(beside: Beside) -> int:
+    """Return a descriptor that holds the claim to read the spool next, until `release` or the end of the process; 0
+    while another process holds it."""
+    return _acquire(beside.lock("spool"), 0)
+
+
+def recording(beside: Beside) -> int:
+    """Return a descriptor that says until the end of the process that a recorder is running, as many may be."""
+    return _acquire(beside.lock("recorder"), _LONGEST_LOOK, shared=True)
+
+
+def is_recording(beside: Beside) -> bool:
+    """Return whether a recorder is running."""
+    with _nobody(beside.lock("recorder")) as alone:
+        return not alone
 
 
 @contextmanager
 def maintenance(beside: Beside, timeout: float = 0) -> Iterator[int]:
     """Holds the lock of whoever packs the store; yields its descriptor, or 0 where someone else does.
 
-    The git that packs inherits it: where its parent is killed, nobody else begins before it ends.
+    The git that packs inherits it: where its parent is killed, nobody else begins before it ends. A process that waits
+    for the lock says so by another one, and a packing in the background ends for it.
     """
-    with _alone(beside.lock("maintenance"), timeout) as held:
+    asking = _acquire(beside.lock("maintenance-wanted"), _LONGEST_LOOK, shared=True) if timeout else 0
+    try:
+        with _alone(beside.lock("maintenance"), timeout) as held:
+            yield held
+    finally:
+        if asking:
+            release(asking)
+
+
+def is_maintenance_wanted(beside: Beside) -> bool:
+    """Return whether a process waits for the maintenance lock."""
+    return _is_held(beside.lock("maintenance-wanted"))
+
+
+@contextmanager
+def repacking(beside: Beside) -> Iterator[bool]:
+    """Holds the lock of the process that packs in the background; yields False where another process does."""
+    with _held(beside, "repacking", _LONGEST_LOOK) as held:
         yield held
+
+
+def is_repacking(beside: Beside) -> bool:
+    """Return whether a process packs in the background."""
+    return _is_held(beside.lock("repacking"))
 
 
 @contextmanager
@@ -159,6 +198,18 @@ def settings(beside: Beside) -> Iterator[bool]:
 def _held(beside: Beside, name: str, timeout: float) -> Iterator[bool]:
     with _alone(beside.lock(name), timeout) as handle:
         yield bool(handle)
+
+
+def _is_held(path: Path) -> bool:
+    """Return whether a process holds the lock, without waiting for it. No file is made."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from sessgit.store.damage import packed
 from sessgit.store.files import lasting, rooms
 from sessgit.store.layout import Beside
 from sessgit.store.locks import moving
-from sessgit.store.packing import due, making
+from sessgit.store.packing import due, making, repacking
 
 STALE = 600.0
 """Seconds after which nobody writes a file any more that was made for a moment."""
@@ -39,19 +39,18 @@ def pack(
     lock: int = 0,
     *,
     full: bool = False,
-    archived: bool = False,
     progress: Progress = unseen,
 ) -> bool:
     """Packs loose objects if there are many or they take much room, or everything where `full`; returns whether it did.
 
-    With `archived` a full packing also makes smaller what was archived since the last time, which takes a second of the
-    processor for 2 MB. `lock` is the descriptor of the maintenance lock; a full packing tells how far it is. Raises
-    StoreError where git is missing or fails; the store is whole all the same.
+    `lock` is the descriptor of the maintenance lock; a full packing tells how far it is. Raises StoreError where git is
+    missing or fails; the store is whole all the same.
     """
     if not full and not due.is_due(store):
         return False
     if full:
-        making.anew(store, lock, progress=progress, archived=archived)
+        making.anew(store, lock, progress=progress)
+        Beside(store).repacking.unlink(missing_ok=True)
     else:
         making.loose(store, lock)
         if due.packs(store) >= due.MOST_PACKS:
@@ -63,9 +62,18 @@ def pack(
 
 def pack_arrived(store: Path, packs: Collection[str], lock: int, progress: Progress) -> None:
     """Packs what has just come in as packs of these names, and what is loose. Raises StoreError as `pack` does."""
-    making.arrived(store, packs, lock, progress)
+    repacking.note(store, making.arrived(store, packs, lock, progress))
     due.note(store)
     pack_refs(store, lock)
+
+
+def repack(store: Path, lock: int) -> None:
+    """Packs what imports packed once more, about as small as a full packing makes it: too slow for an import to wait
+    for. Raises StoreError as `pack` does."""
+    names = repacking.names(store)
+    if names:
+        making.again(store, names, lock)
+    Beside(store).repacking.unlink(missing_ok=True)
 
 
 def pack_refs(store: Path, lock: int = 0) -> None:

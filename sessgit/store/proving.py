@@ -2,7 +2,7 @@
 
 The library proves all that it reads, by a slow SHA-1 that also finds forged collisions, which takes as long as to find
 and unpack an object. Whatever brings objects into a store has looked for those: here the name alone is proved.
-What is not packed yet is read here as well: the library asks three times for such a file, and unpacks it by zlib.
+What is not packed yet is read here as well: the library asks three times for such a file.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import zlib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-import deflate
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _KINDS = {b"commit": 1, b"tree": 2, b"blob": 3}
@@ -76,7 +74,7 @@ def loose(objects: Path) -> Source:
             raise KeyError(oid) from error
         try:
             return _unpacked(packed)
-        except (zlib.error, deflate.DeflateError) as error:
+        except zlib.error as error:
             raise ValueError(str(error)) from error
 
     return read
@@ -87,8 +85,11 @@ def _unpacked(packed: bytes) -> tuple[int, bytes]:
     kind, _, size = head.partition(b" ")
     if kind not in _KINDS or not size.isdigit() or int(size) > _RATIO * len(packed):
         raise ValueError("what is no object of git")
-    begin = len(head) + len(end)
-    return _KINDS[kind], bytes(memoryview(deflate.zlib_decompress(packed, begin + int(size)))[begin:])
+    begin, unpacking = len(head) + len(end), zlib.decompressobj()
+    data = unpacking.decompress(packed, begin + int(size) + 1)
+    if len(data) != begin + int(size) or not unpacking.eof:
+        raise ValueError("an object of another size than it says")
+    return _KINDS[kind], data[begin:]
 
 
 def first_known(start: str, known: Collection[str], read: Callable[[str], Commit]) -> set[str]:

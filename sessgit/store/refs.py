@@ -141,7 +141,7 @@ def _loose_below(store: Path, prefix: str) -> Iterator[tuple[str, str | None]]:
     while pending:
         parent = pending.pop()
         try:
-            entries = list(os.scandir(store / parent))
+            entries = list(os.scandir(f"{store}/{parent}"))
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -187,7 +187,8 @@ def _packed_at(packed: str, start: str) -> Iterator[tuple[str, str]]:
 
 def _packed(store: Path) -> str:
     try:
-        text = (store / PACKED).read_text("utf-8", "replace")
+        with open(f"{store}/{PACKED}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            text = file.read()
     except FileNotFoundError:
         return ""
     except OSError as error:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sessgit.errors import SessgitError, StoreError, UsageError
-from sessgit.model.config import Config, RecordConfig, plain
+from sessgit.model.config import SPANS, Config, RecordConfig, plain, seconds
 from sessgit.store.layout import Beside
 from sessgit.store.store import write_private
 
@@ -83,13 +83,19 @@ def change(beside: Beside, key: str, value: object | None) -> None:
     Raises UsageError where no setting has this name and the file has none to take out, or the value does not fit.
     """
     with _changing(beside):
-        document = read(beside)
-        if value is None and not _is_there(document, key) and not _is_known(key):
-            raise UsageError(f"there is no setting {key}", "sessgit config shows all of them.")
-        try:
-            _write(beside, {key: value})
-        except RecursionError as error:
-            raise UsageError(f"the value for {key} is nested too deeply", "Nothing was changed.") from error
+        check(beside, key, value)
+        _write(beside, {key: value})
+
+
+def check(beside: Beside, key: str, value: object | None) -> None:
+    """Raise UsageError where `change` would; nothing is written."""
+    document = read(beside)
+    if value is None and not _is_there(document, key) and not _is_known(key):
+        raise UsageError(f"there is no setting {key}", "sessgit config shows all of them.")
+    try:
+        _edited(beside, {key: value})
+    except RecursionError as error:
+        raise UsageError(f"the value for {key} is nested too deeply", "Nothing was changed.") from error
 
 
 def update(beside: Beside, change: Callable[[RecordConfig], Mapping[str, Sequence[str]]]) -> None:
@@ -111,6 +117,12 @@ def _changing(beside: Beside) -> Iterator[None]:
 
 
 def _write(beside: Beside, changes: Mapping[str, object | None]) -> None:
+    place = Path(os.path.realpath(beside.config))  # a link stays one: it may lead into somebody's collection
+    write_private(place, _edited(beside, changes).encode(), lasting=True)
+
+
+def _edited(beside: Beside, changes: Mapping[str, object | None]) -> str:
+    """Return the file's text with the changes made, or raise UsageError."""
     import tomlkit
 
     from sessgit.model.schema import settings as schema
@@ -131,9 +143,17 @@ def _write(beside: Beside, changes: Mapping[str, object | None]) -> None:
     try:
         schema.config(document.unwrap(), str(beside.config))
     except SessgitError as error:
-        raise UsageError(str(error), "Nothing was changed: sessgit config shows keys and values.") from error
-    place = Path(os.path.realpath(beside.config))  # a link stays one: it may lead into somebody's collection
-    write_private(place, tomlkit.dumps(document).encode(), lasting=True)
+        raise UsageError(str(error), _instead(changes)) from error
+    return tomlkit.dumps(document)
+
+
+def _instead(changes: Mapping[str, object | None]) -> str:
+    """What to type where a value does not fit: of a number that lacks its unit the same in days."""
+    for key, value in changes.items():
+        with suppress(ValueError):
+            if key in SPANS and seconds(f"{value}d"):
+                return f"Nothing was changed: sessgit config {key} {value}d"
+    return "Nothing was changed: sessgit config shows keys and values."
 
 
 def _put(table: Any, name: str, value: object) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _NEW_KEY = "sessgit doctor --fix makes a new one; then those values have to be purged again."
 _NO_KEY = "sessgit doctor --fix makes a new one where it is gone."
 _DIGITS = 10
+_STATES = 256
 _ANOTHER = "Name another folder in SESSGIT_STORE."
 HEAD = b"ref: refs/heads/HEAD-stays-unborn\n"
 """What the file of that name holds in every store."""
@@ -171,6 +172,8 @@ class Store:
         self.repo = repo or backend.Repository(path, fsync=fsync)
         self._known_format = set[str]()
         """The files that say so: they are all alike."""
+        self._states = dict[str, Session]()
+        """The states of the last commits that were written here: the next commit is made from one of them."""
         self.commit = lru_cache(maxsize=4096)(self.repo.commit)
         self.tree = lru_cache(maxsize=4096)(self._tree)
         """The tree of a commit, once its format is known to be one that this program reads."""
@@ -200,6 +203,8 @@ class Store:
 
     def state(self, commit: str) -> Session:
         """The state of the session as of a commit."""
+        if commit in self._states:
+            return self._states[commit]
         tree = self.tree(commit)
         entry = self.repo.entry(tree, layout.STATE)
         if entry is None:
@@ -295,7 +300,12 @@ class Store:
         if base is None:
             blobs[layout.FORMAT_FILE] = (self.repo.write_blob(b"%d\n" % layout.FORMAT), False)
         tree = self.repo.edit_tree(self.commit(base).tree if base else None, {**changes, **blobs})
-        return self.repo.write_commit(tree, list(parents), messages.dumps(message), time)
+        commit = self.repo.write_commit(tree, list(parents), messages.dumps(message), time)
+        if sessions.is_kept_whole(state):
+            self._states[commit] = state
+            if len(self._states) > _STATES:
+                del self._states[next(iter(self._states))]
+        return commit
 
     def hmac(self, parts: Iterable[bytes]) -> str:
         """A keyed hash that only this machine can make: it proves original bytes without telling them.

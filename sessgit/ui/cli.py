@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from sessgit import __version__
 from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
 from sessgit.model import canonical
-from sessgit.ui import render
+from sessgit.ui import context, render
 from sessgit.ui.arguments import complete, options
 from sessgit.ui.arguments.light import Light
 
@@ -34,34 +34,54 @@ GROUPS = {
 }
 """The commands by what one wants to do."""
 COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
+_READING = (
+    *GROUPS["Find and read"], *GROUPS["Look into turns"], *GROUPS["Branch, bring together, go on"], "tag", "pad", "ops",
+    "export", "id",
+)  # fmt: skip
+"""The commands that read what is recorded, but for `status`, which first tells what waits to be."""
 _NotUnderstood: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What typer raises for words that no command understands; it has no name of its own there."""
+_SHORT, _LIKE = 2, 0.75
+"""Commands of so many letters are like many words: from which likeness on, of 1, one of them is meant."""
 _WHOLE = 1000
 """More characters than the first sentence of any help text has."""
 
-GIT_VERBS = {
+OTHER_WORDS = {
     "add": "Nothing needs to be added: every turn is recorded by itself. sessgit status tells how that goes.",
     "blame": "sessgit why FILE tells which calls wrote a file, and what each of them had read before.",
     "branch": "sessgit fork makes a branch of a conversation, sessgit ls shows all of them.",
+    "cat": "sessgit show ADDRESS shows a conversation, a turn or a cell; sessgit log -p ADDRESS all that was said.",
     "checkout": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
     "cherry-pick": "sessgit pick ID@N takes single turns over into the current conversation.",
     "clone": "sessgit remote add NAME URL and sessgit pull bring what is there; sessgit import, what a client holds.",
     "commit": "Every turn is a commit already. sessgit status tells whether recording is on.",
+    "continue": "sessgit resume ADDRESS continues a conversation in the client.",
     "fetch": "sessgit pull brings conversations from a remote; sessgit pull -n shows what would come.",
+    "find": "sessgit search WORDS finds what was said and done, and conversations by name, title and label.",
     "grep": "sessgit search WORDS finds what was said and done, in all conversations.",
+    "history": "sessgit log ADDRESS shows the turns of a conversation, sessgit ops what commands did.",
     "init": "sessgit install makes a store and records from now on.",
-    "mv": "sessgit rename NAME gives a conversation a name. Where its file lies is the client's own.",
+    "label": "sessgit edit ADDRESS --label LABEL adds a label, --label -LABEL removes it; sessgit ls --label finds it.",
+    "list": "sessgit ls lists the conversations of this project, sessgit ls --all those of every project.",
+    "mv": "sessgit rename ADDRESS NAME gives a conversation a name. Where its file lies is the client's own.",
+    "name": "sessgit rename ADDRESS NAME gives a conversation a name.",
     "notes": "sessgit edit --description TEXT says what a conversation is about, sessgit tag NAME marks a turn.",
+    "open": "sessgit resume ADDRESS continues a conversation in the client, sessgit show ADDRESS shows it.",
     "rebase": "What is recorded is never rewritten. sessgit fork ID --at N begins anew from a turn.",
+    "remove": "sessgit delete ADDRESS deletes a conversation, sessgit archive ADDRESS puts it out of the way.",
     "reset": "sessgit fork ID --at N goes back to a turn and loses nothing.",
+    "rm": "sessgit delete ADDRESS deletes a conversation, sessgit archive ADDRESS puts it out of the way.",
     "stash": "Nothing is ever lost: sessgit fork ID --at N begins anew from a turn, the rest stays.",
     "switch": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
+    "view": "sessgit show ADDRESS shows a conversation, a turn or a cell; sessgit log -p ADDRESS all that was said.",
 }
+"""What to type for words that other programs have as commands."""
 
 EPILOG = """\
 \b
 ADDRESS is SESSION[@TURN[.CELL]]: an id or four letters of it, a name, a
-title, a tag; @7 or nothing is the current session, A@-1 the last turn of A.
+title as ls prints it or its beginning, a tag; @7 or nothing is the current
+session, A@-1 the last turn of A.
 
 \b
 Exit codes: 0 ok, 1 user error, 2 usage, 3 conflict, 4 not found, 5 the
@@ -74,6 +94,12 @@ _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPE
 
 
 class _Command(Light, TyperCommand):
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command; where it reads, what waits to be recorded is recorded meanwhile."""
+        if self.name in _READING:
+            context.read().record_waiting()
+        return super().invoke(ctx)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keeps for `log` what stands behind `--` apart: without an address before it, it would be taken for one."""
         if self.name == "log" and "--" in args:
@@ -110,17 +136,29 @@ class _Commands(Light, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
-        if name in GIT_VERBS:
-            raise UsageError(f"sessgit has no “{name}”.", GIT_VERBS[name])
+        if name in OTHER_WORDS:
+            raise UsageError(f"sessgit has no “{name}”.", OTHER_WORDS[name])
+        if name == "version" and len(args) == 1:
+            _version(True)
+        if name == "help":
+            words = [word for word in args[1:] if not word.startswith("-")][:1]
+            return self.resolve_command(ctx, [*words, "--help"]) if words else self._help(ctx)
         if name not in COMMANDS:
             import difflib
 
-            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            longer = [command for command in COMMANDS if len(command) > _SHORT]
+            near = difflib.get_close_matches(name, longer, n=1) or difflib.get_close_matches(
+                name, COMMANDS, n=1, cutoff=_LIKE
+            )
             raise UsageError(
                 f"there is no command “{name}”.",
                 f"Did you mean sessgit {near[0]}?" if near else "sessgit --help shows all commands.",
             )
         return super().resolve_command(ctx, args)
+
+    def _help(self, ctx: Any) -> NoReturn:
+        render.write(f"{ctx.get_help()}\n")
+        raise typer.Exit
 
 
 def _version(wanted: bool) -> None:

@@ -166,13 +166,20 @@ class Context:
                 "sessgit import brings in older conversations, sessgit status tells whether new ones are recorded.",
             )
 
-    def check_setting(self) -> None:
-        """Raises NotFoundError with what to do where there is no store yet, which the settings would lie in."""
+    def create_store(self) -> None:
+        """Create the store if there is none: settings are in it, and hold for the first thing that is recorded."""
         if not self.has_store:
-            raise NotFoundError(
-                f"nothing is recorded yet, nor is there a store for a setting at {self.short(self.store_path)}",
-                "sessgit install makes one and records from the next prompt on: switch a project off right after it.",
-            )
+            from sessgit.store import store as stores
+
+            self._check_torn()
+            stores.create(self.store_path)
+
+    def record_waiting(self) -> None:
+        """Start a recorder if events wait: the one that they were left to may have been killed."""
+        from sessgit.store.recorder import launch
+
+        if not self.off and sys.executable:
+            launch.start_if_needed(self.store_path, sys.executable, os.environ)
 
     def folder(self, named: str) -> str:
         """The absolute path of a folder as it was typed; the working folder where none was."""

@@ -28,7 +28,7 @@ def target(here: Context, text: str, at: str | None = None, *, changes: bool = F
 
     The session is found first and its turn only after catching up: the turn may be one that nobody recorded yet.
     """
-    address = parse(text, at)
+    address = _address(here, text, at)
     with _told(here, address.session):
         found = _session(here, Address(address.session), changes)
     _asked.set(here.ident(found.session))
@@ -42,7 +42,7 @@ def target(here: Context, text: str, at: str | None = None, *, changes: bool = F
 def recorded(here: Context, text: str) -> Target:
     """What the address names for a command that changes it, as it is recorded: nothing is recorded for that."""
     with _told(here, text.partition("@")[0]):
-        found = resolve.target(here.index, parse(text), here.where, changes=True)
+        found = resolve.target(here.index, _address(here, text), here.where, changes=True)
     _asked.set(here.ident(found.session))
     if found.guess:
         render.tell(f"({found.guess})")
@@ -59,6 +59,10 @@ def branch(here: Context, text: str) -> str:
         if found is None:
             raise
         return found
+
+
+def _address(here: Context, text: str, at: str | None = None) -> Address:
+    return resolve.address(here.index, text, at) if here.has_store else parse(text, at)
 
 
 @contextmanager

@@ -51,11 +51,10 @@ def target(here: Context, asof: AsOf | None, address: str) -> Target:
 
     if asof is None:
         return named.target(here, address)
-    from sessgit.model.address import parse
     from sessgit.ops.finding import resolve
 
     try:
-        found = resolve.target(here.index, parse(address), here.where)
+        found = resolve.target(here.index, resolve.address(here.index, address), here.where)
     except AmbiguousError:
         raise
     except NotFoundError as error:
@@ -103,11 +102,11 @@ def as_json(asof: AsOf | None) -> dict[str, Any] | None:
 
 def _missing(here: Context, asof: AsOf, address: str) -> NotFoundError | None:
     """Why an address names nothing as of then that it names now, or that is gone for good; None for any other."""
-    from sessgit.model.address import Address, parse
+    from sessgit.model.address import Address
     from sessgit.ops.finding import resolve
     from sessgit.store.layout import session_of
 
-    word = parse(address).session
+    word = resolve.address(asof.now, address).session
     try:
         name = resolve.target(asof.now, Address(word), here.where).branch.name
     except NotFoundError:

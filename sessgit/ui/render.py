@@ -129,6 +129,15 @@ def remarks(page: Iterable[str]) -> None:
         tell(_COLOUR.sub("", line))
 
 
+def check_can_ask(hint: str, *, as_json: bool = False) -> None:
+    """Raises UsageError where the user cannot be asked: nobody is at a terminal, or a program reads the output."""
+    if as_json or sys.stdin is None or not sys.stdin.isatty():
+        from sessgit.errors import UsageError
+
+        why = "--json asks no questions" if as_json else "stdin is not a terminal"
+        raise UsageError(f"cannot ask for confirmation: {why}.", hint)
+
+
 def ask(question: str) -> bool:
     """Whether the person at the terminal says yes; nothing of it is in the output."""
     sys.stderr.write(f"{canonical.printable(question)} [y/N] ")
@@ -230,7 +239,8 @@ def _trimmed(line: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    return text if text[-1:] in (".", "!", "?", "…", ")") else f"{text}."
+    """The text with a full stop, but for one that ends in a list."""
+    return text if "\n" in text or text[-1:] in (".", "!", "?", "…", ")") else f"{text}."
 
 
 def _bar(unit: str) -> Any:

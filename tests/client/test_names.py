@@ -23,7 +23,7 @@ def test_a_restored_conversation_is_listed_by_its_name(kept: Kept) -> None:
     terminal.quit()
     session = world.transcripts()[-1].stem
     kept.recorded(session, 1)
-    kept.run("rename", NAME, session)
+    kept.run("rename", session, NAME)
     world.transcript(session).unlink()
     kept.run("restore", session)
     lines = world.transcript(session).read_bytes()

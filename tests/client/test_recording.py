@@ -9,16 +9,19 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clients import kill
+from plain import run_git
 from world import World
 
 pytestmark = pytest.mark.client
 
 PATIENCE = 15.0
+INTERRUPTED = "bash: echo two ;; hold: here"
 TURNS = ["bash: echo one", "both: echo a && echo b", "write: three.txt third", "read: three.txt"]
 
 
@@ -72,6 +75,13 @@ class Kept:
 @pytest.fixture
 def kept(world: World) -> Kept:
     return Kept(world)
+
+
+def _until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def talk(world: World, prompts: list[str]) -> str:
@@ -172,6 +182,67 @@ def test_a_killed_turn_is_recorded_by_the_next_event(world: World, kept: Kept) -
     log = kept.json("log", session)
     assert log["turns"][-1]["prompt"] == "three"
     assert kept.restored(session) == world.transcript(session).read_bytes()
+    kept.fsck()
+
+
+def test_a_last_line_without_a_newline_that_the_client_goes_on_from(world: World, kept: Kept) -> None:
+    """Some versions begin with a newline, others go on in the very line; nothing is lost."""
+    session = world.run("one", env={"SESSGIT_OFF": "1"}).session_id
+    world.run("two", resume=session, env={"SESSGIT_OFF": "1"})
+    path = world.transcript(session)
+    lines = path.read_bytes().splitlines(keepends=True)
+    last = max(number for number, line in enumerate(lines, start=1) if b'"type":"assistant"' in line)
+    path.write_bytes(b"".join(lines[:last])[:-1])
+    assert "Echo: two" in kept.run("show", f"{session}@2")
+    assert kept.restored(session) == path.read_bytes()
+    world.run("three", resume=session)
+    kept.recorded(session, 3)
+
+    assert "Echo: two" in kept.run("show", f"{session}@2")
+    assert [turn["prompt"] for turn in kept.json("log", session)["turns"]] == ["one", "two", "three"]
+    assert kept.restored(session) == path.read_bytes()
+    assert "nothing is damaged" in kept.run("verify", "--deep")
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_fork_at_an_interrupted_turn_stays_there(world: World, kept: Kept, how: str) -> None:
+    """Resumed with -p, the client first writes an answer of its own for the turn that has none."""
+    session = talk(world, ["one"])
+    if how == "killed":
+        process = world.start(INTERRUPTED, resume=session)
+        world.model.wait_for_prompt(INTERRUPTED)
+        _until(lambda: b'"tool_result"' in world.transcript(session).read_bytes())
+        kill(process)
+    else:
+        terminal = world.terminal("--resume", session)
+        terminal.submit(INTERRUPTED)
+        _until(lambda: b'"tool_result"' in world.transcript(session).read_bytes())
+        terminal.interrupt()
+    world.model.release()
+    if how == "stopped":
+        terminal.quit()
+    fork = kept.json("fork", session, "--at", "2", "--name", "another way")["id"]
+    head = run_git(kept.store, "rev-parse", f"{fork}^")
+    world.run("go on", resume=fork)
+    kept.recorded(fork, 3)
+    world.run("and on", resume=fork)
+    kept.recorded(fork, 4)
+
+    assert "No response requested." in world.transcript(fork).read_text("utf-8")
+    log = kept.json("log", fork)
+    assert (log["session"]["parent"], log["session"]["fork_turn"]) == (session, 2)
+    assert [turn["prompt"] for turn in log["turns"]] == ["one", INTERRUPTED, "go on", "and on"]
+    diff = kept.json("diff", session, fork)
+    assert (diff["shared_turns"], diff["only_a"], diff["partial"]) == (2, [], None)
+    assert [turn["prompt"] for turn in diff["only_b"]] == ["go on", "and on"]
+    (family,) = kept.json("tree", "--all")["families"]
+    (node,) = (node for node in family["nodes"] if node["id"] == fork)
+    assert (node["parent"], node["fork_turn"], node["own_turns"]) == (session, 2, 2)
+    assert kept.json("stats", fork)["total"]["turns"] == 2
+    assert run_git(kept.store, "log", "--grep=^Event: fork", "--format=%P", fork, "--").strip() == head.strip()
+    assert kept.restored(fork) == world.transcript(fork).read_bytes()
+    assert kept.restored(session) == world.transcript(session).read_bytes()
+    assert "nothing is damaged" in kept.run("verify", "--deep")
     kept.fsck()
 
 

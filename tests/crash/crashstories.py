@@ -236,13 +236,15 @@ def unarchived(world: World) -> Job:
     return world.cli("unarchive", SESSION)
 
 
-def cooled(world: World) -> Job:
-    """One conversation is in the pack of what is archived, another one is to come there."""
-    recorded(world, rich(world), world.talk(OTHER).turns("else"), world.talk(THIRD).turns("lives"))
-    world.done(world.cli("archive", OTHER))
-    world.done(world.cli("gc"))
-    world.done(world.cli("archive", SESSION))
-    return world.cli("gc", now=0)
+def repacked(world: World) -> Job:
+    """The packs of two imports are packed once more, as a process does it in the background."""
+    recorded(world, rich(world))
+    recorded(world, world.talk(OTHER).turns("else"), world.talk(THIRD).turns("more"))
+    code = world.root / "packer.py"
+    code.write_text(
+        f"from pathlib import Path\nfrom sessgit.recorder import packer\npacker.main(Path({str(world.store)!r}))\n"
+    )
+    return world.program(code)
 
 
 def collected(*words: str) -> Told:
@@ -450,13 +452,13 @@ STORIES = {
     "undo of an archiving": Story(undone("archive", OTHER), _reading, complete=False, again=(0, 4)),
     "undo of a deletion": Story(undone("delete", OTHER, "--yes"), _listing, complete=False, again=(0, 4)),
     "undo of a pick": Story(undone("pick", f"{OTHER}@3", "--into", SESSION), _reading, complete=False, again=(0, 4)),
-    "undo of a rename": Story(undone("rename", "a name", SESSION), _reading, complete=False, again=(0, 4)),
+    "undo of a rename": Story(undone("rename", SESSION, "a name"), _reading, complete=False, again=(0, 4)),
     "undo of a fork": Story(undone("fork", SESSION, "--at", "2"), _listing, complete=False, again=(0, 4)),
-    "rename": Story(_cli("rename", "a name", SESSION), _reading, complete=False),
+    "rename": Story(_cli("rename", SESSION, "a name"), _reading, complete=False),
     "tag": Story(_cli("tag", "here", SESSION), _reading, complete=False, again=(0, 3)),
     "pad": Story(_cli("pad", "add", "insight", "a thing", "--into", SESSION), _reading, complete=False, new=True),
     "gc": Story(collected(), _reading),
-    "gc, archived": Story(cooled, _reading),
+    "packing in the background": Story(repacked, _reading),
     "gc --prune": Story(collected("--prune", "--yes"), _reading),
     "push": Story(pushed, _synced, ours=True),
     "pull": Story(pulled, _pulled_again),

@@ -152,7 +152,7 @@ def test_everything_at_once(world: World) -> None:  # noqa: PLR0915 - one crowd
     def keeping() -> None:
         crowd.run("archive", world.cli("archive", QUIET), 3, 7)
         crowd.run("unarchive", world.cli("unarchive", QUIET), 3, 7)
-        crowd.run("rename", world.cli("rename", f"n{crowd.count['rename']}", QUIET), 3, 7)
+        crowd.run("rename", world.cli("rename", QUIET, f"n{crowd.count['rename']}"), 3, 7)
         crowd.run("undo", world.cli("undo"), 3, 4, 7)
         crowd.run("delete", world.cli("delete", QUIET, "--yes"), 3, 4, 7)
         crowd.run("undo", world.cli("undo"), 3, 4, 7)

@@ -25,7 +25,7 @@ READING = [
     ("resume", "--print", OTHER), ("why", "x.py", OTHER), ("pad", OTHER),
 ]  # fmt: skip
 WRITING = [
-    ("rename", "another", OTHER), ("edit", OTHER, "--description", "x"), ("tag", "there", OTHER),
+    ("rename", OTHER, "another"), ("edit", OTHER, "--description", "x"), ("tag", "there", OTHER),
     ("pad", "add", "insight", "x", "--into", OTHER), ("fork", OTHER, "--at", "1"), ("import",),
     ("pick", f"{THIRD}@1", "--into", OTHER), ("merge", THIRD, "--into", OTHER), ("archive", OTHER),
     ("unarchive", OTHER), ("push", "hub", OTHER), ("pull", "hub"),

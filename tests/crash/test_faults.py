@@ -50,7 +50,7 @@ COMMANDS = {
     "pick": [("pick", f"{OTHER}@1", "--into", SESSION)],
     "resume": [("resume", "--print", SESSION)],
     "restore": [("restore", THIRD), ("restore", "--all-lost")],
-    "rename": [("rename", "another", SESSION)],
+    "rename": [("rename", SESSION, "another")],
     "edit": [("edit", SESSION, "--description", "x")],
     "tag": [("tag", "there", SESSION)],
     "pad": [("pad", "add", "insight", "x", "--into", SESSION), ("pad", SESSION)],
@@ -229,7 +229,7 @@ def test_a_small_disk_that_is_full(small: World) -> None:
     for room in (0, 1, 2, 4, 8, 16) if LONG else (0, 4):
         with rest.open("wb") as file:
             file.write(b"x" * 4096 * max(0, os.statvfs(rest).f_bavail - room))
-        for words in [("ls", "--all"), ("log", OTHER), ("search", "one"), ("rename", "a name", OTHER), ("gc",)]:
+        for words in [("ls", "--all"), ("log", OTHER), ("search", "one"), ("rename", OTHER, "a name"), ("gc",)]:
             ended = small.run(small.cli(*words))
             assert ended.code in (0, 7) and (ended.code == 0 or "\nHint: " in ended.said), (room, ended)
         small.run(small.cli("import"))
@@ -243,7 +243,7 @@ def test_a_small_disk_that_is_full(small: World) -> None:
 def test_the_hint_of_a_full_disk(filled: Filled) -> None:
     world, start, _ = filled
     world.reset(start)
-    ended = world.run(world.cli("rename", "another", SESSION), failing(world.store, errno.ENOSPC, 1))
+    ended = world.run(world.cli("rename", SESSION, "another"), failing(world.store, errno.ENOSPC, 1))
     assert (ended.code, ended.said.splitlines()[-1]) == (7, f"Hint: {ROOM}")
 
 

@@ -63,6 +63,9 @@ class History(Protocol):
     def find(self, uuid: str) -> Place | None:
         """Where the line with this uuid is recorded; the newest place, if several."""
 
+    def is_closed(self, node: Node, line: Line) -> bool:
+        """Whether the turn takes no such line though no turn follows it: another session recorded it for a fork."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Anchor:
@@ -217,7 +220,7 @@ class Cutter:
         target = anchor.node
         if target is None or anchor.compacting or not self.is_open(target):
             target = self.current
-        if target is None:
+        if target is None or self.history.is_closed(target, line):
             self._wait(line)
             return
         if target is self.current:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from sessgit.agents.claude.lines import parse
+
 QUIET = 0.15
 """Seconds without growth after which a file is taken as written, where nobody says what to wait for."""
 LONGEST = 1.0
@@ -40,7 +42,7 @@ def _until(done: Callable[[], bool], seconds: float) -> bool:
 
 
 def _holds(path: Path, offset: int, wanted: bytes) -> bool:
-    """Whether the bytes stand in the file behind `offset`, on a line that has its newline already."""
+    """Whether the bytes stand in the file behind `offset`, on a line that is complete."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -49,7 +51,7 @@ def _holds(path: Path, offset: int, wanted: bytes) -> bool:
     except OSError:
         return False
     found = data.rfind(wanted)
-    return found >= 0 and data.find(b"\n", found) >= 0
+    return found >= 0 and (data.find(b"\n", found) >= 0 or parse(data[data.rfind(b"\n") + 1 :]) is not None)
 
 
 def _modified(path: Path) -> float:

@@ -47,6 +47,11 @@ class Line:
         return self.raw if self.original is None else self.original
 
     @property
+    def is_unended(self) -> bool:
+        """Whether the file ended behind the line without a newline."""
+        return self.extent.length == len(self.written) > 0
+
+    @property
     def type(self) -> str:
         return self.text("type")
 

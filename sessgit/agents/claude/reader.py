@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from sessgit.agents.claude.lines import Line, parse, split
+from sessgit.agents.claude.lines import Line, is_prompt, parse, split
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model.conversation.message import Extent
 
@@ -67,27 +67,56 @@ def make(raw: bytes, extent: Extent, redact: Redact) -> Line:
 
 
 class Reader:
-    """Reads forward from `offset`; `offset` is then behind the last complete line, `torn` what follows it.
+    """Reads forward from `offset`; `offset` is then behind the last line, `torn` what follows it.
 
-    One line may be as long as all else in memory together: of that there is no second copy.
+    A last line without a newline is a line if it is a complete JSON object, and else torn: the client may be writing
+    it. `unended` says that the last line has none. One line may be as long as all else in memory together: of that
+    there is no second copy.
     """
 
     def __init__(self, source: Opened, offset: int, redact: Redact) -> None:
         self.offset = offset
         self.torn = b""
+        self.unended = False
         self._source = source
         self._redact = redact
         self._last = b"", offset
 
     def lines(self, chunk: int = _CHUNK) -> Iterator[Line]:
-        """Each complete line up to the size that the file had when it was opened, read so many bytes at once."""
+        """Each line up to the size that the file had when it was opened, read so many bytes at once."""
         for raw, extent in self.raw(self.offset, self._source.size, chunk):
-            if extent.length == len(raw):
+            line = make(raw, extent, self._redact)
+            if line.is_unended and line.data is None:
                 self.torn = raw
                 return
-            self.offset = extent.end
-            self._last = raw[-_END:], extent.end - 1
-            yield make(raw, extent, self._redact)
+            self.offset, self.unended = extent.end, line.is_unended
+            self._last = raw[-_END:], extent.offset + len(raw)
+            yield line
+
+    def settled(self) -> Iterator[Line]:
+        """Each line, but not a last prompt that nothing was done about, nor what follows it: these are not read yet."""
+        held: list[Line] = []
+        for line in self.lines():
+            if is_prompt(line):
+                yield from held
+                held = [line]
+            elif held and not line.is_work:
+                held.append(line)
+            else:
+                yield from held
+                yield line
+                held = []
+        if held:
+            self.offset, self.unended = held[0].extent.offset, False
+
+    def resume(self, offset: int, *, unended: bool) -> bool:
+        """Goes on from where reading ended, behind a line that had no newline then if `unended`; returns False where
+        that line has been gone on with, so that it is another one now."""
+        behind = self.at(offset, 1) if unended else b""
+        if behind in (b"", b"\n"):
+            self.offset, self.unended = offset + len(behind), unended and not behind
+            return True
+        return False
 
     def is_as_read(self) -> bool:
         """Whether the last line still stands where it was read: the client may have taken it back meanwhile."""
@@ -101,12 +130,16 @@ class Reader:
         return [make(self.torn, Extent(self.offset, len(self.torn)), self._redact)]
 
     def again(self, extent: Extent) -> list[Line]:
-        """The lines of an extent, read once more; none where the file is too short for it."""
+        """The lines of an extent, read once more; none where the file is too short for it.
+
+        A last line that had no newline has its newline in its place, if one has come since.
+        """
         lines, end = list[Line](), extent.offset
         for raw, where in self.raw(extent.offset, extent.end, _CHUNK):
             end = where.end
-            if where.length > len(raw):
-                lines.append(make(raw, where, self._redact))
+            is_unended = where.length == len(raw)
+            place = Extent(where.offset, where.length + (is_unended and self.at(end, 1) == b"\n"))
+            lines.append(make(raw, place, self._redact))
         return lines if end == extent.end and len(lines) == extent.lines else []
 
     def at(self, offset: int, length: int) -> bytes:

@@ -1,7 +1,7 @@
 """The hooks in the client's settings file, which people and the client itself edit too.
 
-What is not ours stays as it is: foreign hooks, unknown keys, the order of keys, the indentation. An entry is
-ours by the form of its command, so that what another version or another store has left is recognised as well.
+What is not ours stays as it is, byte for byte: foreign hooks, unknown keys, the layout. An entry is ours by the form of
+its command, so that what another version or another store has left is recognised as well.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sessgit.agents.claude import jsontext
 from sessgit.errors import ROOM, ConflictError, StoreError, UsageError
 from sessgit.store.files import private
 
@@ -41,7 +42,8 @@ CLEANUP_DAYS = 30
 _LONGEST = 365_000
 _STALE = 600.0
 
-_COMMAND = re.compile(r"\[ -r (?P<stub>.+) \] && sh (?P=stub); exit 0", re.DOTALL)
+_COMMAND = re.compile(r"\[ -r (?P<stub>.+) \] && sh (?P=stub)( \|\| cat >/dev/null)?; exit 0", re.DOTALL)
+"""Also in the form of older versions, which leaves the event unread where there is no stub."""
 
 Document = dict[str, Any]
 
@@ -68,11 +70,14 @@ class Installation:
 
 
 def stub_command(stub: Path) -> str:
-    """The command that runs the stub while it is there, and succeeds in any case."""
+    """The command that runs the stub while it is there, and succeeds in any case.
+
+    Where there is no stub it reads the event all the same: a client that cannot write all of it may die of that.
+    """
     if not stub.is_absolute():
         raise UsageError(f"the stub needs an absolute path, not {str(stub)!r}")
     quoted = shlex.quote(str(stub))
-    return f"[ -r {quoted} ] && sh {quoted}; exit 0"
+    return f"[ -r {quoted} ] && sh {quoted} || cat >/dev/null; exit 0"
 
 
 def stub_of(command: object) -> str | None:
@@ -245,7 +250,8 @@ def read(path: Path) -> Snapshot:
 
 
 def replace(snapshot: Snapshot, document: Mapping[str, Any], *, keep_empty: bool = True) -> bool:
-    """Whether the file had to change; it then holds `document` in its old layout, put there in one step.
+    """Whether the file had to change; it then holds `document`, put there in one step. What has not changed keeps its
+    layout.
 
     Whoever has written to it since it was read wins: ConflictError, and nothing is changed. A file that holds
     equal settings is left alone, however it is laid out. Without `keep_empty` a file that would hold nothing
@@ -305,16 +311,14 @@ def _finite(text: str) -> float:
 
 
 def _layout(snapshot: Snapshot, document: Mapping[str, Any]) -> bytes:
-    before = snapshot.content or b"\n"
-    indent = re.search(rb"\{\r?\n([ \t]+)\"", before)
-    text = json.dumps(document, indent=indent[1].decode() if indent else 2, ensure_ascii=False)
-    # A lone surrogate, which a file can only spell as an escape, cannot be encoded otherwise.
-    text = re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
-    if before.endswith(b"\n"):
-        text += "\n"
-    if b"\r\n" in before:
-        text = text.replace("\n", "\r\n")
-    return (codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b"") + text.encode()
+    """The file's text with what has changed; where there is none to change, a new one."""
+    before = snapshot.content or b""
+    mark = codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b""
+    text, new = before[len(mark) :].decode(), jsontext.written(document) + "\n"
+    if text.strip():
+        with suppress(ValueError, RecursionError):  # where it cannot be changed in its places
+            new = jsontext.changed(text, snapshot.document, document)
+    return mark + new.encode()
 
 
 def _swap(snapshot: Snapshot, content: bytes) -> None:

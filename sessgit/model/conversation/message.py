@@ -12,6 +12,8 @@ EVENTS = (
     "turn", "cell", "start", "fork", "compact", "graft", "merge", "end", "edit", "repair",
 )  # fmt: skip
 SUBJECT_WIDTH = 72
+FILE_HASH = "File-Hash"
+"""The trailer with the hash of the agent's file from its beginning to the end of the commit's lines."""
 _TRAILERS = re.compile(r"^([A-Z][A-Za-z0-9-]*): (.*)$", re.MULTILINE)
 
 
@@ -38,8 +40,12 @@ class Extent:
         return cls(int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def join(extents: Iterable[Extent]) -> list[Extent]:
-    """The extents in their order, neighbours that touch made one."""
+def join(extents: Iterable[Extent], *, unended: bool = False) -> list[Extent]:
+    """Return the extents in their order, neighbours that touch made one; `unended` keeps the last one apart, which is
+    that of a line without a newline."""
+    if unended:
+        *others, last = extents
+        return [*join(others), last]
     out: list[Extent] = []
     for extent in extents:
         if out and out[-1].end == extent.offset:
@@ -76,6 +82,11 @@ class Message:
     def extents(self) -> list[Extent]:
         """The extents of the commit's lines; what cannot be read as one is left out."""
         return [e for e in map(Extent.parse, self.all("Extent")) if e is not None]
+
+    @property
+    def is_unended(self) -> bool:
+        """Whether the last of the commit's lines had no newline in the agent's file."""
+        return self.get("Final-Newline") == "no"
 
     @property
     def file(self) -> int:

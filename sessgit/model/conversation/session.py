@@ -73,6 +73,12 @@ class Session:
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What a later version wrote and this one does not know: written back as it was."""
 
+    @property
+    def is_headless(self) -> bool:
+        """Whether a program alone had it: `headless` is what its lines say, and a session that a user forked (only
+        these forks have a `prefix`) or named is that user's."""
+        return self.headless and not self.name and not (self.origin and self.origin.prefix)
+
 
 def carry(head: Session, state: Session) -> Session:
     """The state with what belongs to the session rather than to its turns, as the session's head has it."""

@@ -6,54 +6,77 @@ The laws, which tests hold it to: `patch(a, diff(a, b)) == b`, `diff(a, a)` chan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Literal
+from typing import Generic, TypeVar
 
-Side = Literal["both", "a", "b"]
+Turn = TypeVar("Turn")
+Same = Callable[[Turn, Turn], bool]
+"""Whether two turns that stand for each other are the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """A turn by what identifies it (a prompt's uuid, or its text): in both conversations, or only in one."""
+class Edit(Generic[Turn]):
+    """A turn of a, and the turn of b that stands for it; None on the side that has no such turn."""
 
-    side: Side
-    key: str
+    a: Turn | None
+    b: Turn | None
+    same: bool = False
+    """Whether both sides have the turn, and it is the same."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether both sides have a turn there, and the two differ."""
+        return self.a is not None and self.b is not None and not self.same
 
 
-def diff(a: Sequence[str], b: Sequence[str]) -> list[Edit]:
-    """The edits for two conversations that have a common ancestor: shared turns first, then those of each."""
-    shared = common(a, b)
-    kept = [Edit("both", key) for key in a[:shared]]
-    return kept + [Edit("a", key) for key in a[shared:]] + [Edit("b", key) for key in b[shared:]]
+def diff(a: Sequence[Turn], b: Sequence[Turn], key: Callable[[Turn], Hashable], same: Same[Turn]) -> list[Edit[Turn]]:
+    """The edits for two conversations that have a common ancestor.
+
+    Turns stand for each other up to the first ones that have another key; then come those of each side.
+    """
+    together = common(map(key, a), map(key, b))
+    edits = [Edit(left, right, same(left, right)) for left, right in zip(a[:together], b[:together], strict=True)]
+    return [*edits, *(Edit(one, None) for one in a[together:]), *(Edit(None, one) for one in b[together:])]
 
 
-def diff_unrelated(a: Sequence[str], b: Sequence[str]) -> list[Edit]:
-    """The edits for two conversations without a common ancestor, whose turns are told by what was asked."""
-    swapped = (len(a), *a) > (len(b), *b)
-    first, second = (b, a) if swapped else (a, b)
-    sides: tuple[Side, Side] = ("b", "a") if swapped else ("a", "b")
-    edits: list[Edit] = []
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
-        if tag == "equal":
-            edits += [Edit("both", key) for key in first[i:i_end]]
-        else:
-            own = [Edit(sides[0], key) for key in first[i:i_end]]
-            other = [Edit(sides[1], key) for key in second[j:j_end]]
-            edits += other + own if swapped else own + other
+def diff_unrelated(
+    a: Sequence[Turn], b: Sequence[Turn], key: Callable[[Turn], str], same: Same[Turn]
+) -> list[Edit[Turn]]:
+    """The edits for two conversations without a common ancestor: turns with the same key, in order, stand for each
+    other."""
+    keys = list(map(key, a)), list(map(key, b))
+    if (len(a), *keys[0]) > (len(b), *keys[1]):  # the matcher finds something else the other way round
+        blocks = [(i, j, size) for j, i, size in _matching(keys[1], keys[0])]
+    else:
+        blocks = _matching(*keys)
+    edits: list[Edit[Turn]] = []
+    start, other = 0, 0
+    for i, j, size in blocks:
+        edits += [*(Edit(one, None) for one in a[start:i]), *(Edit(None, one) for one in b[other:j])]
+        start, other = i + size, j + size
+        edits += [Edit(left, right, same(left, right)) for left, right in zip(a[i:start], b[j:other], strict=True)]
     return edits
 
 
-def patch(a: Sequence[str], edits: Sequence[Edit]) -> list[str]:
+def _matching(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Where the same keys stand in both, and how many; the last one is empty and stands at both ends."""
+    return [
+        (block.a, block.b, block.size) for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+    ]
+
+
+def patch(a: Sequence[Turn], edits: Sequence[Edit[Turn]]) -> list[Turn]:
     """The conversation that the edits make of `a`; raises ValueError if they were not made for it."""
-    if [edit.key for edit in edits if edit.side != "b"] != list(a):
+    if [edit.a for edit in edits if edit.a is not None] != list(a):
         raise ValueError("these edits are for another conversation")
-    return [edit.key for edit in edits if edit.side != "a"]
+    made = (edit.a if edit.same else edit.b for edit in edits)
+    return [turn for turn in made if turn is not None]
 
 
-def common(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many turns both begin with."""
+def common(a: Iterable[Hashable], b: Iterable[Hashable]) -> int:
+    """How many keys both begin with."""
     count = 0
     for left, right in zip(a, b, strict=False):
         if left != right:

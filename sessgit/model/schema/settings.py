@@ -9,6 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from sessgit.errors import SessgitError
 from sessgit.model import globs
 from sessgit.model.config import (
+    SPANS,
     ArchiveConfig,
     Config,
     Price,
@@ -42,16 +43,16 @@ def config(document: dict[str, Any], where: str) -> Config:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
+        if key in SPANS:  # a number without its unit
+            raise SessgitError(f"{where}: {key}: {_fault(str(first['input']))}", _HINT) from error
         raise SessgitError(f"{where}: {key}: {_WORDS.get(first['type'], first['msg'].lower())}", _HINT) from error
     for key, values in (("exclude", found.record.exclude), ("include", found.record.include)):
         for glob in values:
             if not globs.is_whole(glob):
                 raise SessgitError(f"{where}: record.{key}: “{glob}” fits no path: it needs /, ~/ or * in front", _HINT)
-    for key, span in (("archive.after", found.archive.after), ("undo.keep", found.undo.keep)):
-        try:
-            seconds(span)
-        except ValueError as error:
-            raise SessgitError(f"{where}: {key}: {error}", _HINT) from error
+    for key, span in zip(SPANS, (found.archive.after, found.undo.keep), strict=True):
+        if fault := _fault(span):
+            raise SessgitError(f"{where}: {key}: {fault}", _HINT)
     for item in found.sync.include:
         if not is_included(item):
             raise SessgitError(
@@ -62,3 +63,12 @@ def config(document: dict[str, Any], where: str) -> Config:
         if not is_folder(folder):
             raise SessgitError(f"{where}: project.map: “{folder}” is no whole path: it needs / or ~/ in front", _HINT)
     return found
+
+
+def _fault(span: str) -> str:
+    """What is wrong with a time span, or ``""``."""
+    try:
+        seconds(span)
+    except ValueError as error:
+        return str(error)
+    return ""

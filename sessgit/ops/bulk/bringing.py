@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessgit.errors import ROOM, MovedError, StoreError
-from sessgit.ops.bulk.gathering import Gathered
+from sessgit.ops.bulk.gathering import PACK, Gathered
 from sessgit.store import layout, transaction
 from sessgit.store.index import Index
-from sessgit.store.packing.gathering import take
+from sessgit.store.layout import Beside
 from sessgit.store.packing.pack import fits, is_index
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
@@ -34,10 +34,10 @@ def bring(store: Store, index: Index, found: Gathered) -> bool:
         _make_refs(store, found.refs)
     except MovedError:
         return False
-    for path in found.folder.glob("*.json"):
+    for path in Beside(found.folder).state.glob("*.json"):
         with suppress(OSError):  # without it the file is read from its beginning
             path.replace(store.beside.state / path.name)
-    take(index, found.rows)
+    index.add_rows(found.folder)
     return True
 
 
@@ -51,7 +51,7 @@ def _place(store: Store, found: Gathered) -> None:
         if was_there and _is_whole(index):
             return  # an import that was interrupted had come so far
         for end in (".pack", ".idx"):
-            (found.folder / f"gathered{end}").replace(index.with_suffix(end))
+            (found.folder / PACK).with_suffix(end).replace(index.with_suffix(end))
     except OSError as error:
         raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
     if was_there:

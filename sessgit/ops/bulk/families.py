@@ -40,6 +40,7 @@ class File:
             final=not is_live,
             at_rest=self.folder is not None and not is_live,
             own=config,
+            imported=True,
         )
 
 

@@ -1,8 +1,10 @@
-"""New sessions recorded into a pack of their own, which nobody sees before it is brought into the store."""
+"""New sessions recorded into a store of their own, whose objects are one pack that another store takes over."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +14,16 @@ from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.bulk.spoken import Places, Writer
 from sessgit.ops.recording.record import Aside, record
 from sessgit.ops.recording.source import Rules
-from sessgit.store.packing.gathering import GatheringIndex, GatheringStore, Rows
+from sessgit.store import layout, refs
+from sessgit.store import store as stores
+from sessgit.store.backend import Repository
+from sessgit.store.index import Index
+from sessgit.store.layout import Beside
+from sessgit.store.packing.pack import Pack
+from sessgit.store.store import Store
 
+PACK = "gathered.pack"
+"""The pack in a task's folder, beside its index, before it has its name."""
 _WORDS = "words"
 
 Told = Callable[[int], None]
@@ -22,8 +32,8 @@ Told = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Families of transcripts of which the store has nothing, and how to record them; `folder` is where that is
-    done, and is made for it."""
+    """Families of transcripts of which the store has nothing, and how to record them; `folder` becomes the store that
+    they are recorded into."""
 
     store: Path
     folder: Path
@@ -45,17 +55,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What was recorded, ready to be brought in: the pack and what the recorder keeps lie in `folder`.
+    """What was recorded into the store in `folder`, ready to be brought in.
 
-    `pack` is its name or empty, `refs` are those to make, `rows` what the index gets. `asked` are the prompts of
-    which the recorder asked whether other sessions begin with them: it was told of those in here alone. `spoken` says
-    where in `words` the words of each turn lie.
+    `pack` is the name of its pack or empty, `refs` are its refs. `asked` are the prompts of which the recorder asked
+    whether other sessions begin with them: it was told of those in here alone. `spoken` says where in `words` the words
+    of each turn lie.
     """
 
     folder: Path
     pack: str
     refs: dict[str, str]
-    rows: Rows
     asked: frozenset[str]
     outcomes: tuple[Outcome, ...]
     errors: tuple[Failure, ...]
@@ -69,12 +78,9 @@ class Gathered:
 
 def gather(task: Task, told: Told) -> Gathered:
     """Records the families one after the other; raises StoreError where nothing can be written."""
-    try:
-        task.folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
-    store = GatheringStore(task.store, task.folder)
-    index = GatheringIndex(store)
+    pack = _create(task)
+    store = Store(task.folder, Repository(task.folder, pack=pack))
+    index = Index(task.folder, lambda: store)
     spoken = Writer(task.folder / _WORDS)
     errors, outcomes = list[Failure](), list[Outcome]()
     try:
@@ -89,13 +95,30 @@ def gather(task: Task, told: Told) -> Gathered:
                 else:
                     outcomes.append(Outcome(file, len(done.turns), done.changed, done.aside))
                 told(file.size)
-        asked = index.first_prompts() | {file.root for members in task.families for file in members}
-        pack = store.repo.finish()
+        index.sync()
+        first = {row.prompt for branch in index.branches() for row in index.turns(branch.name, 1, 1)}
+        asked = first | {file.root for members in task.families for file in members}
         spoken.close()
         return Gathered(
-            task.folder, pack, store.repo.branches, index.rows(), frozenset(asked - {""}), tuple(outcomes),
-            tuple(errors), spoken.places,
+            task.folder, pack.finish(), refs.read_all(task.folder, layout.HEADS), frozenset(asked - {""}),
+            tuple(outcomes), tuple(errors), spoken.places,
         )  # fmt: skip
     finally:
+        pack.close()
         spoken.close()
         index.close()
+
+
+def _create(task: Task) -> Pack:
+    """Makes a store in the task's folder that keeps out the same values as the task's store does; returns the pack that
+    its objects go into."""
+    own, other = Beside(task.folder), Beside(task.store)
+    try:
+        stores.create(task.folder)
+        own.key.unlink()
+        for path, copy in ((other.key, own.key), (other.forbidden, own.forbidden)):
+            with suppress(FileNotFoundError):  # without the key it is said where it is needed
+                shutil.copyfile(path, copy)
+    except OSError as error:
+        raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
+    return Pack(task.folder / PACK)

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sessgit.agents.claude.beside import sidefiles
 from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.recording import catchup, family
+from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import cursor as cursors
@@ -28,10 +30,12 @@ _FIRST = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """How many links to transcripts or folders nobody followed, and how many files are empty."""
+    """How many links to transcripts or folders were not followed, how many files are empty, and how many files of
+    subagents belong to no transcript that was looked at."""
 
     links: int = 0
     empty: int = 0
+    subagents: int = 0
 
 
 def below(path: Path) -> list[Path]:
@@ -48,8 +52,9 @@ def of_client(config: Path) -> list[Path]:
         return []
 
 
-def passed_over(folders: Iterable[Path]) -> PassedOver:
-    """What lies in these folders, of which nothing is read."""
+def passed_over(folders: Sequence[Path], files: Iterable[File] | None) -> PassedOver:
+    """What lies in these folders, of which nothing is read; files of subagents only where it is given which transcripts
+    are read."""
     links = empty = 0
     for folder in folders:
         for entry in _entries(folder):
@@ -59,7 +64,23 @@ def passed_over(folders: Iterable[Path]) -> PassedOver:
                     links += is_transcript or entry.is_dir()
                 elif is_transcript and entry.is_file():
                     empty += not entry.stat().st_size
-    return PassedOver(links, empty)
+    known = None if files is None else {(file.path.parent, file.agent_id) for file in files}
+    return PassedOver(links, empty, 0 if known is None else _strays(folders, known))
+
+
+def _strays(folders: Iterable[Path], known: Collection[tuple[Path, str]]) -> int:
+    """How many files of subagents lie where no transcript has its own: these are found by its folder and its id."""
+    count = 0
+    for folder in dict.fromkeys(folder.absolute() for folder in folders):
+        flat = (path for path in _transcripts(folder) if path.name.startswith("agent-"))
+        count += sum((folder, sidefiles.session_of(path)) not in known for path in flat)
+        if (folder.parent, folder.name) not in known:
+            count += len(_transcripts(folder / layout.SUBAGENTS))
+    return count
+
+
+def _transcripts(folder: Path) -> list[Path]:
+    return [Path(entry.path) for entry in _entries(folder) if entry.name.endswith(".jsonl")]
 
 
 def _is_folder(path: Path) -> bool:
@@ -143,30 +164,12 @@ def distinct(files: Sequence[File], index: Index, errors: list[Failure]) -> list
 def has_more(index: Index, session: str, path: Path) -> bool:
     """Whether a transcript has anything that the store has not; a copy of the one that was recorded has not."""
     beside = Beside(index.path)
-    if not has_gone_on(beside, session, path):
+    if catchup.is_level(beside, session, path):
         return False
     known = cursors.load(beside, session)
     if known is not None and (known.path == str(path) or known.offset < path.stat().st_size):
         return True
     return not set(family.outline(path).prompts) <= _prompts(index, session)
-
-
-def has_gone_on(beside: Beside, session: str, path: Path) -> bool:
-    """Whether a transcript holds more than what is recorded: not where that is a last line that nobody ended, which
-    was recorded with all else when the client had let go of the file. What cannot be read has not."""
-    if catchup.is_level(beside, session, path):
-        return False
-    known = cursors.load(beside, session)
-    if known is None or not known.final or not known.proof:
-        return True
-    try:
-        with opened(path) as source:
-            if source.size <= known.offset or cursors.proof(source.file, known.offset) != known.proof:
-                return True
-            source.file.seek(known.offset)
-            return b"\n" in source.file.read(source.size - known.offset)
-    except (SessgitError, OSError):
-        return False
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:

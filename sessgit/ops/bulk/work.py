@@ -22,12 +22,12 @@ from sessgit.ops.recording.record import Aside, record
 from sessgit.ops.recording.source import Rules
 from sessgit.store import layout, locks, maintenance, refs
 from sessgit.store.index import Index
-from sessgit.store.packing import workshop
+from sessgit.store.packing import quarantine
 from sessgit.store.store import Store
 
 CHUNK = 6 << 20
 """So many bytes of transcripts are gathered in one pack: an interruption loses some of them at most."""
-_MANY = 200
+_MANY = 50
 """So many transcripts are, however small they are."""
 _ALONE = 12 << 20
 """So much this process brings in itself: others must start first. More would leave it large."""
@@ -80,7 +80,7 @@ class Work:
         self.progress(0, self._total)
         self.index.sync()
         steps = list(self._steps(files))
-        with workshop.opened(self.store.beside) as folder:
+        with quarantine.opened(self.store.beside) as folder:
             tasks = [
                 Task(self.store.path.absolute(), folder.absolute() / str(number), step[1], self.config, self.rules)
                 for number, step in enumerate(steps)

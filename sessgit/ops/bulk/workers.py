@@ -20,7 +20,6 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from sessgit.errors import SessgitError, StoreError
-from sessgit.model.secrets import cues, sieve
 from sessgit.ops.bulk.gathering import Gathered, Task, Told, gather
 
 _BOOT = (
@@ -52,9 +51,6 @@ def gathered(tasks: Sequence[Task], count: int, told: Told) -> Generator[Gathere
         return
     workers = [_Worker() for _ in range(min(count, len(tasks)))]
     try:
-        made = sieve.made() if tasks[0].rules.stored.get("redact") else b""
-        for worker in workers:
-            worker.prepare(made)
         yield from _in_order(workers, tasks, told)
     finally:
         for worker in workers:
@@ -106,13 +102,6 @@ class _Worker:
         self.connection = Connection(ours.detach())
         self.number = -1
 
-    def prepare(self, made: bytes) -> None:
-        """Tells it how to look for secrets; it takes no task before."""
-        try:
-            self.connection.send_bytes(made)
-        except OSError as error:
-            raise _gone() from error
-
     def take(self, waiting: deque[tuple[int, Task]]) -> bool:
         """Whether there is a task for it, which it then has."""
         if not waiting:
@@ -150,7 +139,6 @@ def serve(handle: int) -> None:
     gc.freeze()
     gc.set_threshold(_YOUNG)
     with Connection(handle) as connection, suppress(EOFError, OSError):
-        cues.prepare(connection.recv_bytes())
         while True:
             task: Task = connection.recv()
             connection.send(_answer(task, lambda size: connection.send((_READ, size))))

@@ -14,11 +14,17 @@ from sessgit.model import canonical, words
 from sessgit.model.finding import Finding
 from sessgit.ops import importing, install, status
 from sessgit.ops.doctoring.patient import Ailment, Patient
-from sessgit.store import log
+from sessgit.ops.finding import lost
+from sessgit.store import locks, log
 from sessgit.store import settings as own_settings
-from sessgit.store.recorder import spool, stub
+from sessgit.store.index import Index
+from sessgit.store.recorder import launch, spool, stub
 
-_STUCK = 600.0
+_STARTING = 2.0
+"""Seconds after which a recorder that was started runs."""
+_LONGEST = 60.0
+"""Seconds that a recorder runs at most."""
+_UNITS = ((3600, "hour"), (60, "minute"), (1, "second"))
 _PATIENCE = 20.0
 _FULL = 1000
 _WEEK = 7 * 86_400
@@ -35,6 +41,7 @@ def check(patient: Patient) -> Iterator[Ailment]:
     if patient.index is not None:
         yield from _spool(patient)
         yield from _deleted_soon(patient)
+        yield from _lost(patient, patient.index)
         yield from _log(patient)
     yield from _copies(patient)
 
@@ -97,7 +104,7 @@ def _spool(patient: Patient) -> Iterator[Ailment]:
     except StoreError as error:
         yield Ailment(Finding("damage", "spool", str(folder), str(error)))
         return
-    old = [event for event in waiting if event.received < patient.now - _STUCK]
+    events = [event for event in waiting if isinstance(event, spool.Event)]
     if len(waiting) >= _FULL:
         yield Ailment(
             Finding(
@@ -109,28 +116,33 @@ def _spool(patient: Patient) -> Iterator[Ailment]:
             ),
             lambda: _drained(patient),
         )
-    elif old:
-        age = words.counted(int((patient.now - old[0].received) // 60), "minute")
-        many = f"{words.counted(len(old), 'event')} {'wait' if len(old) > 1 else 'waits'}"
-        what = f"{many} since {age}, and no recorder comes"
-        yield Ailment(Finding("wrong", "spool", str(folder), what, _FIX), lambda: _drained(patient))
+    elif events:
+        age, is_running = max(0.0, patient.now - events[0].received), locks.is_recording(patient.beside)
+        many = "1 event waits" if len(events) == 1 else f"{len(events):,} events wait"
+        first = f"{'it' if len(events) == 1 else 'the first'} came {_age(age)} ago"
+        what = f"{many} to be recorded, {first}; {'a' if is_running else 'no'} recorder is running"
+        is_stuck = age > (_LONGEST if is_running else _STARTING)
+        finding = Finding("wrong" if is_stuck else "note", "spool", str(folder), what, _FIX if is_stuck else "")
+        yield Ailment(finding, lambda: _drained(patient))
     unreadable = [event for event in waiting if isinstance(event, spool.Unreadable)]
     if unreadable:
         what = f"{words.counted(len(unreadable), 'file')} there no recorder can read: {unreadable[0].why}"
         yield Ailment(Finding("note", "spool", str(folder), what, "What is recorded next takes it away."))
 
 
+def _age(seconds: float) -> str:
+    """`12 seconds`, `5 minutes`, `3 hours`."""
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= size or size == 1)
+    return words.counted(int(seconds // size), unit)
+
+
 def _drained(patient: Patient) -> str:
     """Starts the recorder as the stub does, and waits until it is done."""
     before = sum(1 for _ in patient.beside.spool.glob("*.json"))
-    env = {
-        key: patient.env[key] for key in ("HOME", "PATH", "CLAUDE_CONFIG_DIR", "TMPDIR", "LANG") if key in patient.env
-    }
-    spool.remove_marker(patient.beside.spool)
     try:
         subprocess.run(
-            [patient.python, "-P", "-m", "sessgit.recorder", str(patient.store)], cwd="/", check=False,
-            env={**env, "SESSGIT_STORE": str(patient.store)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            launch.command(patient.store, patient.python), cwd="/", check=False,
+            env=launch.environment(patient.store, patient.env), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as error:
@@ -161,6 +173,15 @@ def _imported(patient: Patient, paths: list[Path]) -> str:
     if done.errors:
         raise StoreError(f"{done.errors[0].path}: {done.errors[0].reason}")
     return f"{words.counted(done.sessions, 'conversation')} brought in, {words.counted(done.turns, 'turn')}"
+
+
+def _lost(patient: Patient, index: Index) -> Iterator[Ailment]:
+    """The conversations that the client has deleted: nothing is wrong, and the user can have them back."""
+    many = len(lost.sessions(index, patient.config))
+    if many:
+        what = f"the client deleted {words.counted(many, 'conversation')}"
+        mend = f"sessgit restore --all-lost brings {'it' if many == 1 else 'them'} back."
+        yield Ailment(Finding("note", "lost", str(patient.config / "projects"), what, mend))
 
 
 def _log(patient: Patient) -> Iterator[Ailment]:

@@ -18,7 +18,7 @@ from sessgit.store import locks, maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.indexed import derived
 from sessgit.store.packing import due
-from sessgit.store.secrets import forbidden
+from sessgit.store.secrets import denylist
 
 _DAY = 86_400.0
 _LARGE = 50 << 20
@@ -70,7 +70,7 @@ def _whole(patient: Patient) -> Iterator[Ailment]:
 def _completed(patient: Patient) -> str:
     beside, again = patient.beside, 0
     if not beside.key.exists() and beside.forbidden.exists():
-        again = forbidden.set_aside(beside)
+        again = denylist.set_aside(beside)
     stores.create(patient.store)
     if not again:
         return "the store is complete again"

@@ -39,7 +39,8 @@ class Standing:
 
     `known` is False where it is not of that session at all; `ahead` says that it holds lines that are not recorded,
     `parted` that there are turns or parts of turns among them. `lacks` are the lines that it needs to be level, each
-    with its newline, and `turns` is how many turns they are of. `size` is how long the file is.
+    with its newline but for a last one that had none, and `turns` is how many turns they are of. `size` is how long the
+    file is, `unended` says that its own last line has no newline.
     """
 
     known: bool
@@ -48,6 +49,7 @@ class Standing:
     lacks: tuple[bytes, ...] = ()
     turns: int = 0
     size: int = 0
+    unended: bool = False
     fits: bool = True
     """Whether the agent would go on from the session's last turn, if the file had what it lacks."""
 
@@ -82,7 +84,7 @@ def bring_level(store: Store, session: str, config: Path, path: Path) -> int:
         _check(found, config, state, path)
         place = Place(config, path.parent, state.agent_id, state.agent_version)
         sidefiles.write(beside(store, session), place, sidefiles.rules_of(store, state))
-        data = b"".join(found.lacks)
+        data = b"\n" * found.unended + b"".join(found.lacks)
         appending.save(store.beside, session, Appending(str(path), found.size, data))
         try:
             _check_closed(config, state)  # writing beside it took a while
@@ -129,7 +131,7 @@ def standing(store: Store, session: str, laid: Laid, path: Path) -> Standing:
         fits = not reader.torn and _leads_to(lines, found, chain, names)
         if fits:
             break
-    return Standing(True, ahead, parted, tuple(found), turns, size, fits)
+    return Standing(True, ahead, parted, tuple(found), turns, size, reader.unended, fits)
 
 
 def _complete(store: Store, session: str, path: Path) -> None:
@@ -191,10 +193,10 @@ class _File:
     def new(self, pieces: Sequence[Piece]) -> list[bytes]:
         """The lines of pieces that it lacks, but for those that wait behind its last turn for the next one already."""
         lines = transcript.parsed(line + end for piece in pieces for line, end in piece.ended)
-        waiting = [line.raw + b"\n" for line in self.cutter.pending]
+        waiting = [line.raw for line in self.cutter.pending]
         same = max((_alike(waiting[at:], lines) for at in range(len(waiting))), default=0)
-        # A torn line would be glued to the next one.
-        return [line.raw for line in lines[same:] if line.uuid not in self.there and line.raw.endswith(b"\n")]
+        new = [line for line in lines[same:] if line.uuid not in self.there]
+        return [line.raw for line in new if line.raw.endswith(b"\n") or line.data is not None]
 
     def holds_more_than(self, names: Collection[str | bytes], agent_id: str) -> bool:
         """Whether lines stand behind its last turn that are not recorded; those with a name are from `restore`."""
@@ -216,7 +218,7 @@ def _chain(store: Store, tip: str) -> list[str]:
 
 def _alike(waiting: Sequence[bytes], lines: Sequence[Line]) -> int:
     """How many lines both begin with."""
-    same = (one == line.raw for one, line in zip(waiting, lines, strict=False))
+    same = (one == line.raw.removesuffix(b"\n") for one, line in zip(waiting, lines, strict=False))
     return next((n for n, alike in enumerate(same) if not alike), min(len(waiting), len(lines)))
 
 

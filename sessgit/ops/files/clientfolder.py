@@ -19,7 +19,7 @@ from sessgit.agents.claude.beside.sidefiles import plan_name
 from sessgit.agents.claude.reader import opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
 from sessgit.model.conversation.session import Session
-from sessgit.model.unjoined import Bytes, lines_of
+from sessgit.model.unjoined import Bytes, lines_of, whole
 from sessgit.ops import restore
 from sessgit.ops.files import laying, sidefiles
 from sessgit.ops.files.sidefiles import ALREADY, LEFT, WRITTEN, WrittenFile
@@ -91,7 +91,7 @@ def _longer(known: SideFile | None, file: SideFile) -> SideFile:
     """Of two states of one file the later one: of lines, which only grow, the longer."""
     if known is None or not known.name.endswith(".jsonl"):
         return file
-    ours = lines_of(file.data)[:-1]
+    ours = whole(lines_of(file.data))
     return known if lines_of(known.data)[: len(ours)] == ours else file
 
 

@@ -113,7 +113,8 @@ def _cut(operation: Operation, path: Path, piece: Piece) -> Turn:
 
 
 def _put(operation: Operation, path: Path, piece: Piece, recorded: bytes) -> Turn:
-    data = recorded[-piece.length :]
+    # What is appended to a last line without a newline begins with that.
+    data = (b"\n" + recorded)[-piece.length :]
     if hashlib.sha256(data).hexdigest() != piece.sha256:
         raise ConflictError(f"what was taken off {path} is not stored as it was there", "Nothing was changed.")
     if path.stat().st_size == piece.offset:

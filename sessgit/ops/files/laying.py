@@ -7,15 +7,16 @@ has different places: a restored one in which words stand replaced, one on anoth
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from sessgit.agents.claude.writing import transcript
 from sessgit.errors import DamageError, NotFoundError
+from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
-from sessgit.model.unjoined import Unjoined
+from sessgit.model.unjoined import Unjoined, whole
 from sessgit.ops.recording import shared
 from sessgit.store import layout, refs
 from sessgit.store.store import Store, hash_of
@@ -25,8 +26,8 @@ from sessgit.store.store import Store, hash_of
 class Piece:
     """Lines that stood together: in which file, where in it, and as they are stored; `key` is that of their turn.
 
-    The lines are without their newlines; `torn` says that the last one had none. `key` is ``""`` for what belongs to no
-    turn or to several; `is_tail` says that they stood behind the last turn, and `leads` that they are that or of the
+    The lines are without their newlines; `unended` says that the last one had none. `key` is ``""`` for what belongs to
+    no turn or to several; `is_tail` says that they stood behind the last turn, and `leads` that they are that or of the
     head's last turn.
     """
 
@@ -35,13 +36,13 @@ class Piece:
     lines: tuple[bytes, ...]
     key: str = ""
     is_tail: bool = False
-    torn: bool = False
+    unended: bool = False
     leads: bool = False
 
     @property
     def ended(self) -> list[tuple[bytes, bytes]]:
         """Each line, and its newline or nothing."""
-        ends = [b"\n"] * (len(self.lines) - 1) + [b"" if self.torn else b"\n"]
+        ends = [b"\n"] * (len(self.lines) - 1) + [b"" if self.unended else b"\n"]
         return list(zip(self.lines, ends, strict=False))
 
 
@@ -54,27 +55,29 @@ class Pieces:
     redacted: int = 0
     checked: int = 0
     rewritten: bool = False
+    hashes: list[tuple[int, int, str]] = field(default_factory=list)
+    """For each commit that says it the hash of the file up to a place: which file, the place, the hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
     """The lines in order, each piece without what stands before it already, how many bytes between them are missing,
-    the last file, and where the last one ends in it."""
+    the last file, and where the last one ends in it.
+
+    `glued` are the keys of the turns whose last line had no newline, and is part of another line in the file now.
+    """
 
     pieces: tuple[Piece, ...]
     missing: int
     file: int
     end: int
+    glued: frozenset[str] = frozenset()
 
     @property
     def data(self) -> Unjoined:
         """The file of all of them."""
-        lines, torn = list[bytes](), False
-        for piece in self.pieces:
-            first, *others = piece.lines
-            lines += [lines.pop() + first if torn else first, *others]
-            torn = piece.torn
-        return Unjoined(lines, torn)
+        lines = [line for piece in self.pieces for line in piece.lines]
+        return Unjoined(lines, bool(self.pieces) and self.pieces[-1].unended)
 
 
 def pieces(store: Store, session: str, tips: dict[str, str]) -> Pieces:
@@ -94,6 +97,7 @@ def lay_out(found: Sequence[Piece]) -> Laid:
     """The pieces by file and by offset; what leads to the head comes last, where that is of an earlier file than
     others. No line is left out that does not stand there already."""
     out: list[Piece] = []
+    glued = set[str]()
     missing, number, position = 0, 1, 0
     for number, group in groupby(sorted(found, key=_order), key=lambda piece: piece.file):
         # Where the lines of earlier files stand in this one, nothing says.
@@ -102,10 +106,14 @@ def lay_out(found: Sequence[Piece]) -> Laid:
         for piece in group:
             start, rest = piece.extent.offset, piece
             near = [one for one in near if one.extent.end > start]
+            if near and is_glued(piece, near):
+                glued.add(piece.key)
+                continue
             if near:
                 rest = _unlaid(piece, [line for one in near for line in one.ended])
             elif position >= 0:
-                missing += start - position
+                # The newline of a line that had none came with what follows.
+                missing += start - position - bool(out and out[-1].unended and start > position)
             if rest.lines:
                 out.append(rest)
                 near.append(rest)
@@ -113,7 +121,17 @@ def lay_out(found: Sequence[Piece]) -> Laid:
     if max((piece.file for piece in out if piece.leads), default=number) < number:
         # Files of one session that went on apart: the agent goes on from what stands last.
         out.sort(key=lambda piece: piece.leads)
-    return Laid(tuple(out), missing, number, position)
+    out[:-1] = [replace(piece, unended=False) for piece in out[:-1]]
+    return Laid(tuple(out), missing, number, position, frozenset(glued))
+
+
+def is_glued(piece: Piece, others: Iterable[Piece]) -> bool:
+    """Return whether a piece is a line that had no newline and that the client went on in without one: then another
+    piece has the longer line that stands in its place."""
+    return piece.unended and any(
+        one.file == piece.file and one.extent.offset <= piece.extent.offset and one.extent.end > piece.extent.end
+        for one in others
+    )
 
 
 def branches(store: Store, session: str) -> dict[str, str]:
@@ -194,7 +212,7 @@ def _put_prefix(store: Store, state: Session, origin: Origin, first: str, out: P
         out.rewritten = True
     out.redacted += _secrets(store, origin.commit, origin.turn)
     *lines, rest = data.split(b"\n")
-    out.found.append(Piece(1, Extent(0, origin.prefix), (*lines, rest) if rest else tuple(lines), torn=bool(rest)))
+    out.found.append(Piece(1, Extent(0, origin.prefix), (*lines, rest) if rest else tuple(lines), unended=bool(rest)))
 
 
 def _secrets(store: Store, tip: str, turns: int) -> int:
@@ -250,25 +268,30 @@ class _Collector:
         most = self.open.get(key, len(lines)) - first if key else count
         self.open[key] = min(first, self.open.get(key, first))
         if most > 0:
-            self._put(message, placed[:most], placed, key)
+            self._put(message, placed[:most], placed, key, unended=message.is_unended)
 
     def _take_tail(self, commit: str, message: Message) -> None:
-        *lines, rest = self.store.tail_lines(commit)
-        lines += [rest] if rest else []
-        self._put(message, lines, lines, "", is_tail=True, torn=bool(rest))
+        found = self.store.tail_lines(commit)
+        lines = whole(found)
+        self._put(message, lines, lines, "", is_tail=True, unended=bool(found[-1]))
 
     def _put(
         self, message: Message, lines: Sequence[bytes], every: Sequence[bytes], key: str, *, is_tail: bool = False,
-        torn: bool = False,
+        unended: bool = False,
     ) -> None:  # fmt: skip
         """Puts those of the lines that the message speaks of where it says; a line that begins none stands nowhere."""
         self._check(message, every)
+        if message.extents:
+            end = max(extent.end for extent in message.extents)
+            self.out.hashes.append((message.file, end, message.get(messages.FILE_HASH)))
         self.out.redacted += message.number("Redacted") or 0
-        for extent in message.extents:
+        extents = message.extents
+        for number, extent in enumerate(extents, start=1):
             own, lines = tuple(lines[: extent.lines]), lines[extent.lines :]
             if own:
                 leads = is_tail or (bool(key) and key == self.leading)
-                self.out.found.append(Piece(message.file, extent, own, key, is_tail, torn and not lines, leads))
+                is_last = unended and number == len(extents)
+                self.out.found.append(Piece(message.file, extent, own, key, is_tail, is_last, leads))
 
     def _check(self, message: Message, lines: Sequence[bytes]) -> None:
         expected = message.get("Lines-SHA256")

@@ -21,10 +21,10 @@ from sessgit.agents.claude.writing import transcript
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import unjoined
 from sessgit.model.conversation.session import Session
-from sessgit.model.unjoined import Bytes, lines_of, pieces
+from sessgit.model.unjoined import Bytes, lines_of, pieces, whole
 from sessgit.store import layout
 from sessgit.store.files.large import steps
-from sessgit.store.secrets import cleaning
+from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store
 
 WRITTEN, ALREADY, LEFT = "written", "already", "left"
@@ -121,7 +121,7 @@ def unredacted(files: Iterable[SideFile], place: Place, rules: Redact) -> list[S
 
 def rules_of(store: Store, state: Session) -> Redact:
     """The redaction that the session is recorded with."""
-    return cleaning.line(store.beside, state.rules)
+    return secret_filter.line(store.beside, state.rules)
 
 
 def secrets(data: Bytes) -> int:
@@ -166,8 +166,8 @@ def _there(file: SideFile, path: Path, *, may_go_on: bool = False) -> Bytes:
     no more than ours has."""
     if not file.name.endswith(".jsonl"):
         return read(path) or b""
-    most = len(lines_of(file.data)) - 1 if may_go_on else None
-    return unjoined.of_lines([raw for raw, _ in islice(sidefiles.complete(path), most)])
+    most = len(whole(lines_of(file.data))) if may_go_on else None
+    return sidefiles.of_complete(islice(sidefiles.complete(path), most))
 
 
 def _is_stored_as(file: SideFile, found: Bytes, rules: Redact) -> bool:
@@ -227,7 +227,7 @@ def _pieces(store: Store, turn: _Turn) -> Iterator[SideFile]:
         if top not in folder:
             continue
         for path, (oid, _) in sorted(store.repo.files(folder[top][0]).items()):
-            data = _of_lines(store.repo.lines(oid)) if path.endswith(".jsonl") else store.repo.blob(oid)
+            data = unjoined.of_split(store.repo.lines(oid)) if path.endswith(".jsonl") else store.repo.blob(oid)
             yield SideFile(kind, path.removeprefix("tool-results/"), data)
 
 
@@ -251,17 +251,9 @@ def _joined_parts(parts: Sequence[tuple[SideFile, bool]]) -> SideFile:
 
 
 def _one_after_another(parts: Sequence[Bytes]) -> Bytes:
-    lines, rest = list[bytes](), b""
-    for part in parts:
-        first, *others = lines_of(part)
-        *whole, rest = [rest + first, *others]
-        lines += whole
-    return _of_lines([*lines, rest])
-
-
-def _of_lines(found: Sequence[bytes]) -> Bytes:
-    """The file of which `split` makes these lines."""
-    return unjoined.of_lines(found, torn=True) if found[-1] else unjoined.of_lines(found[:-1])
+    # The newline of a last line that had none came with the next piece.
+    *earlier, last = [lines_of(part) for part in parts if part] or [[b""]]
+    return unjoined.of_split([*(line for lines in earlier for line in whole(lines)), *last])
 
 
 def _own(parts: Sequence[tuple[SideFile, bool]], agent_id: str, version: str) -> SideFile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -12,6 +12,7 @@ from sessgit.agents.claude import home
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
+from sessgit.store import journal
 from sessgit.store.layout import Beside, short
 from sessgit.store.recorder import cursor as cursors
 
@@ -75,16 +76,32 @@ def _anywhere(config: Path, agent_id: str) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
+def read_at(state: Session, beside: Beside) -> str:
+    """Return where the session's transcript was read, as its state says, or here last where that lay elsewhere than
+    the client's; ``""`` where nothing says it."""
+    known = None if state.transcript else cursors.load(beside, state.id)
+    return known.path if known else state.transcript
+
+
 def file_of(config: Path, state: Session, beside: Beside) -> Path | None:
     """The session's transcript, where the client looks for it, else where it was read; None where it is at neither."""
-    places = (place_of(config, state, beside), Path(state.transcript) if state.transcript else None)
+    said = read_at(state, beside)
+    places = (place_of(config, state, beside), Path(said) if said else None)
     return next((path for path in places if path is not None and home.is_there(path)), None)
 
 
-def was_here(config: Path, state: Session, beside: Beside) -> bool:
-    """Whether the session's transcript was ever read on this machine, or lay where this client keeps its own."""
-    said = home.transcript_place(config, state.transcript, state.agent_id, "")
-    return said is not None or cursors.load(beside, state.id) is not None
+def was_here(state: Session, beside: Beside, made: Callable[[], Collection[str]] | None = None) -> bool:
+    """Whether the session was recorded on this machine, or a command made it here with a transcript of its own.
+
+    The path in its state proves nothing: two machines on which the user has the same home have the same paths. `made`
+    returns what `made_here` does, for a caller that asks about many sessions.
+    """
+    return home.is_there(beside.cursor(state.id)) or state.transcript in (made() if made else made_here(beside))
+
+
+def made_here(beside: Beside) -> frozenset[str]:
+    """The paths of the files that commands wrote on this machine for the sessions that they made."""
+    return frozenset(path for operation in journal.read(beside) for path in operation.files)
 
 
 def is_elsewhere(config: Path, state: Session, here: Here) -> bool:

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from sessgit.agents.claude import home
-from sessgit.errors import AmbiguousError, ConflictError, NotFoundError
-from sessgit.model import ids, words
-from sessgit.model.address import Address
+from sessgit.errors import AmbiguousError, ConflictError, NotFoundError, UsageError
+from sessgit.model import canonical, ids, words
+from sessgit.model.address import Address, parse
 from sessgit.model.conversation.session import Session
 from sessgit.ops.finding import project
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Outline, Row
+from sessgit.store.indexed.titles import Titles, first_prompts, titles
 
 SHORTEST_PREFIX = 4
 _ID = 8
 """So much of an id is shown, and so much of one that was misspelt is compared."""
 _NEAR_ID, _NEAR_NAME = 0.7, 0.5
 """From which likeness on two are near, of 1: of four characters of an id three."""
+_LONGEST_TITLE = 500
+_LISTED = 38
+"""So much of a title fits behind a whole id."""
+_MOST = 20
+"""So many of the conversations that an address matches are listed."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -115,7 +121,32 @@ def of_project(index: Index, folder: str) -> list[Outline]:
 def _branch_name(index: Index, text: str, where: Whereabouts) -> tuple[str, int | None]:
     """The branch that a word names, and the turn if the word is a tag or a commit."""
     found = called(index, text, where)
-    return (_only(text, found, index), None) if found else _tag_or_commit(index, text)
+    if found:
+        return _only(text, found, index, "Give more of the id."), None
+    point = _tag_or_commit(index, text)
+    if point is not None:
+        return point
+    found = titled(index, text, where)
+    if found:
+        return _only(text, found, index, "Give more of the title, or an id."), None
+    raise _unknown(index, text)
+
+
+def address(index: Index, text: str, at: str | None = None) -> Address:
+    """The address that `text` spells, with `at` as its turn where that is given; a title may hold an ``@``.
+
+    Raises UsageError.
+    """
+    try:
+        return parse(text, at)
+    except UsageError:
+        every, prompts = titles(index), first_prompts(index)
+        if _with_title(every, prompts, text):
+            return replace(parse("", at), session=text)
+        session, _, turn = text.rpartition("@")
+        if at is not None or not _with_title(every, prompts, session):
+            raise
+        return replace(parse("", turn), session=session)
 
 
 def called(index: Index, text: str, where: Whereabouts) -> list[str]:
@@ -141,6 +172,36 @@ def called(index: Index, text: str, where: Whereabouts) -> list[str]:
     return [name for name in fitting if not layout.is_side(name)] or fitting
 
 
+def titled(index: Index, text: str, where: Whereabouts) -> list[str]:
+    """The sessions with this title, as `ls` prints it, or with one that begins so; several where it fits several.
+
+    Those of this project go before all others, and titles before first prompts that `ls` does not print. A beginning
+    has as many bytes as that of an id at least.
+    """
+    every, prompts, here = titles(index), first_prompts(index), project.key(where.cwd)
+    same = cache(lambda folder: project.key(folder) == here)
+    near = [one for one in every if same(one.project)]
+    return _with_title(near, prompts, text) or _with_title(every, prompts, text)
+
+
+def _with_title(every: Sequence[Titles], prompts: Mapping[str, str], text: str) -> list[str]:
+    wanted = _folded(text.removesuffix("…"))  # a title that was copied from a narrow list
+    if not wanted:
+        return []
+    shown = [(one.session, _folded(one.name or one.title or prompts.get(one.session, ""))) for one in every]
+    whole = [name for name, said in shown if said == wanted]
+    if whole or len(wanted.encode()) < SHORTEST_PREFIX:  # bytes: two characters of Chinese say enough
+        return whole
+    begun = [name for name, said in shown if said.startswith(wanted)]
+    own = (one.session for one in every if not one.is_fork)  # the first prompt of a fork is that of another session
+    return begun or [name for name in own if _folded(prompts.get(name, "")).startswith(wanted)]
+
+
+def _folded(text: str) -> str:
+    """The text as titles are compared: its first line, whatever the case of its letters."""
+    return canonical.one_line(text, _LONGEST_TITLE).casefold()
+
+
 def begins(branch: str, text: str) -> bool:
     """Whether a word abbreviates a branch's name, as `a41f` or, of a side branch, `a41f.r-9c02`."""
     session, _, left = text.partition(".")
@@ -148,17 +209,21 @@ def begins(branch: str, text: str) -> bool:
     return branch.startswith(text) or (bool(left) and own.startswith(session) and rest.startswith(left))
 
 
-def _tag_or_commit(index: Index, text: str) -> tuple[str, int | None]:
+def _tag_or_commit(index: Index, text: str) -> tuple[str, int] | None:
+    """The branch and turn at which a tag or a commit stands; raises the damage of a branch that cannot be read."""
     oid = text if _COMMIT.fullmatch(text) else index.tags().get(text)
     found = points(index, [oid]).get(oid) if oid else None
     if found is None:
         for name, damage in index.damaged.items():
             if len(text) >= SHORTEST_PREFIX and begins(name, text):
                 raise damage
-        short = len(text) < SHORTEST_PREFIX and any(name.startswith(text) for name, *_ in index.names())
-        wrong = f"“{text}” is too short for an id" if short else f"no conversation starts with “{text}”"
-        raise NotFoundError(wrong, _near(index, text))
     return found
+
+
+def _unknown(index: Index, text: str) -> NotFoundError:
+    short = len(text) < SHORTEST_PREFIX and any(name.startswith(text) for name, *_ in index.names())
+    wrong = f"“{text}” is too short for an id" if short else f"no conversation starts with “{text}”"
+    return NotFoundError(wrong, _near(index, text))
 
 
 def points(index: Index, oids: Sequence[str]) -> dict[str, tuple[str, int]]:
@@ -188,12 +253,13 @@ def _point(index: Index, oid: str) -> tuple[str, int] | None:
     return (session, 0) if index.branch(session) else None
 
 
-def _only(text: str, names: Iterable[str], index: Index) -> str:
+def _only(text: str, names: Iterable[str], index: Index, hint: str) -> str:
     found = sorted(names)
     if len(found) == 1:
         return found[0]
-    lines = [f"{name}  {_title(index, name)}" for name in found]
-    raise AmbiguousError(f"“{text}” fits {len(found)} conversations:\n  " + "\n  ".join(lines), "Give more of the id.")
+    lines = [f"{name}  {canonical.one_line(_title(index, name), _LISTED)}" for name in found[:_MOST]]
+    lines += [f"and {len(found) - _MOST:,} more"] if len(found) > _MOST else []
+    raise AmbiguousError(f"“{text}” matches {len(found)} conversations:\n  " + "\n  ".join(lines), hint)
 
 
 def _title(index: Index, name: str) -> str:

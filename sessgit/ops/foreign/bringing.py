@@ -33,7 +33,7 @@ from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.journal import Operation
-from sessgit.store.secrets import cleaning
+from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -207,7 +207,7 @@ def _brought(work: _Work, session: Foreign, own: str) -> Brought:
     if data:
         _record(work, session, given, data)
     has_more = work.store.state(str(refs.read(work.store.path, layout.head(own)))).messages > known.state.messages
-    tip, notes = _stated(work, session, own)
+    tip, notes = _stated(work, session, given, own)
     state, told = work.store.state(tip), replace(told, notes=notes)
     if has_more:
         return replace(told, outcome="grown", turns=state.turns - known.state.turns)
@@ -221,7 +221,7 @@ def _made(work: _Work, session: Foreign, given: Given, told: Brought) -> Brought
         _record(work, session, given, given.data)
     else:
         _begin(work, session, given.agent_id)
-    tip, notes = _stated(work, session, told.id, first=True)
+    tip, notes = _stated(work, session, given, told.id, first=True)
     state, told = work.store.state(tip), replace(told, notes=notes)
     if session.archived:
         _archive(work.store, told.id)
@@ -230,10 +230,13 @@ def _made(work: _Work, session: Foreign, given: Given, told: Brought) -> Brought
     return replace(told, outcome="new", parent=parent, shared=shared, turns=state.turns - shared)
 
 
-def _stated(work: _Work, session: Foreign, own: str, *, first: bool = False) -> tuple[str, tuple[str, ...]]:
+def _stated(
+    work: _Work, session: Foreign, given: Given, own: str, *, first: bool = False
+) -> tuple[str, tuple[str, ...]]:
     """The tip of a session once what is said of it beside its turns is brought, too, and what of that had no place."""
     tip = str(refs.read(work.store.path, layout.head(own)))
-    done = stating.brought(work.store, work.index, tip, work.system, session, first=first)
+    source = stating.Source(work.system, session, len(given.keys or _keys(work, given)))
+    done = stating.brought(work.store, work.index, tip, source, first=first)
     if done.commit != tip:
         work.store.repo.move(layout.head(own), tip, done.commit)
     work.index.sync(own)
@@ -243,7 +246,7 @@ def _stated(work: _Work, session: Foreign, own: str, *, first: bool = False) -> 
 def _to_record(work: _Work, session: Foreign, given: Given, known: Branch) -> bytes | None:
     """The transcript that is to be recorded, ``b""`` where all of it is here; None where the session here is another
     one."""
-    redact = cleaning.line(work.store.beside, known.state.rules)
+    redact = secret_filter.line(work.store.beside, known.state.rules)
     here = _recorded(work.store, known.tip, known.state)
     given = lines.unfinished(given, growing.waiting(here), known.state.turns)
     new = [make(raw, Extent(0, 0), redact).raw for raw in given.data.split(b"\n")[:-1]]

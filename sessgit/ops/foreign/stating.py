@@ -26,8 +26,8 @@ from sessgit.ops.files.keeping import SOURCE
 from sessgit.ops.pad import lists
 from sessgit.store import layout
 from sessgit.store.index import Index
-from sessgit.store.secrets import cleaning
-from sessgit.store.secrets.cleaning import Clean
+from sessgit.store.secrets import secret_filter
+from sessgit.store.secrets.secret_filter import Clean
 from sessgit.store.store import Store
 
 _TITLE = 200
@@ -52,6 +52,15 @@ class Stated:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A session as a system has it, and how many turns that makes here."""
+
+    system: str
+    session: Foreign
+    turns: int
+
+
 @dataclass
 class _Rest:
     """What has no place: lines of words for a person, and the files by their paths that hold it."""
@@ -61,7 +70,8 @@ class _Rest:
 
 
 def noted(store: Store, commit: str, session: str) -> dict[str, Any]:
-    """What an import noted of the session: `system`, `id`, and what the source `said`; empty for any other session."""
+    """What an import noted of the session: `system`, `id`, how many `turns` the source has, and what it `said`; empty
+    for any other session."""
     entry = store.repo.entry(store.tree(commit), f"{layout.KEPT}/{SOURCE}")
     try:
         found = json.loads(store.repo.blob(entry[0])) if entry and not entry[1] else None
@@ -70,11 +80,12 @@ def noted(store: Store, commit: str, session: str) -> dict[str, Any]:
     return found if isinstance(found, dict) and found.get("session") == session else {}
 
 
-def brought(store: Store, index: Index, tip: str, system: str, session: Foreign, *, first: bool = False) -> Stated:
+def brought(store: Store, index: Index, tip: str, source: Source, *, first: bool = False) -> Stated:
     """A commit on the tip with what the source says of the session beside its turns; the tip where that is nothing
     new. `first` says that the session comes from the source."""
+    system, session = source.system, source.session
     before, rest = store.state(tip), _Rest()
-    line, text = (made(store.beside, before.rules) for made in (cleaning.line, cleaning.text))
+    line, text = (made(store.beside, before.rules) for made in (secret_filter.line, secret_filter.text))
     said = _said(session, line)
     _tell_of_memory(rest, system, session)
     was = noted(store, tip, before.id)
@@ -84,7 +95,8 @@ def brought(store: Store, index: Index, tip: str, system: str, session: Foreign,
     wanted, lines, over = _pad(held, session.pad, told.get("pad"), line)
     _tell_of_entries(rest, system, over)
     changes: dict[str, tuple[str, bool] | None] = dict(lists.changes(store, tip, held, wanted))
-    note = {"session": before.id, "system": system, "id": session.id, "version": 1, "said": {**said, "pad": lines}}
+    note: dict[str, Any] = {"session": before.id, "system": system, "id": session.id, "version": 1}
+    note |= {"turns": source.turns, "said": {**said, "pad": lines}}
     kept = {path: text(data)[0] for path, data in _keepable({**session.kept, **rest.files}).items()}
     if not was and store.repo.entry(store.tree(tip), f"{layout.KEPT}/{SOURCE}") is not None:
         # What it took over of the session that it left: the source says itself what this one has.

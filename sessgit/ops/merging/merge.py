@@ -142,7 +142,7 @@ def picked(store: Store, index: Index, ours: Target, chosen: Sequence[Target]) -
     """What picking these turns will do, of which nothing is done yet; raises where they cannot be picked."""
     check_ours(ours)
     rows = [picking.turn(index, one) for one in chosen]
-    picking.check(index, ours.branch, rows)
+    picking.check(store, index, ours.branch, rows)
     return plans.picked(store, index, ours.branch, rows)
 
 
@@ -153,7 +153,7 @@ def pick(world: World, ours: Target, chosen: Sequence[Target], new: New | None =
         rows = [picking.turn(world.index, one) for one in chosen]
         if new is None:
             return _picked(world, ours, rows)
-        picking.check(world.index, ours.branch, rows)
+        picking.check(world.store, world.index, ours.branch, rows)
         with _begun(world, new):
             return _picked(world, ours, rows, new)
 
@@ -166,7 +166,7 @@ def _picked(world: World, ours: Target, rows: Sequence[Row], new: New | None = N
             before = replace(at.branch, state=replace(at.branch.state, turns=at.branch.state.turns - len(rows)))
             found = plans.picked(store, index, before, rows)
             return Merged(at.branch.state, at.branch.tip, None, tuple(found.numbers), at.path, 0, found)
-        picking.check(index, at.branch, rows)
+        picking.check(store, index, at.branch, rows)
         found = plans.picked(store, index, at.branch, rows)
         names = "+".join(row.commit for row in rows)
 

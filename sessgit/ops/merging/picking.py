@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.ops.finding.resolve import Target
+from sessgit.ops.reading.same_lines import is_same_turn
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
+from sessgit.store.store import Store
 
 
 def turn(index: Index, one: Target) -> Row:
@@ -22,24 +24,21 @@ def turn(index: Index, one: Target) -> Row:
     return row
 
 
-def check(index: Index, ours: Branch, rows: Sequence[Row]) -> None:
+def check(store: Store, index: Index, ours: Branch, rows: Sequence[Row]) -> None:
     """Raises UsageError where a turn is named twice or stands in ours already."""
-    known = {row.prompt for row in index.turns(ours.name)} | {_origin(row) for row in index.turns(ours.name)}
-    seen = set[str]()
+    turns = index.turns(ours.name)
+    brought, held = {row.message.get("Origin") for row in turns}, {row.prompt: row for row in turns}
+    seen = dict[str, Row]()
     for row in rows:
-        if row.prompt in seen:
+        if row.prompt in seen and is_same_turn(store, seen[row.prompt], row):
             raise UsageError(f"turn {row.turn} of {layout.short(row.branch)} is named twice", "Name each turn once.")
-        if row.prompt in known or address(row) in known:
+        if address(row) in brought or (row.prompt in held and is_same_turn(store, held[row.prompt], row)):
             own, name = layout.short(ours.name), layout.short(row.branch)
             hint = f"sessgit diff {own} {name} shows what is not."
             if row.branch == ours.name:
                 hint = f"--into names another conversation; sessgit fork {name} --at {row.turn} goes on from that turn."
             raise UsageError(f"turn {row.turn} of {name} is in {own} already", hint)
-        seen.add(row.prompt)
-
-
-def _origin(row: Row) -> str:
-    return row.message.get("Origin")
+        seen[row.prompt] = row
 
 
 def told(rows: Sequence[Row]) -> str:

@@ -11,6 +11,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.merging.merge import Base
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging import grafting
+from sessgit.ops.reading.same_lines import is_same_turn
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch, Row
@@ -90,25 +91,44 @@ def sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | 
     """The sides, theirs up to a turn if one is given."""
     mine, rows = index.turns(ours.name), index.turns(theirs.name, last=turn)
     tip = theirs.tip if turn is None else rows[-1].commit
-    keys = {row.prompt: row for row in mine}
+    pairs = _Pairs(store, mine, rows)
     our_history, their_history = _history(store, ours.tip), _history(store, tip)
     base = _newest_of(store, _bases(our_history, their_history))
     known = _reached(rows, our_history)
     new = [row for row in rows[known:] if _brought_from(row) != ours.name]
-    lacking = [row for row in new if row.prompt not in keys]
-    their_keys = {row.prompt for row in rows}
-    own = [row for row in mine[_reached(mine, their_history) :] if row.prompt not in their_keys]
-    grown = next((row for row in new if row.prompt in keys and _is_more(store, tip, row, ours.tip, keys)), None)
+    lacking = [row for row in new if pairs.mine(row) is None]
+    own = [row for row in mine[_reached(mine, their_history) :] if pairs.theirs(row) is None]
+    grown = next((row for row in new if (held := pairs.mine(row)) and _is_more(store, tip, row, ours.tip, held)), None)
     shared = known
-    while (
-        shared < min(len(rows), len(mine)) and rows[shared].prompt == mine[shared].prompt and rows[shared] is not grown
-    ):
+    while shared < min(len(rows), len(mine)) and pairs.mine(rows[shared]) is mine[shared] and rows[shared] is not grown:
         shared += 1
     began = base or (mine[shared - 1].commit if shared else "")
     return Sides(
         ours, theirs, tip, began, shared, tuple(lacking), tuple(own), grown, tip in our_history,
-        tuple(row.turn for row in new if base and row.prompt in keys), began in our_history and began in their_history,
+        tuple(row.turn for row in new if base and pairs.mine(row)), began in our_history and began in their_history,
     )  # fmt: skip
+
+
+class _Pairs:
+    """Which turns of the two sides are the same one: those with the same prompt uuid, unless their lines differ."""
+
+    def __init__(self, store: Store, mine: Sequence[Row], theirs: Sequence[Row]) -> None:
+        self._store = store
+        self._mine, self._theirs = ({row.prompt: row for row in rows} for rows in (mine, theirs))
+
+    def mine(self, row: Row) -> Row | None:
+        """Our turn that is this one of theirs, or None."""
+        found = self._mine.get(row.prompt)
+        return found if found is not None and self._is_one(found, row) else None
+
+    def theirs(self, row: Row) -> Row | None:
+        """Their turn that is this one of ours, or None."""
+        found = self._theirs.get(row.prompt)
+        return found if found is not None and self._is_one(row, found) else None
+
+    def _is_one(self, mine: Row, theirs: Row) -> bool:
+        is_brought = mine.message.get("Origin") == f"{theirs.branch}@{theirs.turn}"  # maybe with other uuids in it
+        return is_brought or is_same_turn(self._store, mine, theirs)
 
 
 def _history(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
@@ -169,9 +189,8 @@ def _brought_from(row: Row) -> str:
     return row.message.get("Origin").partition("@")[0]
 
 
-def _is_more(store: Store, tip: str, row: Row, ours: str, keys: dict[str, Row]) -> bool:
+def _is_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
     """Whether theirs has more of a turn that both have: a fork may have been made in the middle of it."""
-    mine = keys[row.prompt]
     if store.folder(tip, row.turn).get(layout.BODY) == store.folder(ours, mine.turn).get(layout.BODY):
         return False
     theirs, own = (

@@ -99,11 +99,11 @@ def reply(rows: Sequence[Row]) -> str:
 
 def _intro(found: Sides) -> str:
     if not found.shared:
-        return "That is another conversation, which has no turn in common with this one."
-    turns = words.counted(found.shared, "turn")
+        return "It is another conversation and shares no turn with this one."
+    turns = "turn" if found.shared == 1 else words.counted(found.shared, "turn")
     if layout.is_other(found.theirs.name):
-        return f"That is this conversation as another machine went on with it after the first {turns}."
-    return f"That conversation has the first {turns} in common with this one and went on by itself."
+        return f"It is this conversation, continued on another machine after its first {turns}."
+    return f"It shares its first {turns} with this conversation, then continued separately."
 
 
 def _files(turns: Sequence[Turn]) -> list[str]:

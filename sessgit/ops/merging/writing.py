@@ -16,12 +16,13 @@ from pathlib import Path
 
 from sessgit.agents.claude import facts, home
 from sessgit.agents.claude.beside.folders import Place, SideFile
-from sessgit.agents.claude.lines import Line
+from sessgit.agents.claude.lines import Line, parse
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
 from sessgit.agents.claude.writing import ending, transcript
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent
+from sessgit.model.unjoined import whole
 from sessgit.ops.files import laying, sidefiles
 from sessgit.ops.files.sidefiles import WrittenFile
 from sessgit.ops.finding import places
@@ -51,7 +52,7 @@ _ELSEWHERE = "--new brings it together in a new conversation and leaves this one
 @dataclass(frozen=True, slots=True)
 class End:
     """Where the file of a session ends, recorded in `branch`: its place, so many bytes, and the lines behind its last
-    turn.
+    turn. The last line has no newline if `unended`.
 
     `place` is where the agent looks for it; `is_there` is False where it is gone from there, and a file of ours at
     `path` stands in for its end.
@@ -62,6 +63,7 @@ class End:
     size: int
     pending: tuple[Line, ...]
     place: Path
+    unended: bool = False
 
     @property
     def is_there(self) -> bool:
@@ -161,7 +163,7 @@ def append(store: Store, index: Index, at: End, batch: Batch, config: Path, rule
             f"a program has a turn of {branch.name[:8]} open, which what is appended would end",
             f"Wait for it. {_ELSEWHERE}",
         )
-    data = b"".join(line + b"\n" for turn in batch.turns for line in turn.lines)
+    data = b"\n" * at.unended + b"".join(line + b"\n" for turn in batch.turns for line in turn.lines)
     written = [file.path for file in batch.beside if file.outcome == sidefiles.WRITTEN and at.is_there]
     files = {str(path): proof(path) for path in written}
     note = Appending(str(at.place), at.size, data, branch.tip, batch.command, brought, files)
@@ -201,12 +203,12 @@ def check_closed(branch: Branch, config: Path) -> None:
 
 
 def _of_file(store: Store, branch: Branch, path: Path) -> End:
-    if not catchup.is_level(store.beside, branch.name, path):
+    known = cursors.load(store.beside, branch.name)
+    if not catchup.is_level(store.beside, branch.name, path) or (known and known.torn):
         raise ConflictError(
             f"the file of {branch.name[:8]} holds more than is recorded, or ends in the middle of a line",
             f"sessgit log {branch.name[:8]} records it, where its project is on. {_ELSEWHERE}",
         )
-    known = cursors.load(store.beside, branch.name)
     assert known is not None
     if known.current is None or not stands_on(store, branch.tip, known.commit):
         raise ConflictError(
@@ -218,7 +220,7 @@ def _of_file(store: Store, branch: Branch, path: Path) -> End:
             raise ConflictError(f"the file of {branch.name[:8]} is not the one that was recorded", _ELSEWHERE)
         reader = Reader(source, 0, no_redaction)
         pending = [line for extent in known.pending for line in reader.again(extent)]
-    return End(branch, path, known.offset, tuple(pending), path)
+    return End(branch, path, known.offset, tuple(pending), path, known.unended)
 
 
 def _stand_in(store: Store, branch: Branch, place: Path, folder: Path) -> End:
@@ -227,7 +229,7 @@ def _stand_in(store: Store, branch: Branch, place: Path, folder: Path) -> End:
     state, known = branch.state, cursors.load(store.beside, branch.name)
     path = folder / "projects" / "stand-in" / f"{state.agent_id}.jsonl"
     path.parent.mkdir(parents=True)
-    size, pieces, number = _laid(store, branch, known.offset if known else 0)
+    size, pieces, number, unended = _laid(store, branch, known.offset if known else 0)
     with path.open("w+b") as file:
         file.truncate(size)
         for extent, data in pieces:
@@ -239,43 +241,51 @@ def _stand_in(store: Store, branch: Branch, place: Path, folder: Path) -> End:
             uuids=[line.uuid for line in transcript.parsed(store.lines(branch.tip, state.turns).body) if line.uuid],
             pending=messages.join(extent for extent, _ in pieces),
             facts=known.facts if known and known.facts else asdict(facts.of(state)), file=number,
+            unended=unended,
+            hash=known.hash if known and known.offset == size and known.file == number else "",
         )  # fmt: skip
     cursors.save(store.beside, branch.name, cursor)
-    return End(branch, path, size, tuple(transcript.parsed(store.tail_lines(branch.tip)[:-1])), place)
+    tail = transcript.parsed(whole(store.tail_lines(branch.tip)))
+    return End(branch, path, size, tuple(tail), place, unended)
 
 
-def _laid(store: Store, branch: Branch, known: int) -> tuple[int, list[tuple[Extent, bytes]], int]:
-    """How long the file was, each piece of its tail with its place, and which of the session's files it was.
+def _laid(store: Store, branch: Branch, known: int) -> tuple[int, list[tuple[Extent, bytes]], int, bool]:
+    """How long the file was, each piece of its tail with its place, which of the session's files it was, and whether
+    its last line had no newline.
 
     A tail in which secrets were replaced has another length than in the file: then it stands at its beginning, and
     what follows comes right behind it. Where there were several files it begins one more.
     """
-    ends, number = [known], 1
+    ends, number = [(known, False)], 1
     for tip in laying.branches(store, branch.name).values():
         state = store.state(tip)
-        ends.append(state.origin.prefix if state.origin else 0)
+        ends.append((state.origin.prefix if state.origin else 0, False))
         for commit in store.repo.first_parents(tip):
             message = store.message(commit.id)
             if message.get("Session") != branch.name:
                 break
-            ends += [extent.end for extent in message.extents]
+            ends += [(extent.end, message.is_unended) for extent in message.extents]
             number = max(number, message.file)
-    size, pieces = _tail_pieces(store, branch, max(ends) if number == 1 else 0)
+    end, unended = max(ends)
+    if tail := store.tail(branch.tip):
+        unended = not tail.endswith(b"\n")
+    size, pieces = _tail_pieces(store, branch, end if number == 1 else 0)
     if number == 1:
-        return size, pieces, 1
+        return size, pieces, 1, unended
     size, pieces = _close(pieces, 0)
-    return size, pieces, number + 1
+    return size, pieces, number + 1, unended and bool(pieces)
 
 
 def _tail_pieces(store: Store, branch: Branch, end: int) -> tuple[int, list[tuple[Extent, bytes]]]:
     extents, tail = _ended(store, branch), store.tail(branch.tip)
     if not extents or not tail:
         return end, []
-    if not tail.endswith(b"\n"):
+    if not tail.endswith(b"\n") and parse(tail.rpartition(b"\n")[2]) is None:
         raise ConflictError(f"the file of {branch.name[:8]} ended in the middle of a line", _ELSEWHERE)
-    lines, pieces = tail.split(b"\n")[:-1], list[tuple[Extent, bytes]]()
+    *ended, rest = tail.split(b"\n")
+    lines, pieces = [*(line + b"\n" for line in ended), rest], list[tuple[Extent, bytes]]()
     for extent in extents:
-        data = b"".join(line + b"\n" for line in lines[: extent.lines])
+        data = b"".join(lines[: extent.lines])
         lines = lines[extent.lines :]
         pieces.append((extent, data))
     if all(len(data) == extent.length for extent, data in pieces):

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.model import ids
-from sessgit.model.secrets import needles
-from sessgit.model.secrets.needles import Finder
+from sessgit.model.secrets import value_match
+from sessgit.model.secrets.value_match import ValueMatcher
 from sessgit.ops.purging import folders
 from sessgit.store import journal
 from sessgit.store.files import rooms
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.layout import Beside
-from sessgit.store.packing import workshop
-from sessgit.store.secrets.forbidden import sync
+from sessgit.store.packing import quarantine
+from sessgit.store.secrets.denylist import sync
 from sessgit.store.store import write_private
 from sessgit.store.words import forget
 
@@ -44,62 +44,60 @@ class News:
     values: Sequence[str] = ()
 
 
-def mend(store: Path, finder: Finder, news: News) -> None:
+def mend(store: Path, matcher: ValueMatcher, news: News) -> None:
     """Cursors, notes and agreements name the commits and turns of now, and nothing holds a value."""
     beside = Beside(store)
     for path in (*beside.state.glob("*.json"), *beside.state.glob("*.append")):
-        _changed(path, lambda data: _mapped(needles.clean_line(data, finder)[0], news.commits, news.keys))
-    _changed(beside.latest, lambda data: needles.clean_line(data, finder)[0])
+        _changed(path, lambda data: _mapped(value_match.clean_lines(data, matcher)[0], news.commits, news.keys))
+    _changed(beside.latest, lambda data: value_match.clean_lines(data, matcher)[0])
     for path in (beside.log, beside.log.with_name(f"{beside.log.name}.1")):
-        _changed(path, lambda data: needles.clean_text(data, finder)[0])
+        _changed(path, lambda data: value_match.clean_text(data, matcher)[0])
     beside.refs.unlink(missing_ok=True)  # tags may be called by it
     for path in (store / "logs", *beside.state.glob("damaged/*")):
         if path.is_dir():  # what refs were before: git keeps objects for it
             shutil.rmtree(path, ignore_errors=True)
-        elif _may_hold(path, finder):
+        elif _may_hold(path, matcher):
             path.unlink(missing_ok=True)
     for path in store.glob("*_HEAD"):  # of commands of git's own
         path.unlink(missing_ok=True)
     rooms.sweep(beside.state)
-    workshop.sweep(beside)
+    quarantine.sweep(beside)
     for path in beside.state.glob("push-*"):
         shutil.rmtree(path, ignore_errors=True)
-    events(store, finder)
+    events(store, matcher)
 
 
-def _may_hold(path: Path, finder: Finder) -> bool:
+def _may_hold(path: Path, matcher: ValueMatcher) -> bool:
     """Whether a damaged object or ref that was set aside holds a value, or cannot be looked into."""
     try:
         data = path.read_bytes()
-        return finder.holds(zlib.decompress(data) if data[:1] == b"x" else data)
+        return matcher.holds(zlib.decompress(data) if data[:1] == b"x" else data)
     except (OSError, zlib.error):
         return True
 
 
-def events(store: Path, finder: Finder) -> None:
+def events(store: Path, matcher: ValueMatcher) -> None:
     """No event that waits holds a value; what is no event of a client and holds one goes."""
     for path in Beside(store).spool.glob("*"):
         with suppress(OSError):
             state, data = path.lstat(), path.read_bytes()
-            if not finder.holds(data) and not needles.may_hide(data, finder):
+            if not matcher.holds(data):
                 continue
-            clean, count = needles.clean_line(data, finder)
-            if not count and not finder.holds(data):
-                continue
-            if path.suffix != ".json" or finder.holds(clean):
+            clean = value_match.clean_lines(data, matcher)[0]
+            if path.suffix != ".json" or matcher.holds(clean):
                 path.unlink()
                 continue
             write_private(path, clean)
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # events are read in the order of their times
 
 
-def operations(store: Path, finder: Finder, news: News, done: Operation, since: str) -> str:
+def operations(store: Path, matcher: ValueMatcher, news: News, done: Operation, since: str) -> str:
     """The operations name the commits of now, without a value in their words; the purge itself comes last, once.
 
     Returns its id.
     """
     beside = Beside(store)
-    _changed(beside.journal, lambda data: b"".join(_operation(line, finder, news) for line in data.splitlines(True)))
+    _changed(beside.journal, lambda data: b"".join(_operation(line, matcher, news) for line in data.splitlines(True)))
     written = [one.id for one in journal.read(beside) if one.command == done.command and one.time >= since]
     return written[-1] if written else journal.append(beside, done).id
 
@@ -110,21 +108,21 @@ def indexes(store: Path, index: Index) -> None:
     forget.all_words(store)
 
 
-def _operation(line: bytes, finder: Finder, news: News) -> bytes:
+def _operation(line: bytes, matcher: ValueMatcher, news: News) -> bytes:
     try:
         document: dict[str, Any] = json.loads(line)
         refs = document["refs"]
         document["refs"] = {
-            folders.side_name(folders.file_name(ref, finder), news.keys): [
+            folders.side_name(folders.file_name(ref, matcher), news.keys): [
                 news.commits.get(one, one) if one else one for one in moved
             ]
             for ref, moved in refs.items()
         }
-        document["summary"] = needles.cut_short(document["summary"], news.values)
+        document["summary"] = value_match.cut_short(document["summary"], news.values)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return needles.clean_text(line, finder)[0]
+        return value_match.clean_text(line, matcher)[0]
     made = json.dumps(document).encode()
-    clean = needles.clean_line(made, finder)[0]
+    clean = value_match.clean_lines(made, matcher)[0]
     return line if clean == line.rstrip(b"\n") else clean + (b"\n" if line.endswith(b"\n") else b"")
 
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError
 from sessgit.model.progress import Progress
-from sessgit.model.secrets import redact
-from sessgit.model.secrets.needles import LONGEST, SHORTEST
-from sessgit.model.secrets.redact import Secret
+from sessgit.model.secrets.value_match import LONGEST, SHORTEST
 from sessgit.ops.purging import looking
+from sessgit.redact.replacer import Secret, secrets_of_line
 from sessgit.store import layout, refs
-from sessgit.store.secrets import forbidden, objects
+from sessgit.store.secrets import denylist, objects
 from sessgit.store.store import Store
 
 _CODE = re.compile(
@@ -63,7 +62,7 @@ def likely(store: Store, progress: Progress) -> list[Likely]:
     places = _places(store, blobs) if found else {}
     every = [
         Likely(
-            forbidden.ident(store.beside, value), kind, len(value), count, value, tuple(places.get(value, ()))[:_PLACES]
+            denylist.ident(store.beside, value), kind, len(value), count, value, tuple(places.get(value, ()))[:_PLACES]
         )
         for value, (kind, count) in found.items()
     ]
@@ -71,7 +70,7 @@ def likely(store: Store, progress: Progress) -> list[Likely]:
 
 
 def _plain(data: bytes) -> Iterator[Secret]:
-    return (secret for line in data.split(b"\n") for secret in redact.secrets_of_line(line))
+    return (secret for line in data.split(b"\n") for secret in secrets_of_line(line))
 
 
 def _coded(data: bytes) -> Iterator[Secret]:
@@ -81,7 +80,7 @@ def _coded(data: bytes) -> Iterator[Secret]:
             code = b"".join(found[0].split())
             for plain in (_from_hex(code), _from_base64(code)):
                 for piece in _TEXT.findall(plain):
-                    yield from redact.secrets_of_line(piece)
+                    yield from secrets_of_line(piece)
 
 
 def _from_base64(code: bytes) -> bytes:

@@ -12,9 +12,9 @@ from sessgit.errors import ConflictError
 from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.cutting import texts
-from sessgit.model.secrets import needles
-from sessgit.model.secrets.needles import Finder
-from sessgit.model.secrets.redact import PROTECTED_KEYS
+from sessgit.model.secrets import value_match
+from sessgit.model.secrets.value_match import ValueMatcher
+from sessgit.redact.replacer import PROTECTED_KEYS
 from sessgit.store import layout
 from sessgit.store.store import Store, join_lines
 
@@ -44,7 +44,7 @@ class Folders:
     the values went out of each file by itself."""
 
     store: Store
-    finder: Finder
+    matcher: ValueMatcher
     inexact: set[str] = field(default_factory=set)
     _done: dict[str, str] = field(default_factory=dict)
     _lines: dict[str, Changed] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Folders:
         if oid not in self._lines:
             if len(self._lines) > _MOST_KEPT:
                 self._lines.clear()
-            self._lines[oid] = changed(self._stored(oid), self.finder)
+            self._lines[oid] = changed(self._stored(oid), self.matcher)
         return self._lines[oid]
 
     def _stored(self, oid: str) -> tuple[list[bytes], list[bytes]]:
@@ -77,11 +77,11 @@ class Folders:
             changes = self._of_lines(oid, entries, lines)
         for top in (layout.SUBAGENTS, layout.FILES):
             if top in entries and entries[top][1]:
-                new = beside(self.store, entries[top][0], self.finder)
+                new = beside(self.store, entries[top][0], self.matcher)
                 changes |= {top: new} if new != entries[top] else {}
         for name, entry in entries.items():
             if name not in (*_FROM_LINES, layout.SUBAGENTS, layout.FILES):
-                new = blob(self.store, entry, name, self.finder)
+                new = blob(self.store, entry, self.matcher)
                 changes |= {name: new} if new != entry else {}
         return self.store.repo.edit_tree(oid, changes) if changes else oid
 
@@ -93,7 +93,7 @@ class Folders:
             made = _files(lines.first, lines.new, rules)
         else:
             self.inexact.add(oid)
-            made = _in_place(stored, self.finder)
+            made = _in_place(stored, self.matcher)
         tree = self.store.write_folder(made)
         new = self.store.repo.tree(tree)
         return {name: new.get(name) for name in _FROM_LINES if name in new or name in entries}
@@ -110,55 +110,54 @@ class Folders:
 _MOST_KEPT = 32
 
 
-def changed(stored: tuple[Sequence[bytes], Sequence[bytes]], finder: Finder) -> Changed:
+def changed(stored: tuple[Sequence[bytes], Sequence[bytes]], matcher: ValueMatcher) -> Changed:
     """The lines before and behind a prompt without the values; raises ConflictError where an id is one of them."""
     old = (*stored[0], *stored[1])
-    found = [needles.clean_line(line, finder) for line in old]
+    found = [value_match.clean_lines(line, matcher) for line in old]
     for before, (after, count) in zip(old, found, strict=True):
-        _check_gone(after, finder)
         if count and _identities(before) != _identities(after):
             raise ConflictError(
                 "the value is part of the ids or kinds by which the lines of a conversation hang together",
                 "Nothing was changed. sessgit delete takes a whole conversation away.",
             )
+    _check_gone(b"\n".join(line for line, _ in found), matcher)
     return Changed(len(stored[0]), old, tuple(line for line, _ in found), tuple(count for _, count in found))
 
 
-def beside(store: Store, tree: str, finder: Finder) -> Entry | None:
+def beside(store: Store, tree: str, matcher: ValueMatcher) -> Entry | None:
     """A tree of files, each of them, and its name, without the values; None where nothing is left."""
     changes: dict[str, Entry | None] = {}
     for name, entry in store.repo.tree(tree).items():
-        new = beside(store, entry[0], finder) if entry[1] else blob(store, entry, name, finder)
-        called = file_name(name, finder)
+        new = beside(store, entry[0], matcher) if entry[1] else blob(store, entry, matcher)
+        called = file_name(name, matcher)
         if (called, new) != (name, entry):
             changes |= {name: None, called: new} if called != name else {name: new}
     return (store.repo.edit_tree(tree, changes), True) if changes else (tree, True)
 
 
-def blob(store: Store, entry: Entry, name: str, finder: Finder) -> Entry:
-    """A file without the values: line by line where it is one of lines, else as one document or text."""
+def blob(store: Store, entry: Entry, matcher: ValueMatcher) -> Entry:
+    """A file without the values."""
     if entry[1]:
-        return beside(store, entry[0], finder) or entry
+        return beside(store, entry[0], matcher) or entry
     data = store.repo.blob(entry[0])
-    clean = needles.clean_lines if name.endswith(".jsonl") else needles.clean_line
-    new, count = clean(data, finder)
-    _check_gone(new, finder)
+    new, count = value_match.clean_lines(data, matcher)
+    _check_gone(new, matcher)
     return (store.repo.write_blob(new), False) if count else entry
 
 
-def _check_gone(clean: bytes, finder: Finder) -> None:
-    """Raises ConflictError where a value still stands there: it begins in one string and ends in another."""
-    if finder.holds(clean):
+def _check_gone(clean: bytes, matcher: ValueMatcher) -> None:
+    """Raises ConflictError if a value is still there: it begins in one string or line and ends in another."""
+    if matcher.holds(clean):
         raise ConflictError(
-            "the value reaches over the ends of the strings in a line",
+            "the value reaches over the ends of the strings or lines that hold it",
             "Nothing was changed. Purge what stands in one of the strings.",
         )
 
 
-def file_name(name: str, finder: Finder) -> str:
+def file_name(name: str, matcher: ValueMatcher) -> str:
     """The name of a file without the values."""
-    clean, count = needles.clean_text(name.encode("utf-8", "surrogatepass"), finder)
-    return clean.replace(needles.MARK, b"purged").decode("utf-8", "surrogatepass") if count else name
+    clean, count = value_match.clean_text(name.encode("utf-8", "surrogatepass"), matcher)
+    return clean.replace(value_match.MARK, b"purged").decode("utf-8", "surrogatepass") if count else name
 
 
 def side_name(ref: str, keys: Mapping[str, str]) -> str:
@@ -175,22 +174,22 @@ def _files(first: int, lines: Sequence[bytes], rules: int) -> dict[str, bytes]:
     return {name: bytes(data) for name, data in every.items()}
 
 
-def _in_place(stored: Mapping[str, bytes], finder: Finder) -> dict[str, bytes]:
+def _in_place(stored: Mapping[str, bytes], matcher: ValueMatcher) -> dict[str, bytes]:
     """Each file by itself; texts get the names that they then have, and so do the markers of them."""
     out, names = dict[str, bytes](), dict[bytes, bytes]()
     for path, data in stored.items():
         top, slash, name = path.partition("/")
         if not slash:
             continue
-        clean, count = needles.clean_text(data, finder)
-        called = file_name(name, finder)
+        clean, count = value_match.clean_text(data, matcher)
+        called = file_name(name, matcher)
         if count and top == layout.TEXTS:
             called = texts.digest(clean) + called[texts.DIGITS :]
         names[name.encode()] = called.encode()
         out[f"{top}/{called}"] = clean
     for path, data in stored.items():
         if "/" not in path:
-            clean = needles.clean_lines(data, finder)[0]
+            clean = value_match.clean_lines(data, matcher)[0]
             for old, new in names.items():
                 clean = clean.replace(b'{"$text":"%s"}' % old, b'{"$text":"%s"}' % new) if old != new else clean
             out[path] = clean

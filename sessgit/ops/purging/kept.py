@@ -11,7 +11,7 @@ from sessgit.model.words import counted
 from sessgit.ops import operations
 from sessgit.store import journal, locks
 from sessgit.store.layout import Beside
-from sessgit.store.secrets import forbidden
+from sessgit.store.secrets import denylist
 
 _HINT = "sessgit purge --list names what is kept out."
 _SHORTEST_ID = 4
@@ -30,8 +30,8 @@ class Kept:
 
 def every(beside: Beside) -> list[Kept]:
     """All values that were purged and not lifted, the oldest first; never what they are."""
-    gone = [Kept(one.id, one.time, lost=True) for one in forbidden.lost(beside)]
-    return [*gone, *(Kept(one.id, one.time) for one in forbidden.values(beside))]
+    gone = [Kept(one.id, one.time, lost=True) for one in denylist.lost(beside)]
+    return [*gone, *(Kept(one.id, one.time) for one in denylist.values(beside))]
 
 
 def lift(beside: Beside, prefix: str) -> Kept:
@@ -51,13 +51,13 @@ def lift(beside: Beside, prefix: str) -> Kept:
             raise NotFoundError(f"no value that is kept out has an id that begins with “{prefix}”", _HINT)
         if len(found) > 1:
             raise AmbiguousError(f"“{prefix}” could be any of {', '.join(one.id for one in found)}", _HINT)
-        forbidden.lift(beside, forbidden.Value(found[0].id, found[0].time, ()))
+        denylist.lift(beside, denylist.Value(found[0].id, found[0].time, ()))
         return found[0]
 
 
 def faults(beside: Beside) -> Iterator[Finding]:
     """What was purged and is not kept out any more."""
-    if gone := forbidden.lost(beside):
+    if gone := denylist.lost(beside):
         many = f"{counted(len(gone), 'value')} that {'was' if len(gone) == 1 else 'were'} purged may be stored again"
         yield Finding(
             "wrong",

@@ -15,8 +15,8 @@ from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import ids
 from sessgit.model.cutting.jsonscan import decode, string_tokens
 from sessgit.model.progress import Progress
-from sessgit.model.secrets import needles
-from sessgit.model.secrets.needles import Finder
+from sessgit.model.secrets import value_match
+from sessgit.model.secrets.value_match import ValueMatcher
 from sessgit.store import layout, refs
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import cursor
@@ -55,19 +55,19 @@ class Seen:
     objects: int = 0
 
 
-def through(store: Path, finder: Finder, values: Collection[str], progress: Progress) -> Seen:
+def through(store: Path, matcher: ValueMatcher, values: Collection[str], progress: Progress) -> Seen:
     """Looks through all objects of the store, those too that no ref leads to."""
     seen = Seen()
     for one in objects.every(store, progress):
         seen.objects += 1
-        if is_hit(one.data, one.kind, finder):
+        if matcher.holds(one.data):
             seen.hits.add(one.id)
         if values and one.kind == "blob":
-            seen.beginnings |= needles.beginnings(one.data, values)
+            seen.beginnings |= value_match.beginnings(one.data, values)
     return seen
 
 
-def lines_apart(store: Path, finder: Finder, values: Collection[str], progress: Progress) -> int:
+def lines_apart(store: Path, matcher: ValueMatcher, values: Collection[str], progress: Progress) -> int:
     """How many long lines of values that have several stand somewhere without the others: those are values of their
     own."""
     lines = {line.strip() for value in values if "\n" in value.strip() for line in value.split("\n")}
@@ -76,7 +76,7 @@ def lines_apart(store: Path, finder: Finder, values: Collection[str], progress: 
     found = set[bytes]()
     for one in objects.every(store, progress) if wanted else ():
         if one.kind == "blob" and any(line in one.data for line in wanted - found):
-            left = needles.clean_text(needles.clean_lines(one.data, finder)[0], finder)[0]
+            left = value_match.clean_lines(one.data, matcher)[0]
             found |= {line for line in wanted if line in left}
     return len(found)
 
@@ -124,24 +124,14 @@ def _texts_of(path: Path) -> Iterator[str]:
 def texts(data: bytes) -> Iterator[str]:
     """The strings of the lines of a file that are JSON, and its other lines; the whole of a file without such lines."""
     lines = data.split(b"\n")
-    documents = [line for line in lines if line[:1] in (b"{", b"[", b'"') and needles.is_json(line)]
+    documents = [line for line in lines if line[:1] in (b"{", b"[", b'"') and value_match.is_json(line)]
     if not documents:
         yield data.decode("utf-8", "replace")
     for line in documents:
-        for token in string_tokens(line, min_length=needles.SHORTEST):
+        for token in string_tokens(line, min_length=value_match.SHORTEST):
             text = decode(line[token.start : token.end])
             if text is not None:
                 yield text
-
-
-def is_hit(data: bytes, kind: str, finder: Finder) -> bool:
-    """Whether an object holds a value, in whatever way its strings are written."""
-    if finder.holds(data):
-        return True
-    if kind != "blob" or not needles.may_hide(data, finder):
-        return False
-    lines = (line for line in data.split(b"\n") if needles.may_hide(line, finder))
-    return any(needles.clean_line(line, finder)[1] for line in lines) or needles.clean_text(data, finder)[1] > 0
 
 
 def where(store: Store, holds: Callable[[str], bool], hits: Collection[str]) -> list[Held]:
@@ -187,11 +177,11 @@ def _of_commit(
     return turns, places
 
 
-def check_settings(store: Path, finder: Finder) -> None:
+def check_settings(store: Path, matcher: ValueMatcher) -> None:
     """Raises ConflictError where a file holds a value that only a person can say otherwise, or a session's id does."""
     for name in _OURS:
         path = store / name
-        if path.is_file() and finder.holds(path.read_bytes()):
+        if path.is_file() and matcher.holds(path.read_bytes()):
             what = "the address of a remote" if name == "config" else f"the file {name} of the store"
             hint = "sessgit remote remove and add, with another address." if name == "config" else "Take it out first."
             raise ConflictError(f"{what} holds the value", f"Nothing was changed. {hint}")
@@ -200,14 +190,14 @@ def check_settings(store: Path, finder: Finder) -> None:
             noted = path.read_bytes()
         except FileNotFoundError:  # it was just done
             continue
-        if finder.holds(noted) or finder.holds(_appended(path)):
+        if matcher.holds(noted) or matcher.holds(_appended(path)):
             what, first = f"a merge into {path.stem[:8]} was interrupted", "Run that command again first."
             if refs.read(store, layout.tombstone(path.stem)):
                 what, first = f"{what} by its deletion", "sessgit undo, or gc --prune, goes first."
             raise ConflictError(f"{what}, and its lines hold the value", f"Nothing was changed. {first}")
     for ref in refs.read_all(store):
         space, name = layout.parts(ref)
-        if space in (layout.HEADS, layout.ARCHIVE, layout.DELETED) and finder.holds(name.encode()):
+        if space in (layout.HEADS, layout.ARCHIVE, layout.DELETED) and matcher.holds(name.encode()):
             raise ConflictError(
                 "the value is part of the id of a conversation",
                 "Nothing was changed. sessgit delete and sessgit gc --prune take the conversation away.",
@@ -221,14 +211,14 @@ def _appended(path: Path) -> bytes:
         return b""
 
 
-def files(folder: Path, finder: Finder, leave: Iterable[Path] = ()) -> Iterator[Path]:
+def files(folder: Path, matcher: ValueMatcher, leave: Iterable[Path] = ()) -> Iterator[Path]:
     """The regular files below a folder that hold a value, or whose names do; those below `leave` are passed over."""
-    return (path for path in _below(folder, leave) if _told_by(path, finder))
+    return (path for path in _below(folder, leave) if _told_by(path, matcher))
 
 
-def client_files(config: Path, beside: Beside, finder: Finder) -> Iterator[Path]:
+def client_files(config: Path, beside: Beside, matcher: ValueMatcher) -> Iterator[Path]:
     """The client's files that hold a value, or whose names do."""
-    return (path for path in clients(config, beside) if _told_by(path, finder))
+    return (path for path in clients(config, beside) if _told_by(path, matcher))
 
 
 def clients(config: Path, beside: Beside) -> Iterator[Path]:
@@ -252,29 +242,29 @@ def _below(folder: Path, leave: Iterable[Path] = ()) -> Iterator[Path]:
         yield from (Path(top) / name for name in sorted(names))
 
 
-def _told_by(path: Path, finder: Finder) -> bool:
-    return finder.holds(os.fsencode(path.name)) or file_holds(path, finder)
+def _told_by(path: Path, matcher: ValueMatcher) -> bool:
+    return matcher.holds(os.fsencode(path.name)) or file_holds(path, matcher)
 
 
-def file_holds(path: Path, finder: Finder) -> bool:
+def file_holds(path: Path, matcher: ValueMatcher) -> bool:
     """Whether a regular file holds a value. It is looked through in pieces, which overlap by more than a form has."""
     try:
         with opened(path) as source:
             rest = b""
             while piece := source.file.read(_CHUNK):
                 data = rest + piece
-                if is_hit(data, "blob", finder):
+                if matcher.holds(data):
                     return True
-                rest = data[-4 * needles.LONGEST :]
+                rest = data[-16 * value_match.LONGEST :]
     except SessgitError:  # a link, a socket, or not ours to read
         return False
     return False
 
 
-def unproved(store: Path, finder: Finder, progress: Progress) -> tuple[int, list[str]]:
+def unproved(store: Path, matcher: ValueMatcher, progress: Progress) -> tuple[int, list[str]]:
     """How many objects there are, and all objects and files of the store that still hold a value."""
-    seen = through(store, finder, (), progress)
+    seen = through(store, matcher, (), progress)
     found = [*(f"object {oid}" for oid in sorted(seen.hits))]
     # Of what lies there every object was read, and nothing else is left.
-    found += [str(path.relative_to(store)) for path in files(store, finder, [store / "objects"])]
+    found += [str(path.relative_to(store)) for path in files(store, matcher, [store / "objects"])]
     return seen.objects, found

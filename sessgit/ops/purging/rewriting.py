@@ -19,8 +19,8 @@ from sessgit.model import canonical, ids
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
-from sessgit.model.secrets import needles
-from sessgit.model.secrets.needles import Finder
+from sessgit.model.secrets import value_match
+from sessgit.model.secrets.value_match import ValueMatcher
 from sessgit.ops.files import laying
 from sessgit.ops.purging import folders, states
 from sessgit.ops.purging.folders import Changed, Entry, Folders
@@ -47,7 +47,7 @@ class Rewriter:
     """Commits of a store and what becomes of them. `hits` are all objects that hold a value."""
 
     store: Store
-    finder: Finder
+    matcher: ValueMatcher
     values: Sequence[str]
     hits: Collection[str]
     commits: dict[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Rewriter:
     prompts: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.folders = Folders(self.store, self.finder)
+        self.folders = Folders(self.store, self.matcher)
         self._seen = set[str]()
         self._own: dict[str, _Own] = {}
         self._held: dict[str, bool] = {}
@@ -136,6 +136,8 @@ class Rewriter:
         named = any(self.now(one) != one for one in [*commit.parents, *tips, *self._origins(commit)])
         if not named and not own.added and text == commit.message and not self.holds(commit.tree):
             return
+        # The file can hold other words now before these lines, and not all of it is at hand.
+        text = re.sub(rf"^{messages.FILE_HASH}: .*\n", "", text, flags=re.MULTILINE)
         parents = [self.now(one) for one in commit.parents]
         tree = self._tree(commit, own.added, lambda tree: self._written(tree, parents, text, commit.time))
         made = self._written(tree, parents, text, commit.time)
@@ -158,7 +160,7 @@ class Rewriter:
         for name, entry in entries.items():
             if name in (layout.STATE, layout.FORMAT_FILE):
                 continue
-            called = folders.file_name(name, self.finder)
+            called = folders.file_name(name, self.matcher)
             new = self._part(name, entry)
             if (called, new) != (name, entry):
                 changes |= {name: None, called: new} if called != name else {name: new}
@@ -179,9 +181,9 @@ class Rewriter:
             if name == layout.TURNS and is_tree:
                 self._trees[key] = (self._turns(oid, 0), True)
             elif name == layout.PAD and is_tree:
-                self._trees[key] = states.pad(self.store, oid, self.finder)
+                self._trees[key] = states.pad(self.store, oid, self.matcher)
             else:
-                self._trees[key] = folders.blob(self.store, entry, name, self.finder)
+                self._trees[key] = folders.blob(self.store, entry, self.matcher)
         return self._trees[key]
 
     def _turns(self, tree: str, depth: int) -> str:
@@ -197,7 +199,7 @@ class Rewriter:
         return found[0]
 
     def _new_state(self, data: bytes, prefix: str, added: int) -> Entry:
-        made = states.state(data, self.finder, self.values, self.now, states.News(added, self.prompts, prefix))
+        made = states.state(data, self.matcher, self.values, self.now, states.News(added, self.prompts, prefix))
         return self.store.repo.write_blob(made), False
 
     def _prefix(
@@ -246,7 +248,7 @@ class Rewriter:
             start = before.added - before.turn if before.key == key else before.added
             own = _Own(key, count, start + count)
         trailers = [(name, self._trailer(name, value)) for name, value in message.trailers]
-        subject = needles.cut_short(self._words(message.subject), self.values)
+        subject = value_match.cut_short(self._words(message.subject), self.values)
         if lines is not None and lines.old != lines.new:
             trailers = _proved(trailers, message, lines)
             if number and key:
@@ -267,7 +269,7 @@ class Rewriter:
             if entry is None or entry[0] not in self.hits:
                 return None, 0
             tail = [line.removesuffix(b"\n") for line in folders.lines_of(self.store.repo.blob(entry[0]))]
-            lines = folders.changed((tail, []), self.finder)
+            lines = folders.changed((tail, []), self.matcher)
         elif event == "fork" and message.extents:
             lines = self._taken_over(commit)
         else:
@@ -284,7 +286,7 @@ class Rewriter:
             old = [line for n in turns for line in laying.turn_lines(self.store, commit.id, state, n)]
         except SessgitError:
             return Changed(0, (), (), ())
-        return folders.changed(([], old), self.finder)
+        return folders.changed(([], old), self.matcher)
 
     def _told(self, message: Message, lines: Changed, subject: str, key: str) -> tuple[str, str]:
         """The subject and the key of a turn in its new words."""
@@ -312,7 +314,7 @@ class Rewriter:
         return value if name in ("Session", "Lines-SHA256", "Original-HMAC", "Extent", "Turn") else self._words(value)
 
     def _words(self, text: str) -> str:
-        clean, count = needles.clean_text(text.encode("utf-8", "surrogatepass"), self.finder)
+        clean, count = value_match.clean_text(text.encode("utf-8", "surrogatepass"), self.matcher)
         return clean.decode("utf-8", "replace") if count else text
 
 

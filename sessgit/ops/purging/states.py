@@ -10,8 +10,8 @@ from typing import Any
 
 from sessgit.model import canonical
 from sessgit.model.scratchpad import pad as pads
-from sessgit.model.secrets import needles
-from sessgit.model.secrets.needles import Finder
+from sessgit.model.secrets import value_match
+from sessgit.model.secrets.value_match import ValueMatcher
 from sessgit.ops.pad.lists import SUFFIX
 from sessgit.ops.purging import folders
 from sessgit.store.store import Store
@@ -29,14 +29,14 @@ class News:
     prefix: str = ""
 
 
-def state(data: bytes, finder: Finder, values: Sequence[str], mapped: Callable[[str], str], news: News) -> bytes:
+def state(data: bytes, matcher: ValueMatcher, values: Sequence[str], mapped: Callable[[str], str], news: News) -> bytes:
     """The `session.json` with the news: its strings without the values, the commits in it those of now."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        return needles.clean_text(data, finder)[0]
+        return value_match.clean_text(data, matcher)[0]
     if not isinstance(document, dict):
-        return needles.clean_line(data, finder)[0]
+        return value_match.clean_lines(data, matcher)[0]
     meta, origin, rules = (document.get(key) for key in ("metadata", "origin", "rules"))
     first = meta.get("first_prompt") if isinstance(meta, dict) else None
     if isinstance(meta, dict) and isinstance(first, str) and first in news.prompts:
@@ -48,7 +48,7 @@ def state(data: bytes, finder: Finder, values: Sequence[str], mapped: Callable[[
     if news.added and isinstance(rules, dict):
         known = rules.get("redacted")
         rules["redacted"] = (known if type(known) is int else 0) + news.added
-    return canonical.dumps(_cleaned(document, finder, values))
+    return canonical.dumps(_cleaned(document, matcher, values))
 
 
 def origin_of(data: bytes) -> dict[str, Any]:
@@ -63,21 +63,21 @@ def origin_of(data: bytes) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-def _cleaned(value: Any, finder: Finder, values: Sequence[str]) -> Any:
+def _cleaned(value: Any, matcher: ValueMatcher, values: Sequence[str]) -> Any:
     if isinstance(value, str):
-        clean, count = needles.clean_text(value.encode("utf-8", "surrogatepass"), finder)
+        clean, count = value_match.clean_text(value.encode("utf-8", "surrogatepass"), matcher)
         text = clean.decode("utf-8", "surrogatepass") if count else value
-        return needles.cut_short(text, values) if "…" in text else text
+        return value_match.cut_short(text, values) if "…" in text else text
     if isinstance(value, list):
-        return [_cleaned(one, finder, values) for one in value]
+        return [_cleaned(one, matcher, values) for one in value]
     if isinstance(value, dict):
-        return {_cleaned(key, finder, values): _cleaned(one, finder, values) for key, one in value.items()}
-    if type(value) in (int, float) and finder.holds(str(value).encode()):
+        return {_cleaned(key, matcher, values): _cleaned(one, matcher, values) for key, one in value.items()}
+    if type(value) in (int, float) and matcher.holds(str(value).encode()):
         return 0
     return value
 
 
-def pad(store: Store, tree: str, finder: Finder) -> Entry | None:
+def pad(store: Store, tree: str, matcher: ValueMatcher) -> Entry | None:
     """The scratchpad: an entry in other words has another id, and what names it follows."""
     entries = store.repo.tree(tree)
     changes: dict[str, Entry | None] = {}
@@ -87,10 +87,10 @@ def pad(store: Store, tree: str, finder: Finder) -> Entry | None:
     for name, entry in entries.items():
         if name in kinds and not entry[1]:
             old = store.repo.blob(entry[0]).split(b"\n")
-            found[name] = kinds[name], [_reworded(kinds[name], line, finder, ids) for line in old]
+            found[name] = kinds[name], [_reworded(kinds[name], line, matcher, ids) for line in old]
         else:
-            new = folders.blob(store, entry, name, finder)
-            called = folders.file_name(name, finder)
+            new = folders.blob(store, entry, matcher)
+            called = folders.file_name(name, matcher)
             if (called, new) != (name, entry):
                 changes |= {name: None, called: new} if called != name else {name: new}
     for name, (kind, lines) in found.items():
@@ -100,9 +100,9 @@ def pad(store: Store, tree: str, finder: Finder) -> Entry | None:
     return (store.repo.edit_tree(tree, changes), True) if changes else (tree, True)
 
 
-def _reworded(kind: str, line: bytes, finder: Finder, ids: dict[str, str]) -> bytes:
+def _reworded(kind: str, line: bytes, matcher: ValueMatcher, ids: dict[str, str]) -> bytes:
     """The line without the values; what id its entry has then is noted where it is another one."""
-    clean, count = needles.clean_line(line, finder)
+    clean, count = value_match.clean_lines(line, matcher)
     old, new = (pads.parsed(kind, line), pads.parsed(kind, clean)) if count else (None, None)
     if old is None or new is None or pads.written(replace(old, id="")).id != old.id:
         return clean

@@ -18,6 +18,7 @@ from sessgit.ops import show
 from sessgit.ops.cells import graph as cell_graph
 from sessgit.ops.cells import index as cell_index
 from sessgit.ops.files import keeping
+from sessgit.ops.foreign import imported
 from sessgit.ops.log import Fork, Left
 from sessgit.ops.reading.seen import Seen, activation, budget, moment
 from sessgit.ops.reading.views import Prices, total, turn_json
@@ -34,15 +35,15 @@ def session(
     store: Store, index: Index, branch: Branch, overrides: Prices, progress: Progress = unseen
 ) -> dict[str, Any]:
     """The value of `sessgit.session/v1`; every turn is read for it, and `progress` told of how many of how many."""
-    seen = Seen()
-    rows = index.turns(branch.name)
+    rows, kept = index.turns(branch.name), imported.of(store, branch)
+    seen = Seen(kept.turns if kept else 0)
     for done, row in enumerate(rows):
         progress(done, len(rows))
         seen.take(row, *show.read(store, branch, row))
     state = branch.state
     kin = show.family(index, branch)
     graph = cell_graph.read(store, index, branch)
-    return {
+    found: dict[str, Any] = {
         "metadata": _metadata(state),
         "activation": activation(state),
         "context": {
@@ -71,6 +72,11 @@ def session(
         "rules": {**state.rules, "redacted": state.redacted},
         "git": {"branch": branch.name, "commit": branch.tip, "turns": [row.commit for row in rows]},
     }
+    if kept is not None:
+        whole = kept.into(found, state, rows, seen)
+        found |= {part: whole[part] for part in ("context", "budget", "trajectory")}
+        found["context"].pop("conversation", None)
+    return found
 
 
 def turn(shown: ShownTurn, overrides: Prices) -> dict[str, Any]:
@@ -242,7 +248,7 @@ def _metadata(state: Session) -> dict[str, Any]:
         "updated_at": canonical.seconds(state.updated) or created,
         "ended_at": canonical.seconds(state.ended),
         "state": state.state,
-        "headless": state.headless,
+        "headless": state.is_headless,
     }
 
 

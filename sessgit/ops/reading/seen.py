@@ -12,7 +12,7 @@ from typing import Any
 
 from sessgit.agents.claude import content
 from sessgit.model import canonical, prices
-from sessgit.model.conversation.content import Call, Piece
+from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.ops.reading.views import Prices, total
@@ -26,11 +26,17 @@ _PREVIEW = 1000
 
 @dataclass
 class Seen:
-    """What the turns so far amount to: `events` counts their pieces, `recursive` the subagents that were called."""
+    """What the turns so far amount to: `events` counts their pieces, `recursive` the subagents that were called.
 
+    Of turns up to number `since` only cells are counted.
+    """
+
+    since: int = 0
     files: dict[str, File] = field(default_factory=dict)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     """The last 100 results, as documents have them."""
+    said: list[dict[str, Any]] = field(default_factory=list)
+    """The messages of the person and of the model, as documents have them."""
     cells: int = 0
     events: int = 0
     recursive: int = 0
@@ -38,6 +44,9 @@ class Seen:
     def take(self, row: Row, told: Turn, pieces: Sequence[Piece]) -> None:
         """Takes the next turn."""
         self.cells += len(told.cells)
+        if row.turn <= self.since:
+            return
+        self.said += [_message(piece, row) for piece in pieces if isinstance(piece, Words) and not piece.thinking]
         self.events += len(pieces)
         for call in (one for one in pieces if isinstance(one, Call)):
             self.recursive += call.tool in _SUBAGENT_TOOLS
@@ -101,6 +110,11 @@ def moment(time: str, row: Row) -> float:
     """The time in seconds since 1970; where a line has none, that of its turn."""
     found = canonical.seconds(time)
     return float(row.time) if found is None else found
+
+
+def _message(words: Words, row: Row) -> dict[str, Any]:
+    role = "assistant" if words.by == "model" else "user"
+    return {"role": role, "content": words.text, "timestamp": moment(words.time, row)}
 
 
 def _tool_output(call: Call, row: Row) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.turn import Gist
 from sessgit.model.progress import Progress
-from sessgit.model.unjoined import Bytes, of_lines
+from sessgit.model.unjoined import Bytes, of_split
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Outline, Row
@@ -121,7 +121,7 @@ class _Reader:
 def _subagent_files(store: Store, commit: str, turn: int) -> dict[str, Bytes]:
     entry = store.folder(commit, turn).get(layout.SUBAGENTS)
     files = store.repo.files(entry[0]) if entry else {}
-    return {name: of_lines(store.repo.lines(oid)[:-1]) for name, (oid, _) in files.items() if name.endswith(".jsonl")}
+    return {name: of_split(store.repo.lines(oid)) for name, (oid, _) in files.items() if name.endswith(".jsonl")}
 
 
 def _piece_before(store: Store, commit: str, turn: int, name: str) -> Bytes:

@@ -107,7 +107,7 @@ def session_json(branch: Branch, overrides: Prices) -> dict[str, Any]:
         "stage": state.stage,
         "labels": list(state.labels),
         "description": state.description,
-        "headless": state.headless,
+        "headless": state.is_headless,
         "archived": branch.archived,
         "parent": state.origin.session if state.origin else None,
         "fork_turn": state.origin.turn if state.origin else None,

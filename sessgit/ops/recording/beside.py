@@ -9,7 +9,7 @@ from sessgit.agents.claude.beside import sidefiles
 from sessgit.agents.claude.cutter import Node
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import Redact
-from sessgit.model.unjoined import Bytes
+from sessgit.model.unjoined import Bytes, whole
 from sessgit.ops.recording.source import Source
 from sessgit.store import layout
 from sessgit.store.store import Store
@@ -43,4 +43,4 @@ def recorded(store: Store, node: Node) -> dict[str, int]:
     """How many lines of each subagent's file are recorded with the turn."""
     entry = store.folder(node.commit, node.number).get(layout.SUBAGENTS)
     files = store.repo.tree(entry[0]) if entry else {}
-    return {name: len(store.repo.lines(oid, 0)) - 1 for name, (oid, _) in files.items()}
+    return {name: len(whole(store.repo.lines(oid, 0))) for name, (oid, _) in files.items()}

@@ -45,18 +45,18 @@ class CaughtUp:
 def is_level(beside: layout.Beside, session: str, path: Path, *, final: bool = False) -> bool:
     """Whether the cursor says that the file, as long as it is now, is recorded; a file that is gone is.
 
-    With `final` the lines behind its last turn count too, which are recorded once the client has let go of it.
+    With `final` what stands behind its last turn counts too, which is recorded once the client has let go of it.
     """
     try:
         size = path.stat().st_size
     except (OSError, ValueError):  # ValueError: a state can name what is no path
         return True
     known = cursors.load(beside, session)
-    if known is None or known.offset != size or not known.proof:
+    if known is None or known.offset + known.torn != size or not known.proof:
         return False
     if known.path != str(path) and not _is_same(known, path):
         return False
-    return not final or known.final or not known.pending
+    return not final or known.final or not (known.pending or known.torn)
 
 
 def _is_same(known: Cursor, path: Path) -> bool:

@@ -5,7 +5,7 @@ Each function writes objects and returns the id of a commit that no ref points t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from sessgit.agents.claude.cutter import Node
 from sessgit.agents.claude.lines import Line
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
-from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Gist, Turn
 from sessgit.model.cutting import texts
@@ -46,6 +46,8 @@ class Content:
     """In which of the session's files the lines stand where they say."""
     rules: Mapping[str, int]
     """The versions of the rules by which the session is recorded, as its state names them."""
+    file_hash: str = ""
+    """That of the file up to the end of the body, if it is known."""
 
     @cached_property
     def told(self) -> Turn:
@@ -94,30 +96,31 @@ def compact(store: Store, on: str, lines: Sequence[Line], state: Session, file: 
         (("Session", state.id), ("Event", "compact"), *_provenance(store, lines, file)),
     )
     time = _time(boundary.text("timestamp")) or store.commit(on).time
-    return store.write_commit(on, _tail(store, lines, torn=False), state, message, [on], time)
+    return store.write_commit(on, _tail(store, lines), state, message, [on], time)
 
 
-def end(store: Store, on: str, lines: Sequence[Line], state: Session, file: int, *, torn: bool) -> str:
+def end(store: Store, on: str, lines: Sequence[Line], state: Session, file: int, file_hash: str = "") -> str:
     """The commit that the session ends with: the lines behind the last turn's body, and the state."""
     turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
-    message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *_provenance(store, lines, file)))
+    stood = _provenance(store, lines, file, file_hash)
+    message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *stood))
     time = _time(state.ended) or store.commit(on).time
-    return store.write_commit(on, _tail(store, lines, torn=torn), state, message, [on], time)
+    return store.write_commit(on, _tail(store, lines), state, message, [on], time)
 
 
-def tail_bytes(lines: Sequence[Line], *, torn: bool) -> Bytes:
-    """The lines as `tail.jsonl` holds them; a torn last line has no newline."""
-    return of_lines([line.raw for line in lines], torn=torn)
+def tail_bytes(lines: Sequence[Line]) -> Bytes:
+    """The lines as `tail.jsonl` holds them; a last line without a newline has none there either."""
+    return of_lines([line.raw for line in lines], unended=bool(lines) and lines[-1].is_unended)
 
 
-def has_tail(store: Store, on: str, lines: Sequence[Line], *, torn: bool) -> bool:
+def has_tail(store: Store, on: str, lines: Sequence[Line]) -> bool:
     """Whether a commit holds just these lines behind its last turn's body."""
-    data, entry = tail_bytes(lines, torn=torn), store.repo.entry(store.tree(on), layout.TAIL)
+    data, entry = tail_bytes(lines), store.repo.entry(store.tree(on), layout.TAIL)
     return (entry[0] if entry else "") == (object_id("blob", data) if data else "")
 
 
-def _tail(store: Store, lines: Sequence[Line], *, torn: bool) -> Changes:
-    data = tail_bytes(lines, torn=torn)
+def _tail(store: Store, lines: Sequence[Line]) -> Changes:
+    data = tail_bytes(lines)
     return {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
 
 
@@ -147,7 +150,7 @@ def _turn_message(store: Store, node: Node, told: Turn, content: Content, sessio
         ("Origin", content.origin),
         *counts(told),
         ("Project-Head", head if isinstance(head, str) else head()),
-        *_provenance(store, [*content.before[node.copied :], *content.body], content.file),
+        *_provenance(store, [*content.before[node.copied :], *content.body], content.file, content.file_hash),
     )
     return Message(subject, trailers)
 
@@ -189,7 +192,7 @@ def result_line(cell: Cell) -> int:
     return cell.lines[-1] if has_result and cell.ok is not None else 0
 
 
-def _provenance(store: Store, lines: Sequence[Line], file: int) -> list[tuple[str, str]]:
+def _provenance(store: Store, lines: Sequence[Line], file: int, file_hash: str = "") -> list[tuple[str, str]]:
     """Where the lines stood, in which file, the hash of what is stored, and a proof of the original bytes where they
     differ.
 
@@ -199,13 +202,22 @@ def _provenance(store: Store, lines: Sequence[Line], file: int) -> list[tuple[st
     if not lines:
         return []
     out = [("File", str(file))] if file > 1 else []
-    out += [("Extent", str(extent)) for extent in messages.join(line.extent for line in lines)]
+    out += places([line.extent for line in lines], unended=lines[-1].is_unended)
     out.append(("Lines-SHA256", hash_of(line.raw for line in lines)))
+    if file_hash:
+        out.append(("File-Hash", file_hash))
     secrets = sum(line.secrets for line in lines)
     if secrets:
         out.append(("Redacted", str(secrets)))
+    if secrets and all(line.written != line.raw for line in lines if line.secrets):
         out.append(("Original-HMAC", store.hmac(with_newlines(line.written for line in lines))))
     return out
+
+
+def places(extents: Iterable[Extent], *, unended: bool) -> list[tuple[str, str]]:
+    """Return the trailers that say where lines stood, given the extent of each; `unended` is of the last one."""
+    found = [("Extent", str(extent)) for extent in messages.join(extents, unended=unended)]
+    return [*found, ("Final-Newline", "no")] if unended else found
 
 
 def is_cut_short(body: Sequence[Line]) -> bool:

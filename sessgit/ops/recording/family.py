@@ -7,7 +7,7 @@ parent is the session with the longest common beginning of prompts, and the orig
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -17,18 +17,22 @@ from sessgit.agents.claude.cutter import Cutter, Node, Place
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line, is_prompt, prompt_uuid
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
-from sessgit.errors import MovedError
+from sessgit.agents.claude.writing import transcript
+from sessgit.errors import MovedError, SessgitError
 from sessgit.model import ids
-from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
+from sessgit.model.merging.compare import common
 from sessgit.model.programs import unified
 from sessgit.ops.files import keeping
+from sessgit.ops.reading.same_lines import SameLines, relation
+from sessgit.ops.recording import commits
 from sessgit.ops.recording.shared import with_session
+from sessgit.ops.recording.source import Source
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed import kin
-from sessgit.store.indexed.rows import Row
+from sessgit.store.indexed.rows import Branch, Row
 from sessgit.store.store import Store, with_newlines
 
 _FIRST = 1 << 16
@@ -56,6 +60,9 @@ class Nothing:
 
     def find(self, uuid: str) -> Place | None:
         return None
+
+    def is_closed(self, node: Node, line: Line) -> bool:
+        return False
 
 
 def first_prompt(path: Path) -> str:
@@ -100,41 +107,52 @@ def _told(path: Path, _inode: int, _size: int, _modified: float) -> Outline:
 
 
 def shared(prompts: Sequence[str], rows: Sequence[Row]) -> int:
-    """How many prompts both begin with."""
-    count = 0
-    for prompt, row in zip(prompts, rows, strict=False):
-        if prompt != row.prompt:
-            break
-        count += 1
-    return count
+    """Return how many prompts both begin with."""
+    return common(prompts, (row.prompt for row in rows))
 
 
-def of(store: Store, index: Index, path: Path, session: str) -> Lineage | None:
-    """The lineage of a transcript that is not recorded yet, or None where it is no copy of a recorded one."""
-    root = first_prompt(path)
+class DifferentTurnError(SessgitError):
+    """A transcript was taken for a copy of `branch`, and its turn `number` has other lines there."""
+
+    def __init__(self, branch: str, number: int) -> None:
+        super().__init__(f"turn {number} only has the same message id as turn {number} of {branch}")
+        self.branch, self.number = branch, number
+
+
+def of(store: Store, index: Index, source: Source, rules: Mapping[str, int], most: Mapping[str, int]) -> Lineage | None:
+    """Return the lineage of a transcript that is not recorded yet, or None where it is no copy of a recorded one.
+
+    `rules` are those by which it is recorded; `most` says of branches how many of their turns it can share at most.
+    """
+    root = first_prompt(source.path)
     if not root:
         return None
     index.sync()
-    relatives = {layout.session_of(row.branch) for row in index.with_prompt(root)} - {session}
+    relatives = {layout.session_of(row.branch) for row in index.with_prompt(root)} - {source.session}
+    relatives -= {branch for branch, length in most.items() if not length}
     if not relatives:
         return None
-    rows = _parent_turns(index, outline(path), relatives)
-    return Lineage(store, layout.session_of(rows[0].branch), rows) if rows else None
+    rows = _parent_turns(index, outline(source.path), relatives, most)
+    return Lineage(store, layout.session_of(rows[0].branch), rows, rules) if rows else None
 
 
-def _parent_turns(index: Index, seen: Outline, relatives: Collection[str]) -> list[Row]:
+def _parent_turns(index: Index, seen: Outline, relatives: Collection[str], most: Mapping[str, int]) -> list[Row]:
     """The turns that a transcript shares with its parent, or none where that is none of the relatives.
 
     That is the session that it names, else one with which it shares the most, best one that left no other. Of those
     that a family has by the hundred few are read: each prompt, from the last one on, says who has it.
     """
     named = ids.session_id(seen.forked_from) if seen.forked_from else ""
-    if named in relatives and (rows := index.turns(named)) and (length := shared(seen.prompts, rows)):
-        return rows[:length]
+    if named in relatives:
+        rows = index.turns(named, 1, most.get(named))
+        if length := shared(seen.prompts, rows):
+            return rows[:length]
     born = {name: at for name, at in kin.births(index, relatives).items() if at[0] <= seen.born}
     for number in range(len(seen.prompts), 0, -1):
         having = {row.branch for row in index.with_prompt(seen.prompts[number - 1]) if row.turn == number} & born.keys()
         for name in sorted(having, key=lambda name: (born[name][1], name)):
+            if number > most.get(name, number):
+                continue
             rows = index.turns(name, 1, number)
             if shared(seen.prompts, rows) == number:
                 return rows
@@ -157,7 +175,9 @@ def adopt(store: Store, index: Index, session: str) -> list[str]:
             continue
         if branch.state.created <= own.state.created:
             continue
-        length = shared([row.prompt for row in index.turns(relative)], rows)
+        length = _same_turns(store, (branch, index.turns(relative)), (own, rows))
+        if not length:
+            continue
         state = replace(store.state(branch.tip), origin=Origin(session, length, rows[length - 1].commit))
         message = Message(f"edit: forked from {session} at turn {length}", (("Session", relative), ("Event", "edit")))
         time = store.commit(branch.tip).time
@@ -171,6 +191,14 @@ def adopt(store: Store, index: Index, session: str) -> list[str]:
     return linked
 
 
+def _same_turns(store: Store, a: tuple[Branch, Sequence[Row]], b: tuple[Branch, Sequence[Row]]) -> int:
+    """How many turns two branches share from the first one on; the last of them may be cut short on one side."""
+    together = common((row.prompt for row in a[1]), (row.prompt for row in b[1]))
+    turns = SameLines(store, (a[0].tip, a[1]), (b[0].tip, b[1]))
+    pairs = zip(a[1][:together], b[1], strict=False)
+    return next((n for n, pair in enumerate(pairs) if turns.relation(*pair) == "different"), together)
+
+
 @dataclass
 class Lineage:
     """A fork in the making: the parent's turns that the transcript shares, and those whose bytes are its own."""
@@ -178,10 +206,13 @@ class Lineage:
     store: Store
     parent: str
     rows: list[Row]
+    rules: Mapping[str, int]
     own: dict[int, str] = field(default_factory=dict)
     extents: list[list[Extent]] = field(default_factory=lambda: [[]])
     """In runs: lines that stand before another turn as well are kept apart, for those are found there too."""
     secrets: int = 0
+    unended: bool = False
+    """Whether the last of the shared lines had no newline."""
     _lines: hashlib._Hash = field(default_factory=hashlib.sha256)
     _replaced: bool | None = None
 
@@ -191,18 +222,22 @@ class Lineage:
         return self.rows[-1].commit
 
     def take(self, node: Node, agent_id: str) -> bool:
-        """Whether the turn is one of those shared: then it stands for the parent's, and its lines are noted."""
+        """Whether the turn is one of those shared: then it stands for the parent's, and its lines are noted.
+
+        Raises DifferentTurnError where it only has the prompt uuid of the parent's.
+        """
         row = self.rows[node.number - 1] if node.number <= len(self.rows) else None
         if row is None or row.prompt != node.key:
             return False
         lines = [*node.before, *node.body]
-        if not self._same(row, lines, agent_id):
+        if not self._same(row, node, agent_id):
             content = folder.files(node.before, node.body, cells.describe(node.body))
             self.own[node.number] = self.store.write_folder(content)
         if node.copied:
             self.extents += [[line.extent for line in lines[: node.copied]], []]
         self.extents[-1] += [line.extent for line in lines[node.copied :]]
         self.secrets += sum(line.secrets for line in lines)
+        self.unended = lines[-1].is_unended
         for part in with_newlines(line.raw for line in lines):
             self._lines.update(part)
         node.commit = row.commit
@@ -213,14 +248,22 @@ class Lineage:
         """Whether it is the last turn that is shared."""
         return node is not None and node.key == self.rows[-1].prompt
 
-    def changes(self) -> dict[str, tuple[str, bool] | None]:
+    def fork(self, session: str, agent_id: str, file_hash: str, identified: Callable[[Session], Session]) -> str:
+        """Write the fork's first commit, its state as `identified` makes it the session's, and return its id."""
+        state = identified(self._state(self.store.state(self.commit), session, agent_id))
+        changes = {**self._changes(), layout.TAIL: None, layout.LIVE: None}
+        time = self.store.commit(self.commit).time
+        message = self._message(session, file_hash)
+        return self.store.write_commit(self.commit, changes, state, message, [self.commit], time)
+
+    def _changes(self) -> dict[str, tuple[str, bool] | None]:
         """The turns whose folders hold the fork's own bytes, and what it takes over of the scratchpad."""
         own = {layout.turn(number): (tree, True) for number, tree in self.own.items()}
         from sessgit.ops.pad import lists  # what few recordings need, and takes a while to load
 
         return {**own, **lists.inherited(self.store, self.commit), **keeping.inherited(self.store, self.parent)}
 
-    def state(self, parent: Session, session: str, agent_id: str) -> Session:
+    def _state(self, parent: Session, session: str, agent_id: str) -> Session:
         """The first state of the fork: what the parent's turns count, the parent's labels, no name yet."""
         replaced = self._ids(parent) if self._replaced else ()
         return replace(
@@ -236,15 +279,17 @@ class Lineage:
             unified=unified.inherited(parent.unified),
         )
 
-    def message(self, session: str) -> Message:
+    def _message(self, session: str, file_hash: str) -> Message:
         """The message of the fork's first commit; its extents are those of all shared turns, in their order."""
         trailers = [
             ("Session", session),
             ("Event", "fork"),
             ("Fork-Point", f"{self.parent}@{len(self.rows)}"),
         ]
-        trailers += [("Extent", str(extent)) for run in self.extents for extent in messages.join(run)]
+        trailers += [place for run in self.extents[:-1] for place in commits.places(run, unended=False)]
+        trailers += commits.places(self.extents[-1], unended=self.unended)
         trailers += [("Lines-SHA256", self._lines.hexdigest())]
+        trailers += [("File-Hash", file_hash)] if file_hash else []
         trailers += [("Redacted", str(self.secrets))] if self.secrets else []
         return Message(f"fork: {self.parent} at turn {len(self.rows)}", tuple(trailers))
 
@@ -256,14 +301,17 @@ class Lineage:
         """The ids that may stand in the parent's lines."""
         return self._ids(self.store.state(self.commit))
 
-    def _same(self, row: Row, lines: list[Line], agent_id: str) -> bool:
+    def _same(self, row: Row, node: Node, agent_id: str) -> bool:
         """Whether the lines are the parent's, as they are or with the session's id in the place of the parent's."""
         stored = self.store.lines(self.commit, row.turn)
-        theirs, ours = [*stored.before, *stored.body], [line.raw for line in lines]
+        theirs, ours = [*stored.before, *stored.body], [line.raw for line in (*node.before, *node.body)]
         if theirs == ours:
             self._replaced = self._replaced or False
             return self._replaced is False
-        if [with_session(raw, self._old, agent_id) for raw in theirs] != ours or self._replaced is False:
-            return False
-        self._replaced = True
-        return True
+        if self._replaced is not False and [with_session(raw, self._old, agent_id) for raw in theirs] == ours:
+            self._replaced = True
+            return True
+        rules = self.rules, self.store.state(row.commit).rules
+        if relation(self.store, node.body, transcript.parsed(stored.body), *rules) == "different":
+            raise DifferentTurnError(row.branch, row.turn)
+        return False

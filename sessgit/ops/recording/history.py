@@ -100,13 +100,20 @@ class Recorded:
     """The turns of the branches `tips` of one session, read as far back as a question needs.
 
     `find_turn` answers from the index which commits hold the turn of a prompt; without it all branches are walked.
+    `fork_point` is the number of the last turn that a fork of ours shares, 0 for none.
     """
 
     def __init__(
-        self, store: Store, tips: dict[str, str], find_turn: Callable[[str], str | None] | None = None
+        self,
+        store: Store,
+        tips: dict[str, str],
+        find_turn: Callable[[str], str | None] | None = None,
+        fork_point: int = 0,
     ) -> None:
         self._store = store
         self._tips = tips
+        self._fork_point = fork_point
+        self._shared: dict[Node, frozenset[str]] = {}
         self._find_turn = find_turn
         self._nodes: dict[str, Node] = {}
         self._walked = False
@@ -143,6 +150,22 @@ class Recorded:
             end, _, node = heappop(self._unread)
             self._push(node.parent, self._read(node, -end))
         return self._places[uuid][1] if uuid in self._places else None
+
+    def is_closed(self, node: Node, line: Line) -> bool:
+        """Whether the turn is the last one that a fork shares, and does not have the line at the fork point."""
+        shared = self.shared(node)
+        return bool(shared) and line.uuid not in shared
+
+    def shared(self, node: Node) -> frozenset[str]:
+        """Return the uuids of the turn's lines if it is the last one that a fork shares, else none."""
+        if not node.commit or node.number != self._fork_point:
+            return frozenset()
+        if node not in self._shared:
+            own = {layout.session_of(branch) for branch in self._tips}
+            is_own = self._store.message(node.commit).get("Session") in own  # an older version recorded it again
+            before, body = ([], []) if is_own else self.lines(node)
+            self._shared[node] = frozenset(line.uuid for line in (*before, *body))
+        return self._shared[node]
 
     def lines_again(
         self, node: Node, commit: str, placed: list[Line], own: Callable[[bytes], bytes] | None

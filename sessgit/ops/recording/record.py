@@ -7,7 +7,7 @@ A pass that finds a ref moved by someone else starts again from what is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal
@@ -16,7 +16,7 @@ from sessgit.agents.claude import facts
 from sessgit.agents.claude.beside import sidefiles
 from sessgit.agents.claude.cutter import Cutter, Node
 from sessgit.agents.claude.facts import Facts
-from sessgit.agents.claude.lines import Line, is_prompt
+from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import Opened, Reader, opened
 from sessgit.errors import MovedError, StoreError
 from sessgit.model.conversation import message as messages
@@ -26,15 +26,16 @@ from sessgit.ops.recording import beside, commits, family, files, shared
 from sessgit.ops.recording.beside import Beside
 from sessgit.ops.recording.commits import Content
 from sessgit.ops.recording.elsewhere import ended_at, read_to, set_apart
+from sessgit.ops.recording.file_hash import FileHash
 from sessgit.ops.recording.history import Recorded, by_index, check_tips, given_names, goes_on, tips_of
 from sessgit.ops.recording.noted import Heard, Noted
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.ops.recording.source import Alone, Rules, Source
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.recorder import appending
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.recorder.cursor import Cursor
-from sessgit.store.secrets import cleaning
+from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store
 
 _TRIES = 5
@@ -59,30 +60,38 @@ class Result:
 def record(store: Store, index: Index, source: Source, rules: Rules, heard: Heard | None = None) -> Result:
     """Records all that the transcript holds, but of a session that is archived or was deleted nothing. The caller holds
     the session's lock, or risks double work; `heard` is told of each turn."""
-    for number in range(_TRIES):
+    moved, most = 0, dict[str, int]()
+    while moved < _TRIES:
         try:
             store.repo.hold()  # a value that is purged just now must be known to all that is written
             with opened(source.path) as file:
-                found = _Pass(store, index, source, rules, file)
-                found.noted.heard = heard
+                found = Pass(store, index, source, rules, file)
+                found.most, found.noted.heard = most, heard
                 aside = found.aside()
-                return Result(source.session, aside=aside) if aside else found.run(anew=number > 0)
+                return Result(source.session, aside=aside) if aside else found.run(anew=moved > 0)
         except MovedError:
-            continue  # and the cursor stays: it tells which turns came from elsewhere meanwhile
+            moved += 1  # and the cursor stays: it tells which turns came from elsewhere meanwhile
+        except family.DifferentTurnError as turn:
+            most[turn.branch] = turn.number - 1
         finally:
             store.repo.release()
     raise StoreError(f"the branch of {source.session} kept moving while it was recorded", "Try again.")
 
 
-class _Pass:
-    def __init__(self, store: Store, index: Index, source: Source, rules: Rules, file: Opened) -> None:
+class Pass:
+    """One reading of a transcript, and what it writes."""
+
+    def __init__(
+        self, store: Store, index: Index, source: Source, rules: Rules, file: Opened, alone: Alone | None = None
+    ) -> None:
         self.store, self.index, self.source, self.rules, self.file = store, index, source, rules, file
+        self.alone = alone
         self.session = source.session
-        self.tips = tips_of(store, self.session)
+        self.tips = {} if alone else tips_of(store, self.session)
         self.old_head = self.tips.get(self.session, "")
         self.state = store.state(self.old_head) if self.old_head else None
-        self.stored_rules = self.state.rules if self.state else rules.stored
-        self.redact = cleaning.line(store.beside, self.stored_rules)
+        self.stored_rules = alone.rules if alone else self.state.rules if self.state else rules.stored
+        self.redact = alone.redact if alone else secret_filter.line(store.beside, self.stored_rules)
         self.reader = Reader(file, 0, self.redact)
         self.agents = sidefiles.Subagents(source.path, source.agent_id, self.redact)
         self.facts = facts.of(self.state)
@@ -92,12 +101,21 @@ class _Pass:
         """So many bytes of the file were written by a fork: what they hold is recorded where the fork came from."""
         self.brought = source.brought or appending.brought(store.beside, self.session)
         self.lineage: family.Lineage | None = None
+        self.most: Mapping[str, int] = {}
         self.tops: dict[str, str] = {}
         """For the last turn of each branch, by its prompt, the branch's tip; for the start, by ``""``."""
-        self.written: list[int] = []
+        self.committed: list[tuple[int, str]] = []
+        """The number of each turn that was written, and its commit."""
         self.last: tuple[Node, bool] | None = None  # the turn that was written last, and whether it was interrupted
         self.noted = Noted()
         self.resumed = False
+        known = cursors.load(store.beside, self.session)
+        self.others = known.others if known else []
+        """The branches of other versions of the file that were recorded here."""
+        self.is_known = False
+        """Whether all lines of the file are recorded, and more: then no branch moves."""
+        self.hash: FileHash | None = FileHash()
+        """That of all lines read so far, or None where it is not known."""
         self.known_commit = ""
         """The commit that the cursor names, if there is one that fits."""
         self.ended = ""
@@ -112,11 +130,38 @@ class _Pass:
         return "archived" if self.store.ref(layout.archived(self.session)) else ""
 
     def run(self, *, anew: bool) -> Result:
-        cutter = (None if anew else self._resume()) or self._from_the_start()
+        cutter = None if anew else self._resume()
+        if self.old_head and (cutter is None or (self.source.imported and self.reader.offset < self.file.size)):
+            from sessgit.ops.recording import reassembly  # loaded here: it is rare
+
+            if done := reassembly.record(self):
+                return Result(self.session, done.turns, done.changed, done.tips[self.session])
+        cutter = cutter or self.begun()
+        tips = self.cut(cutter)
+        if not tips:
+            return Result(self.session)
+        self.move(self.tips, tips)
+        self.remember(cutter, tips)
+        if not self.old_head and self.lineage is None and family.adopt(self.store, self.index, self.session):
+            self.index.sync()
+        turns = tuple(number for number, _ in self.committed)
+        return Result(self.session, turns, tips != self.tips, tips[self.session])
+
+    def apart(self, source: Source, file: Opened, alone: Alone) -> Pass:
+        """Returns a pass over another file, as if nothing of its session were recorded."""
+        made = Pass(self.store, self.index, source, self.rules, file, alone)
+        made.noted.heard = self.noted.heard
+        return made
+
+    def cut(self, cutter: Cutter) -> dict[str, str]:
+        """Writes the commits; returns the branches as they must be then, none where there is nothing to record."""
         since = [self.old_head] if self.known_commit else self.tips.values()
         self.facts.learn(given_names(self.store, self.session, since, self.known_commit))
-        for line in self._lines():
+        # A prompt that nothing was done about would be committed twice, once alone.
+        for line in self.reader.settled() if self.source.prompting else self.reader.lines():
             self.facts.note(line)
+            if self.hash:
+                self.hash.add(line)
             if line.uuid or line.extent.offset >= self.prefix:
                 cutter.feed(line)
             while cutter.finished:
@@ -129,38 +174,13 @@ class _Pass:
             has_grown = self.last is not None and self.last[0] is cutter.head
             cutter.keep(self.recorded_head, self.recorded_rewound, has_grown=has_grown)
         if not self.old_head and cutter.head is None and not (self.source.final and self.file.size):
-            return Result(self.session)
+            return {}
         self._write_leftover(cutter)
         tips = {name: self._base(node) for name, node in cutter.rewound.items()}
         tips[self.session] = self._head(cutter)
-        tips = set_apart(self.store, self.source, self.old_head, cutter.rewound, self.recorded_head, tips)
-        self._move(tips)
-        self._remember(cutter, tips)
-        if not self.old_head and self.lineage is None and family.adopt(self.store, self.index, self.session):
-            self.index.sync()
-        return Result(self.session, tuple(self.written), tips != self.tips, tips[self.session])
-
-    def _lines(self) -> Iterator[Line]:
-        """The lines that the file holds; a prompt that nothing was done about is left for later where it is new.
-
-        Else a turn would be committed twice, once with its prompt alone.
-        """
-        if not self.source.prompting:
-            yield from self.reader.lines()
-            return
-        held: list[Line] = []
-        for line in self.reader.lines():
-            if is_prompt(line):
-                yield from held
-                held = [line]
-            elif held and not line.is_work:
-                held.append(line)
-            else:
-                yield from held
-                yield line
-                held = []
-        if held:
-            self.reader.offset = held[0].extent.offset
+        if self.is_known:
+            return self.tips
+        return set_apart(self.store, self.source, self.old_head, cutter.rewound, self.recorded_head, tips)
 
     # Where to begin
 
@@ -175,21 +195,26 @@ class _Pass:
         learnt, file = Facts.loads(known.facts), self.file
         if learnt is None or not cursors.fits(known, self.source.path, file.file, file.inode, file.size):
             return None
+        if not self.reader.resume(known.offset, unended=known.unended):
+            return None
         self.resumed = True
-        self.reader.offset = known.offset
         self.number = known.file
         self.prefix = min(self.prefix, known.offset)
         self.agents.resume(known.agents)
         self.facts = learnt
         self.known_commit = known.commit
+        self.hash = FileHash.loads(known.hash, known.offset)
         cutter = self._cutter(by_index(self.index, self.session, self.tips))
         cutter.resume(self.recorded_head, self.recorded_rewound, self.recorded.node_at(self.tips[branch]), known.uuids)
         cutter.await_prompt([line for extent in known.pending for line in self.reader.again(extent)], known.stuck)
+        if cutter.current is not None and self.reader.offset > known.offset:
+            cutter.current.grown = True  # its last line may have got its newline
         return cutter
 
-    def _from_the_start(self) -> Cutter:
-        if not self.old_head:
-            self.lineage = family.of(self.store, self.index, self.source.path, self.session)
+    def begun(self) -> Cutter:
+        """Returns a cutter that reads the file from its beginning."""
+        if not self.old_head and not self.alone:
+            self.lineage = family.of(self.store, self.index, self.source, self.stored_rules, self.most)
         if self.state is not None:
             self.prefix = files.prefix(self.store, self.state, self.tips, self.reader)
             self.number = files.number(self.store, self.state, self.tips, self.reader, self.prefix)
@@ -197,7 +222,8 @@ class _Pass:
 
     def _cutter(self, find_turn: Callable[[str], str | None] | None) -> Cutter:
         tips = {} if self.lineage else self.tips  # a fork's branches without a head are what a killed pass left
-        self.recorded = Recorded(self.store, tips, find_turn)
+        origin = self.state.origin if self.state else None
+        self.recorded = Recorded(self.store, tips, find_turn, origin.turn if origin and origin.prefix else 0)
         nodes = {branch: self.recorded.node_at(tip) for branch, tip in tips.items()}
         self.tops = {node.key if node else "": self.tips[branch] for branch, node in nodes.items()}
         self.recorded_head = nodes.pop(self.session, None)
@@ -237,14 +263,15 @@ class _Pass:
             on = commits.compact(self.store, on, before[node.copied :], own, self.number)
         for length, complete in self._points(node, body):
             side = self._side(cutter, node, [*before, *body]) if length == len(body) else Beside()
-            of = (*self.brought.get(node.key, ("turn", "")), self.number, self.stored_rules)
+            file_hash = self.hash.at(body[length - 1]) if self.hash else ""
+            of = (*self.brought.get(node.key, ("turn", "")), self.number, self.stored_rules, file_hash)
             content = Content(before, body[:length], side, complete, self.source.head, *of)
             is_last = self.source.at_rest and is_open and node is cutter.head
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
             self.noted.take(self.store, on, node, content, is_last=length == len(body))
         self.tops[node.key] = node.commit = on
         self.last = node, content.told.interrupted
-        self.written.append(node.number)
+        self.committed.append((node.number, on))
 
     def _base(self, parent: Node | None) -> str:
         """The commit that what follows `parent` stands on."""
@@ -269,6 +296,9 @@ class _Pass:
             return [], []
         before, body = self._lines_again(node)
         new = node.body
+        last = body[-1] if body else None  # a damaged turn has none
+        if last and last.is_unended and any(n.uuid and n.uuid == last.uuid and n.raw != last.raw for n in new):
+            body = body[:-1]  # it was not all of that line
         if node.met and [line.raw for line in new[: len(body)]] == [line.raw for line in body]:
             new = new[len(body) :]
         elif node.met:
@@ -276,7 +306,13 @@ class _Pass:
             new = [n for n in new if n.extent.offset >= self.prefix and (n.uuid or n.raw) not in known]
         if new:
             self.tops.setdefault(node.key, node.commit)
-        return (before, body + new) if new else ([], [])
+        return (before, body + new) if new or self._got_newline(node, body) else ([], [])
+
+    def _got_newline(self, node: Node, body: list[Line]) -> bool:
+        """Whether the file ends with the newline of a line that was recorded without it."""
+        if not body or body[-1].is_unended or body[-1].extent.end != self.file.size:
+            return False
+        return self.store.message(node.commit).is_unended
 
     def _lines_again(self, node: Node) -> tuple[list[Line], list[Line]]:
         """The recorded lines, out of the agent's file where it still holds them, so that their places are known."""
@@ -295,7 +331,11 @@ class _Pass:
 
     def _side(self, cutter: Cutter, node: Node, lines: list[Line]) -> Beside:
         agents = self.agents.of_turn(node.key, lines, is_last=node is cutter.head)
-        return Beside(agents, beside.results(self.store, self.source, lines, self.redact))
+        results = beside.results(self.store, self.source, lines, self.redact)
+        if self.alone:
+            held = self.alone.sides.get(node.key, {})
+            results = {path: entry for path, entry in held.items() if not self.agents.has(path)} | results
+        return Beside(agents, results)
 
     def _commit(self, node: Node, on: str, content: Content, before: Session, *, live: bool) -> str:
         lines = [*content.before[node.copied :], *content.body]
@@ -318,9 +358,9 @@ class _Pass:
         """The state as this session's: its id, what was authored, what its lines say."""
         if self.state is not None:
             state = sessions.carry(self.state, state)
-        place = str(self.source.path) if self.source.place is None else self.source.place
-        if self.state is not None and not self.source.is_in_place:
-            place = self.state.transcript
+        place = self.source.place
+        if place is None:
+            place = str(self.source.path) if self.source.is_in_place else self.state.transcript if self.state else ""
         return self.facts.apply(
             state, id=self.session, agent_id=self.source.agent_id, transcript=place, rules=self.stored_rules
         )
@@ -337,11 +377,8 @@ class _Pass:
 
     def _fork(self) -> str:
         assert self.lineage is not None
-        point = self.lineage.commit
-        state = self.lineage.state(self.store.state(point), self.session, self.source.agent_id)
-        changes = {**self.lineage.changes(), layout.TAIL: None, layout.LIVE: None}
-        message, time = self.lineage.message(self.session), self.store.commit(point).time
-        return self.store.write_commit(point, changes, self._identified(state), message, [point], time)
+        file_hash = self.hash.furthest(self.lineage.extents) if self.hash else ""
+        return self.lineage.fork(self.session, self.source.agent_id, file_hash, self._identified)
 
     # The end
 
@@ -353,14 +390,17 @@ class _Pass:
         torn = self.reader.tail()
         lines = [*cutter.pending, *torn]
         state = self.store.state(top)
-        if state.state != "active" and commits.has_tail(self.store, top, lines, torn=bool(torn)):
+        if state.state != "active" and commits.has_tail(self.store, top, lines):
             return top
         if top == self.old_head and not self.resumed and not torn:
             self.ended = ended_at(self.store, self.source, self.file, self.reader.offset, top)
         if self.ended:
             return top
         state = commits.ended(self._identified(state), lines, cut_short=self._is_cut_short(cutter.head, top))
-        return commits.end(self.store, top, lines, state, self.number, torn=bool(torn))
+        if self.hash and torn:
+            self.hash.add(torn[0])
+        file_hash = self.hash.at(lines[-1]) if self.hash and lines else ""
+        return commits.end(self.store, top, lines, state, self.number, file_hash)
 
     def _is_cut_short(self, head: Node | None, top: str) -> bool:
         """Whether the last turn, as the commit `top` has it, was interrupted."""
@@ -368,15 +408,16 @@ class _Pass:
             return self.last[1]
         return head is not None and commits.is_cut_short(self.recorded.lines(head, top)[1])
 
-    def _move(self, tips: dict[str, str]) -> None:
+    def move(self, before: Mapping[str, str], tips: Mapping[str, str]) -> None:
         """Moves what has changed: rewound branches first, then the head, then what the head took over goes."""
         check_tips(self.store, self.session, self.tips)
-        for branch in sorted({*tips, *self.tips}, key=lambda b: (b not in tips, b == self.session, b)):
-            old, new = self.tips.get(branch), tips.get(branch)
+        for branch in sorted({*tips, *before}, key=lambda b: (b not in tips, b == self.session, b)):
+            old, new = before.get(branch), tips.get(branch)
             if old != new and not (old and self.lineage):
                 self.store.repo.move(layout.head(branch), old, new)
 
-    def _remember(self, cutter: Cutter, tips: dict[str, str]) -> None:
+    def remember(self, cutter: Cutter, tips: dict[str, str]) -> None:
+        """Keeps how far the file is recorded."""
         names: dict[Node | None, str] = {**{node: name for name, node in cutter.rewound.items()}, cutter.head: ""}
         behind = read_to(self.store, self.source, self._base(cutter.file_head)) if cutter.is_behind else ""
         proof = cursors.proof(self.file.file, self.reader.offset)
@@ -386,7 +427,7 @@ class _Pass:
             offset=self.reader.offset,
             proof=proof if self.reader.is_as_read() else "",  # asked last: else it may prove what nobody has read
             commit=behind or self.ended or tips[self.session],
-            current=names.get(cutter.current),
+            current=names.get(cutter.current) if not self.is_known else None,
             uuids=cutter.uuids(),
             pending=messages.join(line.extent for line in cutter.pending),
             stuck=cutter.stuck,
@@ -394,6 +435,10 @@ class _Pass:
             agents=self.agents.done,
             facts=asdict(self.facts),
             file=self.number,
+            unended=self.reader.unended,
+            torn=len(self.reader.torn),
+            hash=self.hash.dumps() if self.hash else "",
+            others=self.others,
         )
         cursors.save(self.store.beside, self.session, cursor)
         self.index.sync(self.session)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sessgit.agents.claude.reader import Redact
 from sessgit.model import ids
 from sessgit.model.cutting import texts
-from sessgit.model.secrets.rules import RULES_VERSION
+from sessgit.redact import RULES_VERSION
 
 if TYPE_CHECKING:
     from sessgit.model.config import RecordConfig
@@ -28,7 +29,8 @@ class Source:
     folder. `at_rest` says that nobody has been at work since the last turn, so that plan, todos and tasks are those of
     it; `own` is the folder in which the agent itself works, where that is another one than `config`. `brought` says of
     turns, by the uuids of their prompts, by which event and from where a merge brought them. `place` is where the file
-    belongs, for a state that would name this one otherwise, which is gone soon.
+    belongs, for a state that would name this one otherwise, which is gone soon. `imported` says that the file is one of
+    several copies, which are recorded as if all had come at once.
     """
 
     path: Path
@@ -42,10 +44,17 @@ class Source:
     own: Path | None = None
     brought: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     place: str | None = None
+    imported: bool = False
 
     @property
     def session(self) -> str:
         return ids.session_id(self.agent_id)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the file is to be recorded with all other copies of the session's: one that is imported, or one that
+        the client has let go of."""
+        return self.imported or (self.final and self.is_in_place and not self.live)
 
     @property
     def is_in_place(self) -> bool:
@@ -64,6 +73,16 @@ class Rules:
     def stored(self) -> dict[str, int]:
         """The versions of the rules, as the state of a new session names them; 0 is none."""
         return {"cut": texts.RULES_VERSION, "redact": RULES_VERSION if self.redact else 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """How to record a file as if nothing of its session were recorded: by which rules, how its lines are redacted, and
+    by the key of a turn the files that are recorded beside its lines."""
+
+    rules: Mapping[str, int]
+    redact: Redact
+    sides: Mapping[str, Mapping[str, tuple[str, bool]]]
 
 
 def rules_by(settings: RecordConfig) -> Rules:

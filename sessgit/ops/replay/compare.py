@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from sessgit.agents.claude import content
 from sessgit.model.conversation.content import Call
-from sessgit.model.secrets.redact import redact_text
+from sessgit.redact.replacer import redact_text
 
 Outcome = Literal["equal", "differs", "failed", "skipped"]
 LONGEST = 20_000

@@ -185,13 +185,19 @@ def _write(root: str, path: str, text: str) -> None:
         file.write(data)
 
 
+def inside(root: str, path: str) -> str:
+    """Return the path with its links resolved; raises DeclinedError if it leads out of the sandbox at `root`."""
+    real = os.path.realpath(path)
+    if not below(real, os.path.realpath(root)):
+        shown = canonical.one_line(real, 200)
+        raise DeclinedError(f"refused: a link leads out of the sandbox, to {shown}", leads_out=True)
+    return real
+
+
 @contextmanager
 def _folder_of(root: str, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
     """The folder of a file, open, and the file's name in it, with no link left on the way."""
-    top, real = os.path.realpath(root), os.path.realpath(path)
-    if not below(real, top):
-        shown = canonical.one_line(real, 200)
-        raise DeclinedError(f"refused: a link leads out of the sandbox, to {shown}", leads_out=True)
+    top, real = os.path.realpath(root), inside(root, path)
     *folders, name = real[len(top) :].strip("/").split("/")
     if not name:
         raise DeclinedError("it is a folder")

@@ -50,13 +50,18 @@ class Result:
 
 
 def run(found: Plan, sandbox: Sandbox, how: How, progress: Progress = unseen) -> tuple[Result, ...]:
-    """Runs all cells of a plan in their order. Whatever a cell does is its result: nothing is raised for it."""
-    held = Confinement(sandbox.writable, sandbox.env, how.limits, how.network, how.unconfined)
-    why_not = ""
+    """Runs all cells of a plan in their order. Whatever a cell does is its result: nothing is raised for it.
+
+    Raises SessgitError, before any cell runs, where a cell needs a sandbox and this machine has none.
+    """
+    held = Confinement(
+        sandbox.writable, sandbox.env, how.limits, how.network, how.unconfined, readable=sandbox.readable,
+        hidden=sandbox.hidden,
+    )  # fmt: skip
     if any(item.kind in ("shell", "repl", "search") for item in found.items):
-        why_not = confine.why_not(held)
+        confine.check(held)
     with ExitStack() as stack:
-        runner = _Runner(sandbox, how, held, why_not, stack)
+        runner = _Runner(sandbox, how, held, stack)
         results = []
         for done, item in enumerate(found.items):
             progress(done, len(found.items))
@@ -78,8 +83,8 @@ class _SkippedError(Exception):
 
 
 class _Runner:
-    def __init__(self, sandbox: Sandbox, how: How, held: Confinement, why_not: str, stack: ExitStack) -> None:
-        self.sandbox, self.how, self.held, self.why_not, self.stack = sandbox, how, held, why_not, stack
+    def __init__(self, sandbox: Sandbox, how: How, held: Confinement, stack: ExitStack) -> None:
+        self.sandbox, self.how, self.held, self.stack = sandbox, how, held, stack
         self.repl: repl.Repl | None = None
 
     def run(self, item: Item) -> Result:
@@ -141,6 +146,7 @@ class _Runner:
         assert item.call is not None
         place = plan.path(item)
         folder = self.sandbox.inward(place)
+        files.inside(self.sandbox.project, folder)
         job = {
             "tool": item.node.cell.operation,
             "folder": folder,
@@ -159,7 +165,6 @@ class _Runner:
 
     def _repl(self, item: Item) -> Compared:
         assert item.call is not None
-        self._check_confined()
         if self.repl is None:
             self.repl = self.stack.enter_context(repl.started(self.sandbox.project, self.held))
         if self.repl.why:
@@ -204,7 +209,6 @@ class _Runner:
 
     def _ran(self, command: Sequence[str], item: Item, given: bytes = b"") -> confine.Ended:
         """How a command ended in the sandbox; raises where it did not end by itself."""
-        self._check_confined()
         cwd = self.sandbox.inward(item.cwd) if self.sandbox.is_inside(item.cwd) else self.sandbox.project
         if not Path(cwd).is_dir():
             raise _FailedError(f"the folder {item.cwd}, in which it ran, is not there")
@@ -212,10 +216,6 @@ class _Runner:
         if ended.code is None:
             raise _FailedError(ended.why)
         return ended
-
-    def _check_confined(self) -> None:
-        if self.why_not:
-            raise _SkippedError(f"{self.why_not}: --unconfined runs it all the same")
 
     def _error(self, item: Item, error: files.DeclinedError | OSError) -> Compared:
         """A tool's error, held against what is recorded; raises what leads out of the sandbox."""

@@ -81,7 +81,10 @@ def _one(index: Index, known: Sequence[str], word: str, where: Whereabouts) -> s
         )
     if len(fitting) == 1 and len(word) >= _SHORTEST:
         return fitting[0]
-    here = {layout.session_of(branch) for branch in resolve.called(index, word, where)} & set(known)
+    here = {
+        layout.session_of(branch) for branch in resolve.called(index, word, where) or resolve.titled(index, word, where)
+    }
+    here &= set(known)
     if len(here) == 1:
         return here.pop()
     raise NotFoundError(

@@ -136,8 +136,7 @@ class _Delivery:
         """Makes a side branch, of the source's name or named after the first turn that the head lacks."""
         head = self.branches[self.session]
         if not name or name in self.taken:
-            keys = chain(_keys_unshared(self.store, tip, head), (f"{number}:{tip}" for number in count()))
-            name = next(name for key in keys if (name := made(self.session, key)) not in self.taken)
+            name = free_name(self.store, self.session, tip, head, self.taken, made)
         self.branches[name] = tip
         self.taken.add(name)
         self._tell(what, _unshared(self.store, tip, head), name)
@@ -166,6 +165,15 @@ def _unshared(store: Store, tip: str, other: str) -> int:
     own, there = folders(store, tip), folders(store, other)
     shared = next((n for n, (a, b) in enumerate(zip_longest(own, there)) if a != b), len(own))
     return len(own) - min(shared, len(own))
+
+
+def free_name(
+    store: Store, session: str, tip: str, head: str, taken: Collection[str], made: _Namer = ids.other_name
+) -> str:
+    """Return the name of a new side branch, after the first turn of the tip that the head lacks and no branch is named
+    after."""
+    keys = chain(_keys_unshared(store, tip, head), (f"{number}:{tip}" for number in count()))
+    return next(name for key in keys if (name := made(session, key)) not in taken)
 
 
 def _keys_unshared(store: Store, tip: str, head: str) -> Iterator[str]:

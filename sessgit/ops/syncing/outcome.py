@@ -41,13 +41,15 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """What came from a remote; `operation` is None where nothing moved."""
+    """What came from a remote; `operation` is None where nothing moved, and `behind` are the sessions whose files here
+    lack turns that came."""
 
     remote: str
     changes: tuple[Change, ...] = ()
     tags: tuple[str, ...] = ()
     left: tuple[Left, ...] = ()
     operation: Operation | None = None
+    behind: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

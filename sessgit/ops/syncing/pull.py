@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from sessgit.errors import DamageError, MovedError, SessgitError, StoreError
 from sessgit.model import words
 from sessgit.model.words import counted
 from sessgit.ops import delete, operations
+from sessgit.ops.finding import places
 from sessgit.ops.syncing import agreed as agreements
 from sessgit.ops.syncing import branches, checking, fetching, spaces
 from sessgit.ops.syncing.agreed import Agreed
@@ -104,6 +105,7 @@ def pull(  # noqa: PLR0913 - what is brought, from where to where
             store.repo.hold()
             sides = _sides(store, there, before, purged, sessions, config)
             plan = _planned(sides, index, config, now)
+            plan.left += _unserved(link)
             told = Pulled(link.remote.name, tuple(plan.changes), tuple(plan.tags), tuple(plan.left))
             if dry_run:
                 return told
@@ -113,7 +115,8 @@ def pull(  # noqa: PLR0913 - what is brought, from where to where
                 continue
             after = before.plus(plan.archived, plan.stones, plan.agreed_tags)
             agreements.save(store.beside, link.remote.url, after)
-            return Pulled(told.remote, told.changes, told.tags, told.left, operation)
+            behind = tuple(_behind(store, index, config, plan.changes))
+            return Pulled(told.remote, told.changes, told.tags, told.left, operation, behind)
     finally:
         store.repo.release()
         purged.drop(link.remote.name)
@@ -128,6 +131,19 @@ def _moved(store: Store, index: Index, link: Link, plan: _Plan, now: float) -> O
         delete.wait_for_recorders(store, list(plan.going))
     index.sync()
     return done
+
+
+def _behind(store: Store, index: Index, config: Path, changes: Sequence[Change]) -> Iterator[str]:
+    """The sessions whose heads got turns and that have a file here, which lacks them."""
+    came = {change.session for change in changes if change.turns and _reached_head(change)}
+    for branch in index.branches_named(sorted(came)):
+        path = None if branch.archived else places.place_of(config, branch.state, store.beside)
+        if path is not None and home.is_there(path):
+            yield branch.name
+
+
+def _reached_head(change: Change) -> bool:
+    return change.what == "merged" or (change.what in ("forward", "joined") and change.branch == change.session)
 
 
 # What is there
@@ -163,6 +179,12 @@ def _fetched(store: Store, link: Link, sessions: Collection[str] | None, purged:
     return _There(
         branches.by_session(wanted), tags, tuple(deleted), frozenset(known), settled, tuple(sorted(old)), refused
     )
+
+
+def _unserved(link: Link) -> list[Left]:
+    """The refs of the remote that were skipped since git does not serve them."""
+    hint = f"Delete it in {link.remote.shown}: its line in packed-refs, or its file."
+    return [Left(ref, "git serves no ref of such a name", hint) for ref in sorted(link.unserved)]
 
 
 def _is_wanted(ref: str, here: Mapping[str, Held], sessions: Collection[str] | None) -> bool:

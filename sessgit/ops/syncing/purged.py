@@ -7,12 +7,12 @@ from contextlib import suppress
 from functools import cached_property
 
 from sessgit.errors import SessgitError
-from sessgit.model.secrets.needles import Hashed
-from sessgit.ops.purging import folders, looking
+from sessgit.model.secrets.value_match import ValueMatcher
+from sessgit.ops.purging import folders
 from sessgit.ops.syncing.branches import Held
 from sessgit.ops.syncing.outcome import Left
 from sessgit.store import layout, locks, maintenance, refs, transaction
-from sessgit.store.secrets import forbidden, objects, rewritten
+from sessgit.store.secrets import commit_map, denylist, objects
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -27,10 +27,10 @@ class Purged:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        pairs = rewritten.load(store.beside)
+        pairs = commit_map.load(store.beside)
         self.commits: Mapping[str, str] = {old: new for old, new in pairs.items() if not store.repo.has(old)}
         """By each commit that was rewritten, and is gone, the one that stands for it now."""
-        self._values = forbidden.values(store.beside)
+        self._values = denylist.values(store.beside)
         self.refused = set[str]()
         """The sessions of which something came that must not stay."""
 
@@ -49,7 +49,7 @@ class Purged:
 
     def name(self, name: str) -> str:
         """A name without what was purged."""
-        return folders.file_name(name, self._finder) if self._values else name
+        return folders.file_name(name, self._matcher) if self._values else name
 
     def left(self, session: str) -> Left:
         """What is said of a session whose branches are as they were here."""
@@ -66,8 +66,7 @@ class Purged:
         try:
             came = {commit.id for commit in self._store.repo.since(new, known)}
             found = bool(came & self.commits.keys()) or any(
-                looking.is_hit(one.data, one.kind, self._finder)
-                for one in objects.brought(self._store.path, new, list(known))
+                self._matcher.holds(one.data) for one in objects.brought(self._store.path, new, list(known))
             )
         except SessgitError:
             found = True  # what cannot be looked at does not come
@@ -77,8 +76,8 @@ class Purged:
         return Left(session, _WHY, _ON)
 
     @cached_property
-    def _finder(self) -> Hashed:
-        return forbidden.finder(self._store.beside, self._values)
+    def _matcher(self) -> ValueMatcher:
+        return denylist.matcher(self._store.beside, self._values)
 
     def drop(self, remote: str) -> None:
         """Deletes what came of the refused sessions; where somebody is writing, the next prune does."""

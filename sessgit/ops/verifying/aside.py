@@ -15,7 +15,7 @@ from sessgit.ops.purging import kept
 from sessgit.store import journal, settings
 from sessgit.store.layout import Beside
 from sessgit.store.recorder import appending, cursor
-from sessgit.store.secrets import forbidden
+from sessgit.store.secrets import denylist
 from sessgit.store.store import Store
 
 _KEY = 32
@@ -99,7 +99,7 @@ def _purged(store: Store) -> Iterator[Finding]:
     """What was purged is known, and is not there again."""
     beside = store.beside
     try:
-        forbidden.values(beside)
+        denylist.values(beside)
     except SessgitError as error:
         yield Finding("wrong", "purge", f"state/{beside.forbidden.name}", str(error), error.hint)
     yield from kept.faults(beside)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sessgit.agents.claude.cutter import Cutter, Node, line_of
+from sessgit.agents.claude.cutter import Cutter, History, Node, line_of
+from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import make, no_redaction
 from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.errors import SessgitError
@@ -31,11 +32,11 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> It
     state = store.state(tips[session])
     origin = state.origin
     said = sayings.begun(store, session, tips.values())
-    made = _cut(session, laid, origin.prefix if origin else 0, said)
+    recorded = Recorded(store, dict(tips), fork_point=origin.turn if origin and origin.prefix else 0)
+    made = _cut(session, laid, origin.prefix if origin else 0, said, _Shared(recorded, tips.values()))
     yield from sayings.check(store, session, tips, laid, said)
-    recorded = Recorded(store, dict(tips))
     apart = _apart(store, session, tips)
-    is_whole = not laid.missing and laid.file == 1 and not apart
+    is_whole = not laid.missing and laid.file == 1 and not apart and not laid.glued
     if is_whole:
         yield from _heads(made.head, recorded, tips, session)
     shared = origin.turn if origin else 0
@@ -48,6 +49,8 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> It
             seen.add(node)
             where = Where(branch, node.number)
             again = made.by_key.get(node.key) or made.by_prompt.get(_prompt(recorded, node))
+            if again is None and node.key in laid.glued:
+                continue
             if again is None:
                 yield where.found("wrong", "cut", "cut once more, its file has no such turn")
                 continue
@@ -66,17 +69,30 @@ class _Made:
     by_prompt: dict[bytes, Node]
 
 
-def _cut(session: str, laid: Laid, prefix: int, said: Sayings) -> _Made:
-    cutter = Cutter(family.Nothing(), session=session)
+class _Shared(family.Nothing):
+    """The history of a fork of ours of which nothing is recorded but the last turn that it shares."""
+
+    def __init__(self, recorded: Recorded, tips: Iterable[str]) -> None:
+        turns = (node for tip in tips for node in line_of(recorded.node_at(tip)))
+        self._shared = {node.key: recorded.shared(node) for node in turns}
+
+    def is_closed(self, node: Node, line: Line) -> bool:
+        shared = self._shared.get(node.key)
+        return bool(shared) and line.uuid not in (shared or ())
+
+
+def _cut(session: str, laid: Laid, prefix: int, said: Sayings, history: History) -> _Made:
+    cutter = Cutter(history, session=session)
     for piece in laid.pieces:
         at = piece.extent.offset
         is_written = piece.file == 1 and at < prefix
         for raw, end in piece.ended:
             line = make(raw, Extent(at, len(raw) + len(end)), no_redaction)
             at = line.extent.end
-            if end:
-                said.note(line, piece.file)
-            if end and (line.uuid or not is_written):
+            if line.is_unended and line.data is None:
+                continue
+            said.note(line, piece.file)
+            if line.uuid or not is_written:
                 cutter.feed(line)
     nodes = [node for tip in (cutter.head, *cutter.rewound.values()) for node in line_of(tip)]
     # Where words were redacted, places differ, and so does a key that was made of one.

@@ -14,6 +14,7 @@ from sessgit.model.conversation.message import EVENTS, Message
 from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding
+from sessgit.model.unjoined import whole
 from sessgit.ops.files import keeping
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
@@ -36,20 +37,23 @@ _SUBJECTS = {
 _SINGLE = {
     **dict.fromkeys(("Turn", "Prompt", "Model", "Tools"), (*TURNS, "fork")),
     **dict.fromkeys(("Tokens-In", "Tokens-Out", "Tokens-Cache-Read", "Tokens-Cache-Write"), (*TURNS, "fork")),
-    **dict.fromkeys(("File", "Lines-SHA256", "Redacted"), (*TURNS, *TAILS, "fork")),
+    **dict.fromkeys(("File", "Final-Newline", "Lines-SHA256", "Redacted"), (*TURNS, *TAILS, "fork")),
     "Cell": ("cell",),
     "Project-Head": ("turn", "cell", "graft"),
     "Fork-Point": ("fork",),
     "Origin": ("turn", "cell", "graft", "merge", "repair"),
     "Original-HMAC": (*TURNS, *TAILS),
+    messages.FILE_HASH: (*TURNS, "end", "fork"),
 }
 _SEVERAL = {"Extent": (*TURNS, *TAILS, "fork"), "Mended": ("repair",), "Tip": ()}
 _SHAPES = {
     "Original-HMAC": r"[0-9a-f]{64}",
     "Lines-SHA256": r"[0-9a-f]{64}",
+    messages.FILE_HASH: r"[0-9a-f]{64}",
     "Project-Head": r"[0-9a-f]{40}(?:[0-9a-f]{24})? \(.*\)",
     "Redacted": r"[1-9][0-9]{0,14}",
     "File": r"[2-9]|[1-9][0-9]{1,14}",
+    "Final-Newline": "no",
     "Origin": r"[a-z0-9][a-z0-9-]{0,63}(?:\.[rm]-[0-9a-f]{8})?(?:@[1-9][0-9]{0,8}(?:-[1-9][0-9]{0,8})?)?",
     "Mended": r"[0-9]+:[0-9]+ .+|and [0-9]+ more",
 }
@@ -140,16 +144,15 @@ def is_ours(origin: Origin) -> bool:
 
 
 def tail_lines(data: bytes) -> list[Line]:
-    """The lines of a `tail.jsonl`, a torn one too."""
-    *whole, torn = data.split(b"\n")
-    return parsed([*whole, torn] if torn else whole)
+    """The lines of a `tail.jsonl`, the last one also where it has no newline."""
+    return parsed(whole(data.split(b"\n")))
 
 
-def check_places(message: Message, lines: Sequence[bytes], where: Where, *, torn: bool = False) -> Iterator[Finding]:
+def check_places(message: Message, lines: Sequence[bytes], where: Where, *, unended: bool) -> Iterator[Finding]:
     """The extents against the bytes of the lines that they speak of, where none of these was redacted: as long, and
     neighbours joined."""
     extents = message.extents
-    if extents != messages.join(extents):
+    if extents != messages.join(extents, unended=message.is_unended and bool(extents)):
         yield where.found("wrong", "extent", "two of its extents touch, and are not one")
     if message.get("Redacted") or sum(extent.lines for extent in extents) > len(lines):
         return
@@ -157,7 +160,7 @@ def check_places(message: Message, lines: Sequence[bytes], where: Where, *, torn
     for extent in extents:
         own = lines[at : at + extent.lines]
         at += extent.lines
-        if extent.length != sum(map(len, own)) + len(own) - (torn and at == len(lines)):
+        if extent.length != sum(map(len, own)) + len(own) - (unended and at == len(lines)):
             yield where.found("wrong", "extent", f"the extent {extent} is not as long as its lines")
             return
 

@@ -258,7 +258,10 @@ class _Commit:
         lines = forms.tail_lines(data)
         raw = [line.raw for line in lines]
         self.found += turns.check_hash(self.message, raw, self.where)
-        self.found += forms.check_places(self.message, raw, self.where, torn=not data.endswith(b"\n"))
+        placed = sum(extent.lines for extent in self.message.extents)
+        if placed < len(raw):
+            self._say("wrong", "extent", f"{layout.TAIL} has {len(raw)} lines, its extents speak of {placed}")
+        self.found += forms.check_places(self.message, raw, self.where, unended=not data.endswith(b"\n"))
         return lines
 
     def _check_own(self, state: Session, number: int) -> None:
@@ -294,7 +297,8 @@ class _Commit:
         self.found += turns.check_key(made, self.key, self.where)
         if self.event in TURNS:
             self.found += turns.check_hash(self.message, made.raw, self.where)
-            self.found += forms.check_places(self.message, made.raw, self.where)
+            unended = self.message.is_unended
+            self.found += forms.check_places(self.message, made.raw, self.where, unended=unended)
         if recompute:
             self.found += events.check_told(seen, made.told, number)
             self.found += events.check_cell(seen, made.told) if self.event == "cell" else ()

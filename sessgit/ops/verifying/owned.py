@@ -18,13 +18,13 @@ from sessgit.errors import SessgitError
 from sessgit.model import words
 from sessgit.model.conversation.message import Message
 from sessgit.model.finding import Finding
-from sessgit.model.unjoined import of_lines
-from sessgit.ops.files.laying import Piece, Pieces, own_commits
+from sessgit.model.unjoined import of_lines, whole
+from sessgit.ops.files.laying import Piece, Pieces, is_glued, own_commits
 from sessgit.ops.verifying.beside import REDACTED
 from sessgit.ops.verifying.turns import Where
 from sessgit.store import layout
 from sessgit.store.recorder import cursor as cursors
-from sessgit.store.secrets import cleaning
+from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store, hash_of, with_newlines
 
 
@@ -43,7 +43,7 @@ def check_prefix(store: Store, session: str, tip: str, pieces: Pieces) -> Iterat
     written = next((one for one in pieces.found if one.file == 1 and not one.extent.offset and not one.key), None)
     if written is None or any(REDACTED in line for line in written.lines):
         return
-    if sum(len(line) + 1 for line in written.lines) - written.torn != origin.prefix:
+    if sum(len(line) + 1 for line in written.lines) - written.unended != origin.prefix:
         what = "its origin says another length than that of the beginning that the fork wrote"
         yield Where(session).found("wrong", "fork", what)
 
@@ -57,6 +57,7 @@ def check_places(session: str, found: Sequence[Piece], missing: int) -> Iterator
     placed = sorted(found, key=lambda one: (one.file, one.extent.offset, -one.extent.length))
     both = [(one, other) for one, other in pairwise(placed) if one.file == other.file]
     over = [(one, other) for one, other in both if one.extent.end > other.extent.offset]
+    over = [(one, other) for one, other in over if not is_glued(other, [one])]
     if not all(_is_among(list(one.lines), list(other.lines)) for one, other in over):
         yield where.found("note", "extent", "different lines stand at one place of its file, as their extents say")
 
@@ -75,7 +76,7 @@ def _proofs(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Fin
     proved = [one for one in commits.values() if one.get("Original-HMAC") and known and one.file == known.file]
     if known is None or not proved:
         return
-    path, redact = Path(known.path), cleaning.line(store.beside, store.state(tips[session]).rules)
+    path, redact = Path(known.path), secret_filter.line(store.beside, store.state(tips[session]).rules)
     with opened(path) as file:
         if not cursors.fits(known, path, file.file, file.inode, file.size):
             return
@@ -142,7 +143,7 @@ def _begun(store: Store, tip: str) -> Iterator[_Begun]:
     for number in range(1, store.state(tip).turns + 1):
         entry = store.folder(tip, number).get(layout.SUBAGENTS)
         for name, (oid, _) in store.repo.tree(entry[0]).items() if entry else ():
-            lines = store.repo.lines(oid)[:-1] if name.endswith(".jsonl") and name not in seen else []
+            lines = whole(store.repo.lines(oid)) if name.endswith(".jsonl") and name not in seen else []
             seen.add(name)
             if lines and not subagents.goes_on(data := of_lines(lines)):
                 prompt = (sidefiles.first_fields(data) or {}).get("promptId")

@@ -68,6 +68,8 @@ def check(store: Store, oid: str, where: Where, *, cut: int) -> tuple[Folder, li
     except StoreError:
         return Folder(), [where.lost(store, oid, "its folder")]
     found += _modes(store, oid, where)
+    for name in sorted(entries.keys() - {*_OWN, *_FOLDERS}):
+        found.append(where.found("wrong", "file", f"a turn's folder has no file {canonical.one_line(name, 60)}"))
     if layout.BODY not in entries:
         return Folder(), [*found, where.found("damage", "tree", f"it has no {layout.BODY}")]
     files, long = _Files(), dict[str, bytes]()

@@ -58,8 +58,8 @@ def lines(
     errors: tuple[type[Exception], ...],
 ) -> list[bytes] | None:
     """What `split` makes of a large file at its newlines, proved by its id, with nothing in the place of lines longer
-    than that; None where it is not large, or git cannot read it. `header` tells kind and size of an object, or raises
-    one of the errors."""
+    than that, and the first byte of what follows the last newline, if that is longer; None where it is not large, or
+    git cannot read it. `header` tells kind and size of an object, or raises one of the errors."""
     try:
         kind, size = header(oid)
     except errors:
@@ -106,7 +106,7 @@ class _Lines:
             self._line.write(others[-1])
 
     def end(self) -> list[bytes]:
-        return [*self._done, self._ended()]
+        return [*self._done, self._ended() or self._line.getvalue()[:1]]
 
     def _ended(self) -> bytes:
         return self._line.getvalue() if self._line.tell() <= self._longest else b""

@@ -88,6 +88,11 @@ def _holder(index: Index, branch: str, number: int, prompt: str) -> str:
     return next(filter(holds, (session, *sides(index, session))), "")
 
 
+def has_forks(index: Index, session: str) -> bool:
+    """Return whether other sessions left this one."""
+    return bool(index._ask("SELECT 1 FROM branches WHERE parent = ? LIMIT 1", (session,)))
+
+
 def sides(index: Index, session: str) -> list[str]:
     """The side branches of a session, by name."""
     query = "SELECT name FROM branches WHERE name BETWEEN ? AND ? AND session = ? ORDER BY name"

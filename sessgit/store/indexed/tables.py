@@ -8,14 +8,15 @@ BROUGHT = "instr(message, char(10) || 'Origin: ')"
 """Whether a turn was brought from another conversation; the index of these is used where a question says it so."""
 
 INDEX = derived.Schema(
-    8,
+    10,
     ("branches", "turns", "merges", "gists", "touched", "cells"),
     (
         """CREATE TABLE branches(
             name TEXT PRIMARY KEY, tip TEXT NOT NULL, archived INTEGER NOT NULL, session TEXT NOT NULL,
             agent_id TEXT NOT NULL, project TEXT NOT NULL, title TEXT NOT NULL, authored_name TEXT NOT NULL,
             created TEXT NOT NULL, updated TEXT NOT NULL, turns INTEGER NOT NULL, headless INTEGER NOT NULL,
-            status TEXT NOT NULL, stage TEXT NOT NULL, labels TEXT NOT NULL, parent TEXT NOT NULL, state BLOB NOT NULL
+            status TEXT NOT NULL, stage TEXT NOT NULL, labels TEXT NOT NULL, parent TEXT NOT NULL,
+            description TEXT NOT NULL, state BLOB NOT NULL
         ) WITHOUT ROWID""",
         """CREATE TABLE turns(
             branch TEXT NOT NULL, turn INTEGER NOT NULL, commits TEXT NOT NULL, prompt TEXT NOT NULL,

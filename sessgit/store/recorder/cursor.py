@@ -31,7 +31,8 @@ class Cursor:
     closed and the file must be read from its beginning; `uuids` are those of that turn's body. `pending` are the
     lines that belong to no body yet, the first `stuck` of them from before that turn's last line. `agents` holds
     for each file of a subagent the turn that it was last recorded with, and from and to which byte; `facts` is what
-    the lines said of the session as a whole; `file` is the number of the file whose places its extents are.
+    the lines said of the session as a whole; `file` is the number of the file whose places its extents are. `unended`
+    says that the last line that was read has no newline, and `torn` is how many bytes follow it that are no line yet.
     """
 
     path: str
@@ -47,6 +48,11 @@ class Cursor:
     agents: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     file: int = 1
+    unended: bool = False
+    torn: int = 0
+    copies: list[int] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    hash: str = ""
 
 
 def load(beside: Beside, session: str) -> Cursor | None:
@@ -65,16 +71,20 @@ def load(beside: Beside, session: str) -> Cursor | None:
 
 def _is_sound(found: Cursor) -> bool:
     """Whether the values are of their kinds: the file may hold anything."""
-    if not isinstance(found.uuids, list) or not isinstance(found.facts, dict):
+    if not all(isinstance(held, list) for held in (found.uuids, found.copies, found.others)) or not isinstance(
+        found.facts, dict
+    ):
         return False
     if any(len(pair) != _PAIR for pair in found.agents.values()):
         return False
     places = [place for extent in found.pending for place in (extent.offset, extent.length, extent.lines)]
     places += [place for pair in found.agents.values() for place in pair[1:]]
-    texts = [found.path, found.proof, found.commit, *found.agents, *found.uuids]
+    texts = [found.path, found.proof, found.commit, found.hash, *found.agents, *found.uuids, *found.others]
     texts += [pair[0] for pair in found.agents.values()]
     texts += [found.current] if found.current is not None else []
-    numbers = (found.inode, found.offset, found.stuck, found.file, *places)
+    numbers = (found.inode, found.offset, found.stuck, found.file, found.torn, *found.copies, *places)
+    if not isinstance(found.unended, bool):
+        return False
     return all(isinstance(text, str) for text in texts) and all(
         type(number) is int and 0 <= number < _MOST for number in numbers
     )

@@ -1,7 +1,4 @@
-"""The events that wait for a recorder, and the marker of a recorder that has not read them yet.
-
-The order that keeps a last event from being orphaned: the stub renames the event into place and looks at the
-marker after that; a recorder takes the marker away and reads the spool after that.
+"""The events that wait for a recorder.
 
 Loaded at every event: only the standard library's light modules.
 """
@@ -19,8 +16,6 @@ from sessgit.errors import StoreError
 # What the stub saves at most is 1 MiB, or 2 where the shell counts in blocks of 1,024.
 MAX_BYTES = 2 << 20
 STALE_SAVE = 600.0
-STALE_CLAIM = 60.0
-MARKER = "waiting"
 _READING = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """No link is followed, and no pipe is waited for."""
 
@@ -76,38 +71,6 @@ def waiting(spool: Path, now: float) -> list[Event | Unreadable]:
 def discard(event: Event | Unreadable) -> bool:
     """Whether the event's file is gone; who reads the spool again and again has to stop where it is not."""
     return _unlink(event.path)
-
-
-def claim_waiting(spool: Path, now: float) -> bool:
-    """False where another living recorder has yet to read the spool, and will find whatever is in it now.
-
-    Two may both be told True where a dead one's marker was replaced: that costs double work and no event.
-    """
-    marker = spool / MARKER
-    ours = spool / f"{os.getpid()}.{MARKER}.tmp"
-    try:
-        # A link and not O_EXCL: nobody must see a marker without its pid and take it for a dead one's.
-        _unlink(ours)
-        with os.fdopen(os.open(ours, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(b"%d\n" % os.getpid())
-        return _claimed(marker, ours, now)
-    except OSError:
-        # Without a marker every event starts a recorder of its own: slower, and still right.
-        return True
-    finally:
-        _unlink(ours)
-
-
-def release_waiting(spool: Path) -> None:
-    """The marker is gone if it was this process's own; to be called before the spool is read."""
-    marker = spool / MARKER
-    if _holder(marker)[0] == os.getpid():
-        _unlink(marker)
-
-
-def remove_marker(spool: Path) -> None:
-    """The marker is gone, whoever set it."""
-    _unlink(spool / MARKER)
 
 
 def _read(path: Path, received: float) -> Event | Unreadable | None:
@@ -181,49 +144,6 @@ def _fit_for_a_path(text: str) -> bool:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:
         return False
-
-
-def _claimed(marker: Path, ours: Path, now: float) -> bool:
-    for _ in range(3):
-        try:
-            os.link(ours, marker)
-        except FileExistsError:
-            holder, written = _holder(marker)
-            recent = written is not None and now - STALE_CLAIM < written < now + STALE_CLAIM
-            if recent and holder != os.getpid() and _alive(holder):
-                return False
-            if not _unlink(marker):
-                break
-        else:
-            break
-    return True
-
-
-def _holder(marker: Path) -> tuple[int, float | None]:
-    """The pid in the marker, 0 if there is none in it, and when it was written."""
-    try:
-        with os.fdopen(os.open(marker, _READING), "rb") as file:
-            state = os.fstat(file.fileno())
-            text = file.read(32).strip() if stat.S_ISREG(state.st_mode) else b""
-            written = state.st_mtime
-    except OSError:
-        return 0, None
-    return (int(text) if text.isdigit() and len(text) < 16 else 0), written
-
-
-def _alive(pid: int) -> bool:
-    if pid <= 0:
-        return False
-    if os.name == "nt":
-        # There a signal 0 would be an interrupt; the marker's age alone decides.
-        return True
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
 
 
 def _unlink(path: Path) -> bool:

@@ -19,7 +19,7 @@ from sessgit.model import ids
 from sessgit.model.address import check_tag
 from sessgit.store import layout, locks, maintenance, refs, transaction
 from sessgit.store.layout import Beside
-from sessgit.store.remote import incoming, outgoing
+from sessgit.store.remote import incoming, outgoing, unserved
 from sessgit.store.remote.transport import Ended, run, secrets_of, shown_url, unreachable
 from sessgit.store.transaction import Move
 
@@ -28,6 +28,8 @@ _SETTING = re.compile(r"remote\.(.+)\.([a-z]+)", re.DOTALL)
 _LISTED = re.compile(r"([0-9a-f]{40})\t(refs/[^\n]+)")
 _REJECTED = re.compile(r"^!\t[^\t\n]*\t(.*)$", re.MULTILINE)
 _PEELED = "^{}"
+_NOTHING = "0" * 40
+"""What git tells that a ref holds whose name it takes for broken."""
 _BROKEN = ("unpacker error", "remote failure")
 """What git says of refs that were not refused, but could not be written."""
 _UNCHANGED = "Nothing was changed, here or there."
@@ -61,6 +63,8 @@ class Link:
     remote: Remote
     env: Mapping[str, str]
     say: Callable[[str], None]
+    unserved: set[str] = field(default_factory=set)
+    """The refs of the remote, as far as they were met, whose names keep git from serving it."""
 
 
 # The table of remotes
@@ -215,10 +219,12 @@ def _held(store: Path, link: Link) -> tuple[dict[str, str], dict[str, str]]:
 
 def _listing(store: Path, link: Link) -> dict[str, str]:
     """All that the remote tells of its refs, whosever they are."""
-    ended = _talk(store, link, ["ls-remote", "--quiet", link.remote.name])
+    ended = _ask(store, link, ["ls-remote", "--quiet"])
     if ended.code:
         raise unreachable(link.remote.name, link.remote.shown, ended)
-    return {ref: oid for oid, ref in _LISTED.findall(ended.out.decode("utf-8", "replace"))}
+    found = {ref: oid for oid, ref in _LISTED.findall(ended.out.decode("utf-8", "replace"))}
+    link.unserved.update(ref for ref, oid in found.items() if oid == _NOTHING)
+    return {ref: oid for ref, oid in found.items() if oid != _NOTHING}
 
 
 def _is_ours(ref: str) -> bool:
@@ -276,7 +282,7 @@ def _bring(store: Path, link: Link, coming: Sequence[str], *, ask: bool) -> tupl
         return Ended(0, b"", ""), ""
     flags = ["--no-tags", "--no-prune", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules"]
     # Without --refmap git would look for each of thousands in what is configured as well.
-    command = ["fetch", "--progress", *flags, "--refmap=", "--stdin", name]
+    command = ["fetch", "--progress", *flags, "--refmap=", "--stdin"]
     beaten = list[str]()
 
     def hear(piece: str) -> None:
@@ -286,7 +292,7 @@ def _bring(store: Path, link: Link, coming: Sequence[str], *, ask: bool) -> tupl
         link.say(piece)
 
     given = "".join(f"{spec}\n" for spec in specs).encode()
-    ended = _talk(store, replace(link, say=hear), command, given=given)
+    ended = _ask(store, replace(link, say=hear), command, given=given)
     return ended, next(iter(beaten), "")
 
 
@@ -368,6 +374,18 @@ def _pack_refs(store: Path, count: int) -> None:
         with locks.maintenance(Beside(store)) as lock:
             if lock:
                 maintenance.pack_refs(store, lock)
+
+
+def _ask(store: Path, link: Link, command: Sequence[str], *, given: bytes = b"") -> Ended:
+    """How a git ended that reads from the remote; where git there ends at a ref of an unsafe name, one that reads from
+    the remote without such refs, if that is a folder of this machine."""
+    ended = _talk(store, link, [*command, link.remote.name], given=given)
+    if ended.code and ended.met_unsafe_ref:
+        with unserved.without_unsafe(link.remote.url) as (folder, unsafe):
+            link.unserved.update(unsafe)
+            if unsafe:
+                return _talk(store, link, [*command, str(folder)], given=given)
+    return ended
 
 
 def _talk(store: Path, link: Link, command: Sequence[str], *, given: bytes = b"") -> Ended:

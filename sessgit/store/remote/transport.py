@@ -54,6 +54,7 @@ _NOT_LET_IN = ("ermission denied", "could not read", "uthentication", "askpass",
 _DAMAGED = ("fsck error", "corruption on the remote side", "upload-pack: not our ref", "unpack-objects failed",
             "did not send all necessary objects")  # fmt: skip
 """What git says where the remote holds what is damaged or must not be, in one of many refs."""
+_UNSAFE_REF = "packed refname is dangerous"
 _NOISE = ("Please make sure you have the correct access rights", "and the repository exists")
 """What git says of whatever went wrong."""
 
@@ -76,6 +77,11 @@ class Ended:
         # What ssh or the other side says comes first and tells more than git's own end of the story.
         chosen = [*plain[-2:], *own[:1]] or lines[-1:] or [f"git ended with {self.code}"]
         return "; ".join(dict.fromkeys(_bare(line) for line in chosen))[:_LONGEST]
+
+    @property
+    def met_unsafe_ref(self) -> bool:
+        """Whether git ended at a ref whose name would lead out of `refs/`."""
+        return _UNSAFE_REF in self.said
 
     @property
     def remarks(self) -> str:
@@ -140,6 +146,11 @@ def run(
 def unreachable(name: str, shown: str, ended: Ended) -> StoreError:
     """git's own words for why nothing could be had from a remote, or sent to it."""
     said = ended.words
+    if ended.met_unsafe_ref:
+        return StoreError(
+            f"git at {name} ends at a ref that it takes for dangerous: {said}",
+            f"Delete the line of that ref from the file packed-refs in {shown}.",
+        )
     if any(word in ended.said for word in _DAMAGED):
         return RemoteDamageError(f"git does not take what {name} holds: {said}", "Who pushed it may know more.")
     if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):

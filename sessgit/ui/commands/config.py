@@ -29,21 +29,20 @@ def run(
     from sessgit.store.layout import Beside
 
     here = context.read()
-    here.check_store()
-    beside = Beside(here.store_path)
+    beside, has_store = Beside(here.store_path), here.has_store  # raises where the store is another user's
     if unset and (key or value is not None):
         raise UsageError("--unset names the setting by itself.", f"sessgit config --unset {unset}")
-    if unset:
-        settings.change(beside, unset, None)
-        return
-    if value is not None:
-        settings.change(beside, key, _parsed(value))
+    if unset or value is not None:
+        wanted = None if value is None else _parsed(value)
+        settings.check(beside, unset or key, wanted)  # so that a mistake creates no store
+        here.create_store()
+        settings.change(beside, unset or key, wanted)
         if key == "record.granularity":
             render.tell("The hooks follow with sessgit install: a commit for each cell needs one hook more.")
         if key == "record.redact" and not here.settings.record.redact:
             render.tell("From now on secrets are stored as they are: sessgit config --unset record.redact ends that.")
         return
-    found = settings.flat(here.settings, settings.read(beside))
+    found = settings.flat(here.settings, settings.read(beside) if has_store else {})
     if key:
         found = [setting for setting in found if setting.key == key or setting.key.startswith(f"{key}.")]
         if not found and key not in settings.TABLES:

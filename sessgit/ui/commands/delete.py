@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,12 +33,11 @@ def run(
 
     if not addresses:
         raise UsageError("it is not said which conversations to delete.", "sessgit delete ADDRESS names them.")
-    asked = sys.stdin is not None and sys.stdin.isatty() and not as_json
-    if not yes and not asked:
-        raise UsageError("nobody can be asked here.", "--yes deletes without asking.")
     here = context.read()
     here.check_recorded()
     sessions = [edit.session(named.recorded(here, each)) for each in addresses]
+    if not yes:
+        render.check_can_ask("--yes deletes without asking.", as_json=as_json)
     going = deletes.doomed(here.index, sessions, here.config)
     if not yes:
         render.remarks(_question(here, going))
@@ -73,8 +71,8 @@ def _of(here: context.Context, one: Doomed) -> Iterator[str]:
         yield f"{text.counted(one.elsewhere, 'branch', 'branches')} from other machines"
     if one.tags:
         yield f"tags: {', '.join(text.clean(name) for name in one.tags)}"
-    if one.transcript is None:
-        yield "its transcript is gone: only here is it kept"
+    if one.is_lost:
+        yield "the client deleted its transcript: only this store has it"
     if one.forks:
         yield f"forks that keep what they share: {', '.join(map(here.ident, one.forks))}"
     for into, turns in one.merged:

@@ -113,17 +113,11 @@ def _remarks(here: context.Context, made: forks.Forked, state: Session, *, sound
 
 def _check_is_path(here: context.Context, said: str) -> None:
     """Raises UsageError where the word behind --worktree names a conversation: it would be taken for a path."""
-    from sessgit.errors import AmbiguousError, NotFoundError, UsageError
-    from sessgit.model.address import parse
+    from sessgit.errors import UsageError
     from sessgit.ops.finding import resolve
 
-    if "/" in said:
-        return
-    try:
-        resolve.target(here.index, parse(said), here.where)
-    except AmbiguousError:
-        pass
-    except (NotFoundError, UsageError):
+    word = said.partition("@")[0]
+    if "/" in said or not (resolve.called(here.index, word, here.where) or word in here.index.tags()):
         return
     raise UsageError(
         f"“{said}” is a conversation, and --worktree takes it for a path.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,9 +27,8 @@ def run(
 ) -> None:
     """Pack the store.
 
-    Recording does so by itself when enough has gathered. What is archived is packed harder here, which takes longer,
-    once. What commands took away is kept for undo.keep, 90 days by default. With --prune deleted conversations are gone
-    for good: no undo brings them back. It asks before.
+    Recording does so by itself when enough has gathered. What commands took away is kept for undo.keep, 90 days by
+    default. With --prune deleted conversations are gone for good: no undo brings them back. It asks before.
     """
     from sessgit.model.config import seconds
     from sessgit.ops import gc
@@ -50,17 +48,13 @@ def run(
 
 def _ask(here: context.Context, *, as_json: bool) -> None:
     """Says what goes for good, and leaves unless a person wants that; asks nothing where nothing would."""
-    from sessgit.errors import UsageError
     from sessgit.ops import gc
 
     going = gc.doomed(here.store)
     if not going:
         return
     what = text.counted(len(going), "deleted conversation")
-    if as_json or sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError(
-            f"{what} would be gone for good, and nobody can be asked here.", "--yes prunes without asking."
-        )
+    render.check_can_ask(f"--yes prunes without asking: {what} would be gone for good.", as_json=as_json)
     names = ", ".join(map(here.ident, going[:_NAMED])) + (f", and {len(going) - _NAMED:,} more" * (len(going) > _NAMED))
     back = "it" if len(going) == 1 else "them"
     for line in text.wrap(

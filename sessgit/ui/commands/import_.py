@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,7 @@ def run(
     from sessgit.errors import UsageError
     from sessgit.ops import importing
     from sessgit.ops.foreign import systems
+    from sessgit.store.packing import repacking
 
     if ident and (source or len(ident) < _SHORTEST):
         wrong = "--id and --from are two things." if source else f"“{ident}” is too short for an id."
@@ -86,6 +88,7 @@ def run(
             done = bring_in(store, here.index, *world)
     if done.turns:
         _index(here)
+        repacking.start(here.store_path, os.environ)
     if done.unpacked:
         render.tell(f"The store could not be packed: {done.unpacked}")
     if as_json:
@@ -130,6 +133,7 @@ def _bring(here: context.Context, system: str, paths: list[Path], *, dry_run: bo
     from sessgit.ops import importing, privacy
     from sessgit.ops.foreign import bringing
     from sessgit.store import store as stores
+    from sessgit.store.packing import repacking
     from sessgit.ui.pages import foreign as page
 
     if len(paths) != 1:
@@ -146,6 +150,7 @@ def _bring(here: context.Context, system: str, paths: list[Path], *, dry_run: bo
         if unpacked:
             render.tell(f"The store could not be packed: {unpacked}")
         _index(here)
+        repacking.start(here.store_path, os.environ)
     for what, why in done.errors if as_json else done.refused:
         render.tell(f"{what}: {why}")
     if as_json:
@@ -175,7 +180,7 @@ def _json(done: Imported) -> dict[str, object]:
     return {
         "sessions": done.sessions, "turns": done.turns, "unchanged": done.unchanged, "excluded": done.excluded,
         "archived": done.archived, "deleted": len(done.deleted), "links": done.passed_over.links,
-        "empty": done.passed_over.empty,
+        "empty": done.passed_over.empty, "subagents": done.passed_over.subagents,
         "errors": [{"path": str(failure.path), "reason": failure.reason} for failure in done.errors],
     }  # fmt: skip
 
@@ -211,3 +216,7 @@ def _told(here: context.Context, done: Imported, *, in_folders: bool) -> Iterato
     told = [text.counted(count, what) for count, what in alone if count]
     if told:  # the client leaves empty files in its own folder, which are nobody's business
         yield f"{' and '.join(told)} left alone"
+    if done.passed_over.subagents and in_folders:
+        left = f"{text.counted(done.passed_over.subagents, 'subagent file')} left alone:"
+        why = "the client keeps them in ID/subagents/ next to the transcript ID.jsonl"
+        yield from text.fold([left, why], here.width, " ", "  ")

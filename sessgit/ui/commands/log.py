@@ -28,6 +28,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         str, typer.Option("--tool", metavar="NAME", help="Only turns that used this tool.", show_default=False)
     ] = "",
     at_op: options.AtOp = "",
+    everything: Annotated[bool, typer.Option("--all", hidden=True)] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show the turns of a conversation, newest first.
@@ -43,6 +44,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.ui.arguments import choices
     from sessgit.ui.pages import log as page
 
+    if everything:
+        raise UsageError(
+            "log shows one conversation.",
+            "sessgit tree --all draws all conversations, sessgit ls --all lists them, sessgit log ADDRESS shows one.",
+        )
     here, asof = past.read(at_op)
     found = past.target(here, asof, address)
     paths = ctx.meta.get(options.PATHS, [])

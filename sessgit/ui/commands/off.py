@@ -25,7 +25,7 @@ def run(
     from sessgit.store.layout import Beside
 
     here = context.read()
-    here.check_setting()
+    here.create_store()
     done = privacy.switch_off(Beside(here.store_path), here.folder(folder), str(here.home))
     kept = len(privacy.recorded_of(here.index, done.project))
     if as_json:

@@ -25,7 +25,7 @@ def run(
     from sessgit.store.layout import Beside
 
     here = context.read()
-    here.check_setting()
+    here.check_store()
     done = privacy.switch_on(Beside(here.store_path), here.folder(folder), str(here.home))
     recording = status.recording(here.store_path, here.config)
     if as_json:

@@ -59,9 +59,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     if find or listed or lifted:
         _told(here, lifted, find=find, as_json=as_json)
         return
-    asked = sys.stdin is not None and sys.stdin.isatty() and not as_json and pattern != "-"
-    if not (yes or dry_run or asked):
-        raise UsageError("nobody can be asked here.", "--dry-run says what holds it, --yes purges without asking.")
+    hint = "--dry-run says what holds it, --yes purges without asking."
+    if pattern == "-" and not (yes or dry_run):
+        raise UsageError("cannot ask for confirmation: the value comes on stdin.", hint)
+    if not (yes or dry_run):
+        render.check_can_ask(hint, as_json=as_json)
     with _watch(here) as watch:
         wanted = _wanted(here, pattern, secret, watch, regex=regex)
         told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, watch)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sessgit.ui import context, named, render, text
-from sessgit.ui.arguments import options
+from sessgit.ui.arguments import complete, options
+
+if TYPE_CHECKING:
+    from sessgit.errors import UsageError
+    from sessgit.ops.finding.resolve import Target
 
 
 def run(
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="The conversation; the current one if left out.",
+            show_default=False,
+            autocompletion=complete.addresses,
+        ),
+    ] = None,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="What to call it; unique in a project.", show_default=False)
     ] = None,
-    address: options.Address = "",
     clear: Annotated[bool, typer.Option("--clear", help="Take the name away; give no NAME.")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -23,19 +35,24 @@ def run(
     The name can stand in every ADDRESS. The client's own title is kept, and shown again once the name is taken away.
     """
     from sessgit.errors import UsageError
+    from sessgit.model import words
     from sessgit.model.address import check_name
     from sessgit.ops import edit as edits
     from sessgit.ops.finding.resolve import title
 
     if clear and name is not None:
-        if address:
-            raise UsageError("--clear takes the name away, it needs no new one.", f"sessgit rename --clear {address}")
-        address, name = name, None
+        hint = f"sessgit rename --clear {words.shell(address or '')}"
+        raise UsageError("--clear takes the name away and needs no new one.", hint)
+    is_current = name is None and not clear
+    if is_current:
+        address, name = None, address
     if not clear and not (name or "").strip():
-        raise UsageError("a name is needed.", "sessgit rename NAME gives one, sessgit rename --clear takes it away.")
-    changes = edits.Changes(name=check_name(name) if name else "")
+        raise _nameless(address)
     here = context.read()
-    found = named.target(here, address, changes=True)
+    if is_current:
+        _check_is_name(here, name or "")
+    changes = edits.Changes(name=check_name(name) if name else "")
+    found = _target(here, address or "", name or "")
     done = edits.edit(here.store, here.index, edits.session(found), changes, here.now)
     if done.secrets:
         render.tell(f"{text.counted(done.secrets, 'secret')} replaced in what is stored.")
@@ -52,3 +69,46 @@ def run(
     called = text.cut(text.clean(title(done.after)), room)
     line = text.fold([called, f"({note})"], room, "  ")
     render.lines(here, (f"{paint('yellow', ident) if not n else ' ' * len(ident)}  {s}" for n, s in enumerate(line)))
+
+
+def _nameless(address: str | None) -> UsageError:
+    from sessgit.errors import UsageError
+    from sessgit.model import words
+
+    hint = "sessgit rename NAME names the current conversation, sessgit rename ADDRESS NAME any other."
+    if address:
+        it = words.shell(address)
+        hint = f"sessgit rename {it} NAME gives it a name, sessgit rename --clear {it} takes its name away."
+    return UsageError("the new name is missing.", hint)
+
+
+def _check_is_name(here: context.Context, name: str) -> None:
+    """Raises UsageError where the only word is the id of a conversation, or the beginning of one."""
+    from sessgit.errors import UsageError
+    from sessgit.model import words
+    from sessgit.ops.finding import resolve
+
+    word = name.strip()
+    if not here.has_store or len(word) < resolve.SHORTEST_PREFIX:
+        return
+    if any(resolve.begins(branch, word) or agent_id == word for branch, agent_id, *_ in here.index.names()):
+        raise UsageError(
+            f"“{name}” is a conversation, and its new name is missing.", f"sessgit rename {words.shell(name)} NAME"
+        )
+
+
+def _target(here: context.Context, address: str, name: str) -> Target:
+    """The conversation; the error for an unknown one says so where the name is that of a conversation."""
+    from sessgit.errors import AmbiguousError, NotFoundError
+    from sessgit.model import words
+    from sessgit.ops.finding import resolve
+
+    try:
+        return named.target(here, address, changes=True)
+    except AmbiguousError:
+        raise
+    except NotFoundError as error:
+        if not address or not here.has_store or not resolve.called(here.index, name, here.where):
+            raise
+        swapped = f"sessgit rename {words.shell(name)} {words.shell(address)}"
+        raise NotFoundError(str(error), f"The conversation comes first: {swapped}") from None

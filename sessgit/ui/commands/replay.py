@@ -53,7 +53,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     memory: Annotated[int, typer.Option("--memory", metavar="MB", help="For each cell, with all it starts.")] = 2048,
     network: Annotated[bool, typer.Option("--network", help="Let what runs use the network.")] = False,
     unconfined: Annotated[
-        bool, typer.Option("--unconfined", help="Run commands and code even where nothing confines them.")
+        bool,
+        typer.Option("--unconfined", help="Run commands and code without a sandbox: they can do all that you can."),
     ] = False,
     no_keep: Annotated[bool, typer.Option("--no-keep", help="Keep nothing of it.")] = False,
     inputs: Annotated[
@@ -73,7 +74,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     Shows which cells would run, in which order and by what: all of the turn or conversation named, @N those of one
     turn. With --execute they run in a copy of the project at the commit it was at before the first of them, in a
     temporary folder, and can write nowhere else: commands, tools for files, and the code of a REPL. They have no
-    network, and nothing of the environment but PATH. What came of it is kept as a fork that undo takes back.
+    network, nothing of the environment but PATH, and they do not see your home folder. On Linux this needs bubblewrap.
+    What came of it is kept as a fork that undo takes back.
 
     --inputs sends the prompts one after another to COMMAND and keeps prompts and answers as a fork, to be compared with
     diff. each starts it for every prompt, with the prompt on standard input; lines and stream-json start it once:

@@ -13,9 +13,8 @@ from sessgit.ui import beside, context, named, render, text
 from sessgit.ui.arguments import options
 
 if TYPE_CHECKING:
-    from sessgit.ops.files.lost import Brought
     from sessgit.ops.finding.resolve import Target
-    from sessgit.ops.restore import Outcome, Restored, Verified
+    from sessgit.ops.restore import Brought, Outcome, Restored, Verified
 
 
 _LABEL = 11
@@ -67,7 +66,7 @@ def run(
     if output == _STDOUT:
         _to_stdout(here, found.session, as_json=as_json)
         return
-    was_here = places.was_here(here.config, found.state, here.store.beside)
+    was_here = places.was_here(found.state, here.store.beside)
     if output:
         done = restores.write_to(here.store, found.session, output.absolute())
     else:
@@ -159,11 +158,12 @@ def _check_whole(here: context.Context, found: Target) -> None:
 
 
 def _all_lost(here: context.Context, *, as_json: bool) -> None:
-    from sessgit.ops.files import lost
+    from sessgit.ops import restore as restores
+    from sessgit.ops.finding import lost
 
-    sessions = [branch.name for branch in lost.lost(here.index, here.config)]
+    sessions = lost.sessions(here.index, here.config)
     with render.progress(here, "Restoring", unit="conversations") as progress:
-        done = lost.restore_all(here.store, sessions, here.config, progress, here.here)
+        done = restores.restore_all(here.store, sessions, here.config, progress, here.here)
     if as_json:
         back = [_json(session, one.path, one.restored) | _outcome(one) for session, one in done.back]
         errors = [
@@ -181,7 +181,7 @@ def _all_lost(here: context.Context, *, as_json: bool) -> None:
 
 def _told(done: Brought) -> Iterator[str]:
     if not done.back and not done.errors:
-        yield "Nothing is lost: the client has them all."
+        yield "Nothing is lost: the client has every conversation of this machine."
         return
     number = len(done.back)
     unwritten = f"; {len(done.errors):,} could not be written" if done.errors else ""
@@ -220,6 +220,9 @@ def _quality(done: Restored, named: bool = False) -> list[str]:
         lacks.append(f"{text.size(done.missing)} never recorded")
     if done.rewritten:
         lacks.append("the beginning that it has from another conversation written anew")
+    if not lacks:
+        why = "no hash of the whole file was stored" if done.same is None else "they come from several files"
+        return [f"{size},", f"all lines that were recorded; {why}{end}", *more]
     return [f"{size}, but for {', '.join(lacks)}{end}", *more]
 
 

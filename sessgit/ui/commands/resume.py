@@ -39,7 +39,7 @@ def run(
     files = layout.Beside(here.store_path)
     place = places.place_of(here.config, found.state, files)
     is_there = place is not None and home.is_there(place)
-    was_here = places.was_here(here.config, found.state, files)
+    was_here = places.was_here(found.state, files)
     if places.is_gone(found.state.project):
         raise _without_folder(here, found, is_there=is_there, was_here=was_here)
     if place is not None and is_there:

@@ -1,4 +1,4 @@
-"""`sessgit search`: what was said and done, in all conversations."""
+"""`sessgit search`: what was said and done, in all conversations, and what they are called."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     limit: options.Limit = None,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Find the turns in which something was said or done.
+    """Find turns by what was said and done in them, and conversations by what they are called.
 
-    All words must be in the turn, whole, in whatever case: beginn* finds words that begin so, '"a phrase"' what
-    stands together, this OR that one of the two, and 'words -without' leaves out turns with that word. The best
-    20 turns, or N, are shown with their best line; sessgit show ADDRESS opens one. Exits with 1 where nothing is
-    found.
+    All words must be in the turn, or in the conversation's name, title, labels and description: whole words, in
+    whatever case. beginn* finds words that begin so, '"a phrase"' what stands together, this OR that one of the two,
+    and 'words -without' leaves out what has that word. The best 20 turns, or N, are shown with their best line;
+    sessgit show ADDRESS opens one. Exits with 1 where nothing is found.
     """
     from sessgit.errors import UsageError
     from sessgit.ops import search
@@ -83,12 +83,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         render.tell(f"({results.behind})")
     if as_json:
         render.document("search/v1", page.as_json(" ".join(words), results))
-    elif results.total:
+    elif not results.is_empty:
         render.lines(here, page.full(here, results))
     else:
         render.tell("Nothing found.")
         _tell_begun(here, words, where)
-    if not results.total:
+    if results.is_empty:
         raise typer.Exit(1)
 
 
@@ -104,8 +104,9 @@ def _tell_begun(here: context.Context, said: list[str], where: Where) -> None:
     if '"' in begun or begun == " ".join(asked):
         return
     found = search.search(here.index, begun, where, 1, _LENGTH, unseen)
-    if found.total:
-        finds = f"finds {'' if found.exact else 'more than '}{text.counted(found.total, 'turn')}."
+    if not found.is_empty:
+        turns = f"{'' if found.exact else 'more than '}{text.counted(found.total, 'turn')}"
+        finds = f"finds {text.counted(found.total_called, 'conversation') if not found.total else turns}."
         render.tell(f"Words are looked for whole: {words.shell(begun)} {finds}")
 
 

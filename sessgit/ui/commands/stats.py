@@ -11,7 +11,7 @@ from sessgit.ui import context, render
 from sessgit.ui.arguments import complete, options
 
 
-def run(
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
     address: Annotated[
         str,
         typer.Argument(
@@ -25,6 +25,9 @@ def run(
         Literal["day", "project", "model", "session", "tool"] | None,
         typer.Option("--by", help="A line for each of these.", show_default=False),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Of every project, as without --project.", show_default=False)
+    ] = False,
     since: options.Since = "",
     project: Annotated[
         Path | None, typer.Option("--project", metavar="DIR", help="Only the project at DIR.", show_default=False)
@@ -39,11 +42,14 @@ def run(
     are the tokens that were read from the cache or written to it, "calls" those of the model, "tools" those of tools.
     A cost with ≥ lacks what models cost whose price is not known: sessgit config prices.MODEL.
     """
+    from sessgit.errors import UsageError
     from sessgit.ops import stats
     from sessgit.ops.finding import project as projects
     from sessgit.ui.arguments import choices
     from sessgit.ui.pages import stats as page
 
+    if everything and (address or project):
+        raise UsageError("--all counts every conversation.", "Leave --all out to choose a conversation or a project.")
     here = context.read()
     if not as_json:
         here.check_recorded()

@@ -29,6 +29,7 @@ def run(address: options.Address = "", as_json: options.Json = False) -> None:
         render.document("status/v1", page.as_json(here, found, session))
     else:
         render.lines(here, page.full(here, found, session))
+    here.record_waiting()
 
 
 def first() -> None:
@@ -39,6 +40,7 @@ def first() -> None:
     here = context.read()
     session = named.current(here) if here.has_store else None
     render.lines(here, page.full(here, _status(here), session))
+    here.record_waiting()
 
 
 def _status(here: context.Context) -> Status:

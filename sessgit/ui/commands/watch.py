@@ -32,7 +32,6 @@ def run(
     or changed for that.
     """
     from sessgit.errors import UsageError
-    from sessgit.model.address import parse
     from sessgit.ops import watch
     from sessgit.ops.finding import resolve
     from sessgit.store.store import Store
@@ -44,7 +43,8 @@ def run(
     here.check_store()
     if addresses:
         here.check_recorded()
-    named = [resolve.target(here.index, parse(address), here.where).session for address in addresses or ()]
+    asked = [resolve.address(here.index, address) for address in addresses or ()]
+    named = [resolve.target(here.index, address, here.where).session for address in asked]
     wanted = watch.Wanted(
         sessions=frozenset(named) if addresses else None,
         folder=None if addresses or everything else here.cwd,

@@ -16,6 +16,8 @@ from sessgit.ui.render import Paint
 
 _BESIDE = 72
 """From so many columns on the sides stand beside each other."""
+_MOST_NUMBERS = 10
+"""So many turns are named in a line that says how they differ."""
 _STYLE = {"−": "red", "+": "green"}
 
 
@@ -27,6 +29,7 @@ def full(here: Context, found: Diff) -> Iterator[str]:
     if found.partial is not None:
         turn, (side, kept, whole) = found.partial.turn, _cut_short(found.partial)
         yield f"turn {turn} is cut short on the {side} side: {kept} of its {text.counted(whole, 'cell')}"
+    yield from page.changed(found)
     yield from page.turns(found)
     if not found.a.only and not found.b.only:
         yield "No turn differs."
@@ -59,19 +62,42 @@ class _Page:
     def shared(self, found: Diff) -> str:
         """The band between what both have and what only one has."""
         width = self.here.width
-        if found.base is None and not found.shared:
+        alike = sum(edit.same or edit.changed for edit in found.edits)
+        if found.base is None and not alike:
             said = " nothing in common "
         elif found.base is None:
-            said = f" no common ancestor, {text.counted(found.shared, 'prompt')} the same "
+            said = f" no common ancestor, {text.counted(alike, 'prompt')} the same "
         else:
             last = text.cut(text.clean(self.here.index.title(found.base)), max(12, width - 40))
             said = f" {text.counted(found.shared, 'turn')} in common (up to “{last}”) "
+            if found.shared > found.base.turn:
+                more = found.shared - found.base.turn
+                said = f" {text.counted(found.base.turn, 'turn')} in common (up to “{last}”), {more} more later "
         said = text.cut(said, width - 6)
         return self.paint("dim", f"═══{said}{'═' * (width - 3 - text.width(said))}")
 
+    def changed(self, found: Diff) -> Iterator[str]:
+        """For each way in which turns with the same prompt differ the numbers of these turns."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for one in found.changed:
+            groups.setdefault(one.differs, []).append(str(one.a) if one.a == one.b else f"{one.a}/{one.b}")
+        for differs, numbers in groups.items():
+            shown, more = ", ".join(numbers[:_MOST_NUMBERS]), len(numbers) - _MOST_NUMBERS
+            prompt = "same message id" if "prompt" in differs else "same prompt"
+            turns = f"turn{'' if len(numbers) == 1 else 's'} {shown}{f' and {more} more' if more > 0 else ''}"
+            yield text.cut(f"{prompt}, different {_listed(differs)}: {turns}", self.here.width)
+
     def turns(self, found: Diff) -> Iterator[str]:
-        left = [self._turn("−", row, found.a) for row in found.a.only]
-        right = [self._turn("+", row, found.b) for row in found.b.only]
+        """The turns of each side; where two stand for each other, they stand in one row."""
+        left, right = list[str](), list[str]()
+        for edit in found.edits:
+            if edit.same:
+                continue
+            if edit.changed and self.beside:
+                yield from self._both(left, right)
+                left, right = [], []
+            left += [self._turn("−", edit.a, found.a)] if edit.a is not None else []
+            right += [self._turn("+", edit.b, found.b)] if edit.b is not None else []
         yield from self._both(left, right)
 
     def files(self, found: Diff) -> Iterator[str]:
@@ -151,6 +177,11 @@ def _files(side: Side) -> list[str]:
     """Only what a side changed, or what it read where it changed nothing."""
     changed = list(dict.fromkeys(path for gist in side.gists for path in gist.files_changed))
     return changed or side.files
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`prompt`, `prompt and answer`, `prompt, answer and calls`."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _cut_short(cut: Partial) -> tuple[str, int, int]:

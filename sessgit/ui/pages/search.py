@@ -8,7 +8,7 @@ from typing import Any
 from sessgit.model import canonical
 from sessgit.model.query import Snippet
 from sessgit.ops.finding.resolve import title
-from sessgit.ops.search import Result, Results
+from sessgit.ops.search import Called, Result, Results
 from sessgit.store import layout
 from sessgit.ui import text
 from sessgit.ui.context import Context
@@ -27,13 +27,16 @@ def room(here: Context) -> int:
 def full(here: Context, results: Results) -> Iterator[str]:
     """The whole page, with how many there are at its end."""
     paint = Paint(here.colour)
-    rows = [_cells(here, result) for result in results.found]
+    called = [_called_cells(here, one) for one in results.called]
+    rows = [*called, *(_cells(here, result) for result in results.found)]
     widths = [max((text.width(row[n]) for row in rows), default=0) for n in range(4)]
-    called = max(12, min(widths[1], here.width - 6 - widths[0] - widths[2] - widths[3]))
-    for result, (address, name, kind, ago) in zip(results.found, rows, strict=True):
-        line = f"{paint('yellow', text.fit(address, widths[0]))}  {text.fit(name, called)}  {text.fit(kind, widths[2])}"
+    room = max(12, min(widths[1], here.width - 6 - widths[0] - widths[2] - widths[3]))
+    every: list[Called | Result] = [*results.called, *results.found]
+    for result, (address, name, kind, ago) in zip(every, rows, strict=True):
+        line = f"{paint('yellow', text.fit(address, widths[0]))}  {text.fit(name, room)}  {text.fit(kind, widths[2])}"
         yield f"{line}  {paint('dim', ago.rjust(widths[3]))}"
-        yield from _snippet(paint, result.snippet, here.width - _INDENT)
+        if not isinstance(result, Called) or not _is_shown(result, room):
+            yield from _snippet(paint, result.snippet, here.width - _INDENT)
     yield paint("dim", _footer(results))
 
 
@@ -44,6 +47,21 @@ def as_json(query: str, results: Results) -> dict[str, Any]:
         "total": results.total,
         "exact": results.exact and not results.behind,
         "hits": [_hit(result) for result in results.found],
+        "total_conversations": results.total_called,
+        "conversations": [_conversation(one) for one in results.called],
+    }
+
+
+def _conversation(one: Called) -> dict[str, Any]:
+    state = one.branch.state
+    return {
+        "session": one.branch.name,
+        "time": state.updated or None,
+        "project": state.project,
+        "title": title(state),
+        "matched": list(one.matched),
+        "snippet": one.snippet.text,
+        "matches": [list(span) for span in one.snippet.matches],
     }
 
 
@@ -76,6 +94,18 @@ def _cells(here: Context, result: Result) -> tuple[str, str, str, str]:
     )
 
 
+def _called_cells(here: Context, one: Called) -> tuple[str, str, str, str]:
+    state = one.branch.state
+    ago = text.ago(canonical.seconds(state.updated), here.now)
+    return here.ident(one.branch.name), text.clean(title(state), 200), ", ".join(one.matched), ago
+
+
+def _is_shown(one: Called, columns: int) -> bool:
+    """Whether the line above shows the whole text that holds the words."""
+    shown = text.clean(title(one.branch.state), 200)
+    return one.snippet.text == shown and text.width(shown) <= columns
+
+
 def _snippet(paint: Paint, snippet: Snippet, columns: int) -> Iterator[str]:
     """The snippet in two lines at most, what was found in bold."""
     lines = list(_folded(snippet.text, columns))
@@ -102,7 +132,16 @@ def _folded(line: str, columns: int) -> Iterator[tuple[int, int]]:
 
 
 def _footer(results: Results) -> str:
+    parts = [_some(len(results.called), text.counted(results.total_called, "conversation"), results.total_called)]
     shown, total = len(results.found), text.counted(results.total, "turn")
-    if not results.exact:
-        return f"{shown} of more than {total}, the newest ones."
-    return f"{total}." if shown == results.total else f"{shown} of {total}."
+    if results.exact:
+        parts.append(_some(shown, total, results.total))
+    else:
+        parts.append(f"{shown} of more than {total}, the newest ones")
+    return f"{', '.join(filter(None, parts))}."
+
+
+def _some(shown: int, total: str, count: int) -> str:
+    if not count:
+        return ""
+    return total if shown == count else f"{shown} of {total}"

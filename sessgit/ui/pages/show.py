@@ -96,7 +96,7 @@ def start(here: Context, shown: Start) -> Iterator[str]:
     yield from _heading(here, name, ["the start", _clock(here, begun), where])
     origin, at = state.origin, shown.at
     if origin is not None and at is not None:
-        turns = f"Its first {text.counted(at.turn, 'turn')} {'is' if at.turn == 1 else 'are'} those of"
+        turns = "Its first turn is that of" if at.turn == 1 else f"Its first {at.turn:,} turns are those of"
         where = f"it left at {departed(here, at)}, commit {origin.commit[:12]}"
         if at.turn < origin.turn:
             where = f"it left at turn {origin.turn}, commit {origin.commit[:12]}, and went back since"
@@ -201,7 +201,7 @@ class _Card:
         later = _span(self.here, state.updated, state.ended)
         if not live and " – " in later:  # it went on for a while after its last turn
             how = f"{how} {later.rpartition(' – ')[2]}"
-        return [_span(self.here, state.created, state.updated), how, "headless" if state.headless else ""]
+        return [_span(self.here, state.created, state.updated), how, "headless" if state.is_headless else ""]
 
     def _files(self, most: int) -> Iterator[str]:
         for label, paths in (("changed", self.shown.changed), ("read", self.shown.read)):

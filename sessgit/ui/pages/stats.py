@@ -133,6 +133,12 @@ class _Line:
     cells: Mapping[str, str]
     bar: float = 0.0
     style: str = ""
+    is_path: bool = False
+    """A path that is too long is cut at its left: projects differ at the end."""
+
+    def fitted(self, columns: int) -> str:
+        """The name in exactly so many columns."""
+        return text.fit(text.end(self.name, columns) if self.is_path else self.name, columns)
 
 
 class _Page:
@@ -243,7 +249,7 @@ class _Page:
             numbers = {"turns": numbers["turns"], "tools": numbers["tools"]}
         if by == "model":
             del numbers["tools"]
-        return _Line(name, numbers, bar, style)
+        return _Line(name, numbers, bar, style, by == "project")
 
     def _notes(self) -> Iterator[str]:
         """How much of all that was used by subagents, and how much rewinds left behind."""
@@ -291,7 +297,7 @@ class _Columns:
         return paint("dim", f"{shown}  {self.bars}" if self.bars else shown)
 
     def line(self, paint: Paint, line: _Line) -> str:
-        name = text.fit(line.name, self.name)
+        name = line.fitted(self.name)
         bar = "█" * round(line.bar * self.bar) if line.bar else ""
         if self.bar and line.bar:
             bar = bar or "▏"

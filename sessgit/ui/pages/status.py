@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sessgit.model import canonical
-from sessgit.ops.bulk import looking
 from sessgit.ops.finding.resolve import Target, title
-from sessgit.ops.status import Contents, Deleting, Status
+from sessgit.ops.recording import catchup
+from sessgit.ops.status import Contents, Deleting, Status, Waiting
 from sessgit.store.layout import Beside
 from sessgit.ui import text
 from sessgit.ui.context import Context
@@ -49,7 +49,7 @@ def recording(here: Context, found: Status) -> Iterator[str]:
 def is_level(here: Context, session: Target) -> bool:
     """Whether the session is recorded as far as its transcript goes."""
     path = session.state.transcript
-    return not path or not looking.has_gone_on(Beside(here.store_path), session.session, Path(path))
+    return not path or catchup.is_level(Beside(here.store_path), session.session, Path(path))
 
 
 def as_json(here: Context, found: Status, session: Target | None) -> dict[str, Any]:
@@ -72,6 +72,10 @@ def as_json(here: Context, found: Status, session: Target | None) -> dict[str, A
         "only_here": kept.only_here if kept else 0,
         "older": found.older,
         "purging": found.purging,
+        "packing": found.packing,
+        "waiting": None
+        if (waits := found.waiting) is None
+        else {"events": waits.events, "first": _moment(waits.first), "recorder": waits.recorder},
         "deleting": None
         if going is None
         else {
@@ -154,18 +158,34 @@ def _store(kept: Contents | None) -> list[str]:
     ]
 
 
+def _waiting(here: Context, waits: Waiting) -> Iterator[str]:
+    when = text.ago(waits.first, here.now)
+    if waits.events == 1:
+        yield f"1 event waits to be recorded, it came {when}"
+    else:
+        yield f"{waits.events:,} events wait to be recorded, the first came {when}"
+    if waits.recorder:
+        yield "a recorder is running"
+    else:
+        yield "no recorder was running: " + ("SESSGIT_OFF=1 lets none start here" if here.off else "one is started now")
+
+
 def _remarks(here: Context, found: Status) -> Iterator[list[str]]:
+    if found.waiting:
+        yield list(_waiting(here, found.waiting))
     if found.deleting:
         yield list(_deleting(here, found.deleting))
     if found.contents and found.contents.only_here:
         many = found.contents.only_here
-        yield [f"{many:,} of yours {'is' if many == 1 else 'are'} only here now: sessgit restore --all-lost"]
+        yield [f"the client deleted {text.counted(many, 'conversation')}: sessgit restore --all-lost"]
     if found.older:
         yield [f"{text.counted(found.older, 'older conversation')} can be brought in: sessgit import"]
     if found.contents and not here.settings.record.redact:
         yield ["secrets are stored as they are: record.redact is false"]
     if found.purging:
         yield ["a purge was interrupted: what it takes away may still be there", "sessgit doctor --fix ends it"]
+    if found.packing:
+        yield ["the store is being packed in the background, and gets smaller"]
     if found.errors:
         last = found.errors[-1]
         when = text.ago(canonical.seconds(last.time), here.now)

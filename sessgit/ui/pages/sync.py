@@ -36,6 +36,7 @@ def pulled(here: Context, done: Pulled, *, dry_run: bool = False) -> Iterator[st
             yield from _next(here, done.changes)
             yield from _same_names(here, done.changes)
     yield from _left(here, done.left)
+    yield from _behind(here, done.behind)
 
 
 def pushed(here: Context, done: Pushed, *, dry_run: bool = False) -> Iterator[str]:
@@ -69,7 +70,11 @@ def synced(here: Context, came: Pulled, sent: Pushed | None) -> Iterator[str]:
 
 def pulled_json(done: Pulled, *, dry_run: bool = False) -> dict[str, Any]:
     """The value of `sessgit.pull/v1`."""
-    return {**_json(done, dry_run=dry_run), "operation": done.operation.id if done.operation else None}
+    return {
+        **_json(done, dry_run=dry_run),
+        "operation": done.operation.id if done.operation else None,
+        "behind": list(done.behind),
+    }
 
 
 def pushed_json(done: Pushed, *, dry_run: bool = False) -> dict[str, Any]:
@@ -166,7 +171,7 @@ def _what(here: Context, change: Change, *, away: bool) -> str:
         case "merged":
             return f"+ {turns}, merged with {here.ident(change.branch)}"
         case "joined":
-            return "what was said of it here and there"
+            return f"{f'+ {turns}, ' if change.turns else ''}what was said of it here and there"
         case "kept":
             return f"deleted there, kept here: {turns} were not in it" if change.turns else "deleted there, kept here"
         case other:
@@ -207,6 +212,19 @@ def _next(here: Context, changes: Sequence[Change]) -> Iterator[str]:
         yield "The others in the same way."
 
 
+def _behind(here: Context, behind: Sequence[str]) -> Iterator[str]:
+    """How to go on with the turns that came: the client knows only those in its own file."""
+    if not behind:
+        return
+    first, *others = behind[:_LISTED]
+    many = text.counted(len(behind), "conversation")
+    file = "has turns that your client's file lacks" if len(behind) == 1 else "have turns that your client's files lack"
+    yield from text.fold([f"{many} {file}.", f"Continue with: sessgit resume {here.ident(first)}"], here.width, " ")
+    yield from (f"               sessgit resume {here.ident(other)}" for other in others)
+    if len(behind) > _LISTED:
+        yield f"and {len(behind) - _LISTED:,} more"
+
+
 def _is_other_side(change: Change) -> bool:
     """Whether another machine went further on its own side."""
     return change.what == "forward" and bool(change.turns) and layout.is_other(change.branch)
@@ -234,7 +252,7 @@ def _same_names(here: Context, changes: Sequence[Change]) -> Iterator[str]:
 def _left(here: Context, left: Sequence[Left]) -> Iterator[str]:
     """What was passed over, why, and what to do about it."""
     for one in left[:_LISTED]:
-        what = layout.short(one.what) if "-" in one.what else text.clean(one.what)
+        what = layout.short(one.what) if "-" in one.what and "/" not in one.what else one.what
         yield from text.wrap(f"Left: {text.clean(what)}: {text.clean(one.why)}. {text.clean(one.hint)}", here.width)
     if len(left) > _LISTED:
         yield f"and {len(left) - _LISTED:,} more were left"

@@ -17,7 +17,7 @@ from sessgit.agents.claude import home
 from sessgit.agents.claude.beside.sidefiles import AGENT, PLAIN, first_fields
 from sessgit.agents.claude.writing.transcript import as_session
 from sessgit.errors import SessgitError
-from sessgit.model.unjoined import Bytes, lines_of, of_lines
+from sessgit.model.unjoined import Bytes, lines_of, of_split
 
 SUBAGENT, RESULT, TASK, TODO, PLAN = KINDS = ("subagent", "large tool result", "task", "todo list", "plan")
 INDEX = "sessions-index.json"
@@ -84,7 +84,9 @@ def as_own(file: SideFile, agent_id: str) -> SideFile:
     line that is too long to be read names none."""
     if file.kind != SUBAGENT or not file.name.endswith(".jsonl"):
         return file
-    return replace(file, data=of_lines([as_session(raw, agent_id) for raw in lines_of(file.data)[:-1]]))
+    *lines, rest = lines_of(file.data)
+    own = (as_session(raw, agent_id) for raw in lines)
+    return replace(file, data=of_split([*own, as_session(rest, agent_id) if rest else rest]))
 
 
 def folder_name(said: str, project: str) -> str:

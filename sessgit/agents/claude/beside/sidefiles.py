@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.lines import Line, parse, split
+from sessgit.agents.claude.lines import Line, parse
 from sessgit.agents.claude.reader import Reader, Redact, no_redaction, opened
 from sessgit.errors import SessgitError
+from sessgit.model.conversation.message import Extent
 from sessgit.model.cutting import texts
-from sessgit.model.unjoined import Bytes, Unjoined, lines_of, of_lines
+from sessgit.model.unjoined import Bytes, lines_of, of_lines, of_split
 from sessgit.store import layout
 
 AGENT = re.compile(r"agent-[A-Za-z0-9_-]{1,80}\.(jsonl|meta\.json)")
@@ -90,6 +91,11 @@ class Subagents:
                 end = _behind(path, start, lines) if name.endswith(".jsonl") else _size(path)
                 self._done[name] = (key, start, end)
 
+    def has(self, path: str) -> bool:
+        """Return whether a path in a turn's folder is that of a subagent's file that lies here."""
+        folder, _, name = path.rpartition("/")
+        return folder == layout.SUBAGENTS and name in self._found()
+
     def has_more(self) -> bool:
         """Whether a file that is known, or lies in the session's own folder, holds what is recorded with no turn."""
         for folder, flat in self._folders:
@@ -132,15 +138,17 @@ class Subagents:
         return prompt in prompts if prompt else mentions((line.raw for line in lines), name)
 
     def _piece(self, path: Path, start: int) -> tuple[Bytes, int]:
-        """The file's complete lines from a place on, as they are stored, and where the last one ends.
+        """The file's lines from a place on, as they are stored, and where the last one ends: behind its newline, also
+        where that is still to come.
 
         Where the client took lines off its end and went on, a place may be inside of a line: that one is new.
         """
-        lines, end = list[bytes](), start
-        for raw, after in complete(path, _beginning(path, start)):
+        lines, end, unended = list[bytes](), start, False
+        for raw, extent in complete(path, _beginning(path, start)):
             lines.append(self._redact(raw)[0])
-            end = after
-        return of_lines(lines), end
+            unended = extent.length == len(raw)
+            end = extent.end + unended
+        return of_lines(lines, unended=unended), end
 
     def _whole(self, path: Path) -> tuple[bytes, int]:
         """The file as it is stored, and how long it was."""
@@ -176,26 +184,43 @@ class Subagents:
         return prompt if isinstance(prompt, str) else ""
 
 
-def complete(path: Path, start: int = 0, chunk: int = _CHUNK) -> Iterator[tuple[bytes, int]]:
-    """The complete lines of a file from a place on, read so many bytes at once, each with where it ends; none where the
-    file is gone or no regular one, since what lies beside may go at any time."""
+def complete(path: Path, start: int = 0, chunk: int = _CHUNK) -> Iterator[tuple[bytes, Extent]]:
+    """The lines of a file from a place on, read so many bytes at once, each with its place; none where the file is gone
+    or no regular one, since what lies beside may go at any time. A last line without a newline is one if it is a
+    complete JSON object."""
     with suppress(SessgitError), opened(path) as source:
         for raw, extent in Reader(source, start, no_redaction).raw(start, source.size, chunk):
-            if extent.length > len(raw):
-                yield raw, extent.end
+            if extent.length > len(raw) or parse(raw) is not None:
+                yield raw, extent
+
+
+def of_complete(found: Iterable[tuple[bytes, Extent]]) -> Bytes:
+    """The file of these lines, the last one with a newline if it had one at its place."""
+    lines, unended = list[bytes](), False
+    for raw, extent in found:
+        lines.append(raw)
+        unended = extent.length == len(raw)
+    return of_lines(lines, unended=unended)
 
 
 def clean(name: str, data: Bytes, redact: Redact) -> Bytes:
     """The file, or a piece of it, as it is stored."""
     if not name.endswith(".jsonl"):
         return redact(bytes(data))[0]
-    return of_lines([redact(raw)[0] for raw in lines_of(data)[:-1]])
+    *lines, rest = lines_of(data)
+    return of_split([*(redact(raw)[0] for raw in lines), redact(rest)[0] if rest else rest])
 
 
 def first_fields(piece: Bytes) -> dict[str, Any] | None:
     """The fields of the first line of a subagent's file, or a piece of it, or None where it has none; for lines that
     are too long to be read the next one speaks."""
-    return _parsed_first(piece.lines if isinstance(piece, Unjoined) else (raw for raw, _ in split(piece, 0)))
+    return _parsed_first(lines_of(piece))
+
+
+def session_of(path: Path) -> str:
+    """Return the session that the first line of a subagent's file names, or ``""``."""
+    named = (_first(path) or {}).get("sessionId")
+    return named if isinstance(named, str) else ""
 
 
 def results(transcript: Path, agent_id: str, lines: Sequence[Line], redact: Redact) -> Iterator[tuple[str, bytes]]:
@@ -336,7 +361,8 @@ def _first(path: Path) -> dict[str, Any] | None:
 
 
 def _behind(path: Path, start: int, lines: int) -> int:
-    """The place behind so many complete lines from a place on, or behind all where there are fewer."""
+    """The place behind so many lines from a place on, or behind all where there are fewer; behind the newline of the
+    last one, also where that is still to come."""
     end = at = start
     with suppress(SessgitError), opened(path) as source:
         reader = Reader(source, start, no_redaction)
@@ -346,6 +372,9 @@ def _behind(path: Path, start: int, lines: int) -> int:
                 data = b"\n".join(data.split(b"\n", lines)[:lines]) + b"\n"
             end = at + data.rfind(b"\n") + 1 if found else end
             at, lines = at + len(data), lines - found
+        rest = source.size - end
+        if lines > 0 and 0 < rest <= texts.LONGEST_LINE and parse(reader.at(end, rest)) is not None:
+            return source.size + 1
     return end
 
 
@@ -353,13 +382,13 @@ def _beginning(path: Path, place: int) -> int:
     """Where the line begins that a place in a file is in."""
     with suppress(SessgitError), opened(path) as source:
         reader, end = Reader(source, 0, no_redaction), place
-        while end > 0:
+        while 0 < end <= source.size:
             start = max(0, end - _FIRST_LINE)
             newline = reader.at(start, end - start).rfind(b"\n")
             if newline >= 0:
                 return start + newline + 1
             end = start
-        return 0
+        return end
     return place
 
 

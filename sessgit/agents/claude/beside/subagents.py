@@ -14,7 +14,7 @@ from sessgit.agents.claude.beside.sidefiles import first_fields
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.writing.transcript import parsed
 from sessgit.model.conversation.turn import Gist
-from sessgit.model.unjoined import Bytes, lines_of
+from sessgit.model.unjoined import Bytes, lines_of, whole
 
 _INLINE = ("1.", "2.0.")
 
@@ -48,4 +48,4 @@ def gist(body: Sequence[Line], pieces: Iterable[Bytes], counted: Collection[str]
 
 
 def _lines(piece: Bytes) -> list[Line]:
-    return parsed(lines_of(piece)[:-1])
+    return parsed(whole(lines_of(piece)))

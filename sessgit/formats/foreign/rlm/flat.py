@@ -6,7 +6,7 @@ that `session-metadata.json` names, once more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,19 +76,15 @@ def described(session: Foreign, document: Mapping[str, Any]) -> Foreign:
     )
 
 
-def rest(session: Foreign, document: Mapping[str, Any], outputs: Sequence[Any]) -> dict[str, Any]:
-    """What of a state has no place in a session here; `outputs` are those tool outputs that have none."""
+def rest(session: Foreign, document: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a state a session here does not say by itself, in the form of that state."""
     known = described(replace(session, unified={}), document)
     out: dict[str, Any] = {}
     for key, value in document.items():
-        if not isinstance(value, dict):
+        if key not in _PARTS or not isinstance(value, dict):
             out[key] = value
             continue
         inner = {k: v for k, v in value.items() if not _is_said(known, key, k, v)}
-        if key == "context":
-            inner.pop("conversation", None)
-            inner.pop("tool_outputs", None)
-            inner |= {"tool_outputs": list(outputs)} if outputs else {}
         if inner and key != "cells":
             out[key] = inner
     return out
@@ -106,53 +102,86 @@ def _session(source: Folder, at: str, ident: str, meta: Mapping[str, Any]) -> Fo
     if not state and not context and not meta:
         return None
     made = turns.Turns()
-    odd = made.messages(_messages(context))
-    outputs = [*made.outputs(files.objects(context.get("tool_outputs"))), *odd]
-    document = _unified(state, meta)
+    made.messages(_messages(context))
+    made.outputs(files.objects(context.get("tool_outputs")))
+    document = migrated(ident, state, context, meta)
     session = described(Foreign(ident), document)
-    memory = files.mapping(context.get("working_memory"))
-    if memory and "context" not in session.unified:
-        session = replace(session, unified={**session.unified, "context": {"working_memory": dict(memory)}})
     kept = dict[str, bytes]()
-    over = {key: value for key, value in state.items() if key not in _MAPPED}
-    over |= {"files": context["files"]} if files.mapping(context.get("files")) else {}
-    over |= {"tool_outputs": outputs} if outputs else {}
-    over |= {"total_tokens_used": state["total_tokens_used"]} if files.whole(state.get("total_tokens_used")) else {}
-    if over:
-        kept[f"{KEPT}/state.json"] = files.document(over)
+    if over := rest(session, document):
+        kept[f"{KEPT}/{DOCUMENT}"] = files.document(over)
     for path, name in _files(source, at, ident).items():
         if name:
             keep(source, path, f"{KEPT}/{name}", ident, kept)
     return replace(session, turns=made.turns(), kept=kept)
 
 
-_MAPPED = (
+def migrated(
+    ident: str, state: Mapping[str, Any], context: Mapping[str, Any], meta: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The state in a folder of its own that the system itself makes of the flat files.
+
+    `state` is the state, `context` what was said, `meta` what `session-metadata.json` says. Keys that the system leaves
+    out stay: those of the state at the top, those of the other two in `context` and in `metadata`.
+    """
+    memory, words = (files.mapping(one.get("working_memory")) for one in (state, context))
+    return {
+        "metadata": {
+            "session_id": ident,
+            "created_at": state.get("created_at", meta.get("started_at")),
+            "updated_at": state.get("updated_at"),
+            "ended_at": state.get("ended_at"),
+            "cwd": files.text(meta.get("cwd")),
+            "claude_transcript_path": meta.get("transcript_path"),
+            "rlm_version": _VERSION,
+            **_others(meta, _META, "started_at" if "created_at" in state else ""),
+        },
+        "activation": {
+            "rlm_active": state.get("rlm_active", False),
+            "activation_mode": state.get("activation_mode", "complexity"),
+            "activation_reason": state.get("activation_reason"),
+            "complexity_score": state.get("complexity_score"),
+            "current_depth": state.get("current_depth", 0),
+            "max_depth": state.get("max_depth", unified.MOST_DEPTH),
+        },
+        "context": {
+            "conversation": context.get("messages") or context.get("conversation") or [],
+            "files": context.get("files", {}),
+            "tool_outputs": context.get("tool_outputs", []),
+            "working_memory": memory or words,
+            **_others(context, _CONTEXT_KEYS),
+            **({"context_working_memory": words} if memory and words and memory != words else {}),
+        },
+        "budget": {
+            "total_tokens_used": state.get("total_tokens_used", 0),
+            "total_recursive_calls": state.get("total_recursive_calls", 0),
+            "max_recursive_calls": _MOST_CALLS,
+        },
+        "trajectory": {
+            "events_count": state.get("trajectory_events_count", 0),
+            "export_path": state.get("trajectory_path"),
+        },
+        **_others(state, (*_STATE_KEYS, *_PARTS)),
+    }
+
+
+def _others(found: Mapping[str, Any], known: Collection[str], more: str = "") -> dict[str, Any]:
+    """What stands under keys that the system has no place for, and under one more."""
+    return {key: value for key, value in found.items() if key not in known or key == more}
+
+
+DOCUMENT = "session.json"
+"""What of a state a session here does not say by itself, among the files that are kept."""
+_PARTS = ("metadata", "activation", "context", "budget", "cells", "trajectory")
+"""The parts of a state in a folder."""
+_VERSION, _MOST_CALLS = "0.1.0", 10
+"""What the system puts into each state that it brings into a folder."""
+_STATE_KEYS = (
     "session_id", "created_at", "updated_at", "ended_at", "rlm_active", "current_depth", "max_depth", "working_memory",
     "total_tokens_used", "total_recursive_calls", "trajectory_path", "trajectory_events_count",
     "activation_mode", "activation_reason", "complexity_score",
 )  # fmt: skip
-
-
-def _unified(state: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
-    """A flat state as a folder of its own has it, as the system itself would bring it there."""
-    activation = {key: state[key] for key in ("rlm_active", "current_depth", "max_depth") if key in state}
-    activation |= {
-        key: state[key] for key in ("activation_mode", "activation_reason", "complexity_score") if key in state
-    }
-    if "rlm_active" in state:
-        activation.setdefault("activation_mode", "complexity")
-    return {
-        "metadata": {
-            "created_at": state.get("created_at") or meta.get("started_at"),
-            "updated_at": state.get("updated_at"),
-            "ended_at": state.get("ended_at"),
-            "cwd": files.text(meta.get("cwd")),
-        },
-        "activation": activation,
-        "context": {"working_memory": state.get("working_memory")},
-        "budget": {key: state[key] for key in ("total_recursive_calls",) if key in state},
-        "trajectory": {"export_path": state.get("trajectory_path")},
-    }
+_CONTEXT_KEYS = ("messages", "conversation", "files", "tool_outputs", "working_memory")
+_META = ("session_id", "transcript_path", "cwd", "started_at")
 
 
 def _files(source: Folder, at: str, ident: str) -> dict[str, str]:
@@ -203,13 +232,10 @@ def _is_state(source: Folder, path: str) -> bool:
 
 
 def _is_said(session: Foreign, part: str, key: str, value: object) -> bool:
-    """Whether a value of a state is one that the session has, or none at all."""
+    """Whether a value of a state is one that the session has, or none at all. Times are cut to milliseconds here, and
+    lines may say others."""
     if value in (None, {}, [], ""):
         return True
-    if part == "metadata":
-        known = {"created_at": session.created, "updated_at": session.updated, "ended_at": session.ended}
-        if key in known:
-            return bool(known[key])
-        if (key, value) in (("session_id", session.id), ("cwd", session.project)):
-            return True
+    if part == "metadata" and (key, value) in (("session_id", session.id), ("cwd", session.project)):
+        return True
     return files.mapping(unified.document(unified.of({part: {key: value}})).get(part)).get(key) == value

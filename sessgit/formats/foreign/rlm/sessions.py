@@ -159,7 +159,7 @@ def _session(source: Folder, at: str, *, archived: bool) -> Foreign | None:
         _pass_views(source, at, own)
     elif transcript:
         session = replace(session, transcript=transcript)
-        _keep_rest(session, document, [], kept)
+        _keep_rest(session, document, kept)
     else:
         session = _conversation(source, at, session, document, kept)
     for path in source.below(at):
@@ -175,14 +175,14 @@ def _conversation(
 ) -> Foreign:
     """The session with the turns that its state, its cells and its reasons make."""
     made, context = turns.Turns(), files.mapping(document.get("context"))
-    odd = made.messages(files.objects(context.get("conversation")))
-    outputs = made.outputs(files.objects(context.get("tool_outputs")))
+    made.messages(files.objects(context.get("conversation")))
+    made.outputs(files.objects(context.get("tool_outputs")))
     made.cells(_cells(source, at, session.id))
     for name, kind in _REASONS.items():
         path = _path(source, at, name)
         if source.has(path):
             made.reasons(_reasons(source, path, kind, session.id))
-    _keep_rest(session, document, [*outputs, *odd], kept)
+    _keep_rest(session, document, kept)
     return replace(session, turns=made.turns())
 
 
@@ -234,10 +234,9 @@ def _pass_views(source: Folder, at: str, session: str) -> None:
             source.note(path, "imported", "the transcript beside it says it", session)
 
 
-def _keep_rest(session: Foreign, document: Mapping[str, Any], outputs: list[Any], kept: dict[str, bytes]) -> None:
-    rest = flat.rest(session, document, outputs)
-    if rest:
-        kept[f"{KEPT}/{_STATE}"] = files.document(rest)
+def _keep_rest(session: Foreign, document: Mapping[str, Any], kept: dict[str, bytes]) -> None:
+    if rest := flat.rest(session, document):
+        kept[f"{KEPT}/{flat.DOCUMENT}"] = files.document(rest)
 
 
 def _is_known(name: str) -> bool:

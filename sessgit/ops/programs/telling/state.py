@@ -20,7 +20,7 @@ from sessgit.ops.recording import edited
 from sessgit.ops.recording.edited import Edit
 from sessgit.store import locks
 from sessgit.store.index import Index
-from sessgit.store.secrets import cleaning
+from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store
 
 _LONGEST = 60
@@ -102,7 +102,7 @@ def _given(store: Store, wanted: Wanted, state: Session) -> tuple[Wanted, int]:
     plain = json.loads(program.as_json(said, "what a program sets of a state"))
     if not isinstance(plain["parts"], dict) or not isinstance(plain["remember"], dict):
         raise UsageError("what a program sets of a state is an object", "Nothing was changed.")
-    clean, secrets = cleaning.line(store.beside, state.rules)(canonical.compact(plain))
+    clean, secrets = secret_filter.line(store.beside, state.rules)(canonical.compact(plain))
     plain = json.loads(clean) if secrets else plain
     return Wanted(plain["parts"], plain["remember"], tuple(plain["forget"]), plain["more"]), secrets
 

@@ -12,6 +12,7 @@ from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
 from sessgit.model.progress import Progress, unseen
 from sessgit.ops import show
+from sessgit.ops.foreign import imported
 from sessgit.ops.reading.documents import bounded
 from sessgit.ops.reading.seen import Seen, activation, budget
 from sessgit.ops.reading.views import Prices
@@ -28,7 +29,8 @@ def document(
     store: Store, index: Index, branch: Branch, overrides: Prices, progress: Progress = unseen
 ) -> dict[str, Any]:
     """The document; every turn is read for it, and `progress` told of how many of how many."""
-    seen, rows = Seen(), index.turns(branch.name)
+    rows, kept = index.turns(branch.name), imported.of(store, branch)
+    seen = Seen(kept.turns if kept else 0)
     for done, row in enumerate(rows):
         progress(done, len(rows))
         seen.take(row, *show.read(store, branch, row))
@@ -37,6 +39,12 @@ def document(
     found["context"] = {"files": files, "tool_outputs": seen.outputs, **found["context"]}
     found["cells"]["count"] = seen.cells
     found["trajectory"]["events_count"] = seen.events
+    if kept is None:
+        return found
+    found = kept.into(found, branch.state, rows, seen)
+    found["metadata"]["session_id"] = kept.id
+    if isinstance(found["context"].get("conversation"), list):
+        found["context"]["conversation"] = [*found["context"]["conversation"], *seen.said]
     return found
 
 

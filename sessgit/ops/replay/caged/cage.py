@@ -1,4 +1,4 @@
-"""The process between sessgit and what is run again: it takes away what that may not do, watches it, and ends it.
+"""The process between sessgit and what is run again: it limits what that may use, watches it, and ends it.
 
 It stands alone: a bare interpreter runs `main`, with what to do as JSON on standard input. The command's output goes to
 this process's own, what became of it to the descriptor `report`. It ends nothing but what it started, and all of that.
@@ -6,6 +6,7 @@ this process's own, what became of it to the descriptor `report`. It ends nothin
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -16,18 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from sessgit.ops.replay.caged import kernel
-
 _POLL = 0.02
-_THREADS = 4
-"""So many a process may have on average: they count as processes where the kernel counts."""
 _NICE = 5
 """Whoever watches shall come first."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_DARWIN = """(version 1)(allow default)(deny file-write*)
-(allow file-write* {places} (literal "/dev/null") (literal "/dev/zero") (literal "/dev/dtracehelper"))"""
-_SANDBOX_EXEC = "/usr/bin/sandbox-exec"
-UNCONFINED = "nothing here can keep a process from writing elsewhere"
+_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
+"""Of Linux alone."""
+_PARENT_DIES, _SUBREAPER = 1, 36
 
 
 @dataclass(frozen=True)
@@ -53,22 +49,6 @@ class Job:
     file: int = 0
     open_files: int = 0
     grace: float = 0
-    network: bool = False
-    unconfined: bool = False
-
-
-@dataclass
-class Cage:
-    """What holds the process: by which means, and whether these are enough."""
-
-    means: list[str] = field(default_factory=list)
-    apart: bool = False
-    read_only: bool = False
-
-    @property
-    def holds(self) -> bool:
-        found = set(self.means)
-        return bool(found & {"read-only mounts", "sandbox-exec"}) or {"landlock", "system calls"} <= found
 
 
 def main() -> None:
@@ -78,18 +58,16 @@ def main() -> None:
     for one in (job.report, job.stdin):
         if one >= 0:
             os.set_inheritable(one, False)
-    kernel.die_with_parent(signal.SIGTERM)
+    _die_with_parent(signal.SIGTERM)
     if os.getppid() != job.parent:
         return
     watched = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
-    adopts = kernel.adopt()
-    cage = Cage()
-    cage.apart = not job.unconfined and kernel.apart(network=job.network)
+    adopts = _PRCTL is not None and _PRCTL(_SUBREAPER, 1, 0, 0, 0) == 0
     child = os.fork()
     if child == 0:
-        _first(job, cage)
-    sweep = _wait_for if cage.apart else _sweep if adopts else lambda _: _end_group(child)
+        _become(job)
+    sweep = _sweep if adopts else lambda _: _end_group(child)
     code, why = _watch(job, child, watched, sweep)
     _say(job.report, {"code": code, "why": why})
 
@@ -97,71 +75,30 @@ def main() -> None:
 # Inside
 
 
-def _first(job: Job, cage: Cage) -> NoReturn:
-    """The first process of the namespace: with it all others end. Without a namespace it is the command itself."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    kernel.die_with_parent(signal.SIGKILL)
-    if not cage.apart:
-        _become(job, cage)
-    if job.processes:
-        kernel.at_most(_THREADS * job.processes)
-    cage.read_only = kernel.read_only(job.writable)
-    child = os.fork()
-    if child == 0:
-        _become(job, cage)
-    os.closerange(0, 3)
-    while True:
-        done, status = os.wait()
-        if done == child:
-            code = os.waitstatus_to_exitcode(status)
-            raise SystemExit(code if code >= 0 else 128 - code)
-
-
-def _become(job: Job, cage: Cage) -> NoReturn:
-    """Turns into the command, once all is taken away."""
+def _become(job: Job) -> NoReturn:
+    """Turns into the command."""
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        _die_with_parent(signal.SIGKILL)
         os.setsid()
         os.nice(_NICE)
-        _limit(job, cage)
-        command = _confine(job, cage)
+        _limit(job)
         os.chdir(job.cwd)
-        _say(job.report, {"means": cage.means})
         os.dup2(job.stdin if job.stdin >= 0 else os.open(os.devnull, os.O_RDONLY), 0)
         for kept in job.keep:
             os.set_inheritable(kept, True)
-        os.execvpe(command[0], command, job.env)
+        os.execvpe(job.command[0], job.command, job.env)
     except (OSError, ValueError) as error:
         _say(job.report, {"refused": f"{error.strerror if isinstance(error, OSError) else error}"})
     raise SystemExit(125)
 
 
-def _confine(job: Job, cage: Cage) -> list[str]:
-    """The command to run, in a process that can no longer write anywhere else; raises ValueError where that fails."""
-    if job.unconfined:
-        return job.command
-    if os.path.exists(_SANDBOX_EXEC):  # noqa: PTH110 - the bare interpreter is faster without pathlib
-        cage.means.append("sandbox-exec")
-        places = " ".join(f"(subpath {json.dumps(place)})" for place in job.writable)
-        network = "" if job.network else "(deny network*)"
-        return [_SANDBOX_EXEC, "-p", _DARWIN.format(places=places) + network, *job.command]
-    bound = kernel.no_new_rights()
-    dropped = kernel.drop_rights()
-    if cage.apart and cage.read_only and dropped and bound:
-        cage.means.append("read-only mounts")
-    shared = [kernel.SHARED] if cage.read_only and os.path.isdir(kernel.SHARED) else []  # noqa: PTH112 - the same
-    if bound and kernel.landlock([*job.writable, *shared], network=job.network or cage.apart):
-        cage.means.append("landlock")
-    enough = cage.holds or kernel.landlock_version() >= 3
-    if bound and enough and kernel.filtered(metadata=not cage.holds, sockets=not job.network):
-        cage.means.append("system calls")
-    if not cage.holds:
-        raise ValueError(UNCONFINED)
-    if cage.apart:
-        cage.means.append("namespaces")
-    return job.command
+def _die_with_parent(how: int) -> None:
+    if _PRCTL is not None:
+        _PRCTL(_PARENT_DIES, how, 0, 0, 0)
 
 
-def _limit(job: Job, cage: Cage) -> None:
+def _limit(job: Job) -> None:
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: job.open_files,
@@ -169,8 +106,6 @@ def _limit(job: Job, cage: Cage) -> None:
         # Many programs ask for far more addresses than memory: what they can write to is what counts.
         resource.RLIMIT_AS if job.address_space else resource.RLIMIT_DATA: job.memory,
     }
-    if cage.apart:  # elsewhere all processes of the person would count
-        wanted[resource.RLIMIT_NPROC] = _THREADS * job.processes
     for kind, most in wanted.items():
         if most or kind == resource.RLIMIT_CORE:
             hard = resource.getrlimit(kind)[1]
@@ -236,12 +171,6 @@ def _too_much(job: Job, free: int, began: float) -> str:
     if job.memory and sum(map(_resident, found)) > job.memory:
         return "memory"
     return ""
-
-
-def _wait_for(child: int) -> None:
-    """Waits until the first process of the namespace has ended: then all others have."""
-    if child:
-        os.waitpid(child, 0)
 
 
 def _sweep(child: int) -> None:

@@ -1,8 +1,7 @@
-"""Processes that cannot write outside of a few folders, cannot run away, and leave nothing behind.
+"""Processes that neither see nor write what is outside of a few folders, cannot run away, and leave nothing behind.
 
-What holds them is `cage.py`, a process of its own: namespaces with all mounts read-only, Landlock, or `sandbox-exec` on
-macOS, whichever there are; where there is nothing, nothing is run, unless the caller says that it may. They can read
-what the person can read. They can connect to nothing, unless they may use the network.
+`isolation.py` puts walls around them, and `cage.py`, a process of its own, limits what they use and ends them. They can
+connect to nothing, unless they may use the network.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from typing import IO, Any
 
 from sessgit.errors import SessgitError
 from sessgit.model import words
-from sessgit.ops.replay.caged import cage
+from sessgit.ops.replay.caged import cage, isolation
 
-_ROOT = str(Path(__file__).parents[4])
+_ROOT = str(Path(isolation.PACKAGE).parent)
 _CODE = "import sys; sys.path.append({root!r}); from {package} import {module}; {module}.main()"
 _GRACE = 15.0
 """Seconds that the cage gets to end all that is in it."""
@@ -48,8 +47,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """Where processes may write and what they may do; `env` is all of their environment. Where they have to be ended,
-    they get seconds of `grace` to do that themselves."""
+    """Where processes may write, what else than the system they may read, which folders are hidden from them, and what
+    they may do; `env` is all of their environment. Where they have to be ended, they get seconds of `grace` to do that
+    themselves."""
 
     writable: tuple[str, ...]
     env: Mapping[str, str]
@@ -57,6 +57,8 @@ class Confinement:
     network: bool = False
     unconfined: bool = False
     grace: float = 0
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
 
 def free(env: Mapping[str, str], seconds: float, grace: float = 0) -> Confinement:
@@ -95,11 +97,12 @@ def run(command: Sequence[str], cwd: str, held: Confinement, given: bytes = b"",
     return Ended(None if why else code, output, why or ended, (time.monotonic() - began) * 1000)
 
 
-def why_not(held: Confinement) -> str:
-    """Why nothing can be run in such a confinement, or `""`."""
-    if held.unconfined:
-        return ""
-    return run(["true"], held.writable[0], held).why
+def check(held: Confinement) -> None:
+    """Raises SessgitError, which says what to install, where nothing can be run in such a confinement."""
+    if not held.unconfined:
+        done = run(["true"], held.writable[0], held)
+        if done.code != 0:
+            raise isolation.refused(done.output.decode("utf-8", "replace").strip() or done.why)
 
 
 class Running:
@@ -182,13 +185,17 @@ def started(
     """The process while it runs; at the end of the block it has ended. The time that it has is for one that is not
     `lasting`."""
     limits = held.limits
+    walls = isolation.isolated(
+        command, cwd, held.env, writable=held.writable, readable=held.readable, hidden=held.hidden,
+        network=held.network,
+    ) if not held.unconfined else list(command)  # fmt: skip
     reading, report = os.pipe()
     job = cage.Job(
-        command=list(command), cwd=cwd, env=dict(held.env), writable=list(held.writable), report=report,
+        command=walls, cwd=cwd, env=dict(held.env), writable=list(held.writable), report=report,
         parent=os.getpid(), stdin=channels.stdin, keep=list(channels.keep),
         seconds=0 if lasting else limits.seconds, memory=limits.memory, address_space=lasting,
         processes=limits.processes, disk=limits.disk, file=limits.file, open_files=limits.open_files,
-        grace=held.grace, network=held.network, unconfined=held.unconfined,
+        grace=held.grace,
     )  # fmt: skip
     try:
         with _file(json.dumps(_fields(job)).encode()) as source:

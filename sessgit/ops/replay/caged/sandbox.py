@@ -41,6 +41,10 @@ class Sandbox:
     head: Head | None = None
     why: str = ""
     given: bool = False
+    readable: tuple[str, ...] = ()
+    """Folders of git's objects that the clone shares."""
+    hidden: tuple[str, ...] = ()
+    """The home folder."""
     before: int = 0
     """The turn at whose end the commit was noted."""
     _inward: Callable[[str], str] = field(default=str, compare=False)
@@ -96,10 +100,11 @@ def made(origin: Origin, env: Mapping[str, str], chosen: str = "") -> Iterator[S
             head, why, source = _filled(origin, folder, env)
         own = {name: env[name] for name in _KEPT if name in env}
         own |= {"HOME": str(base / "home"), "TMPDIR": str(base / "tmp"), "LANG": "C.UTF-8", "SESSGIT_OFF": "1"}
-        writable = (folder, str(base)) if chosen else (str(base),)
+        writable = (folder, own["HOME"], own["TMPDIR"])
+        hidden = (env["HOME"],) if env.get("HOME", "/").strip("/") else ()
         yield Sandbox(
-            folder, source, writable, own, head, why, bool(chosen), origin.turn if head else 0,
-            replacing(source, folder), replacing(folder, source),
+            folder, source, writable, own, head, why, bool(chosen), tuple(_shared(Path(folder, ".git/objects"))),
+            hidden, origin.turn if head else 0, replacing(source, folder), replacing(folder, source),
         )  # fmt: skip
 
 
@@ -167,6 +172,20 @@ def _cloned(top: str, head: Head, folder: str, env: Mapping[str, str]) -> None:
             git.write(folder, env, "checkout", "--quiet", "-B", head.branch, head.commit, "--")
             return
     git.write(folder, env, "checkout", "--quiet", "--detach", head.commit, "--")
+
+
+def _shared(objects: Path) -> Iterator[str]:
+    """Yield the folders whose objects a repository shares, and those that these share in turn."""
+    waiting, met = [objects], {objects}
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError):
+            for line in (folder / "info/alternates").read_text("utf-8", "surrogateescape").splitlines():
+                other = Path(os.path.normpath(folder / line))
+                if other not in met:
+                    met.add(other)
+                    waiting.append(other)
+                    yield str(other)
 
 
 def _top(recorded: str, inner: str) -> str:

@@ -1,0 +1,56 @@
+"""Makes the packs of imports smaller: `python -m sessgit.recorder.packer STORE`, started by an import or a recorder.
+
+It prints nothing and has the lowest priority. A process that waits for the maintenance lock ends it, by SIGKILL: a
+packing that is killed leaves the store whole, and `state/repacking` says what is left to do.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from sessgit.errors import SessgitError
+from sessgit.recorder.__main__ import detach
+from sessgit.store import locks, log, maintenance
+from sessgit.store.files import owner
+from sessgit.store.layout import Beside
+
+_LOWEST = 19
+_TRIES = 10
+_BETWEEN = 1.0
+_POLL = 0.05
+
+
+def main(store: Path) -> None:
+    """Packs again what imports packed, unless another process does."""
+    beside = Beside(store)
+    owner.check(store)
+    with locks.repacking(beside) as held:
+        for _ in range(_TRIES * held):
+            with locks.maintenance(beside) as lock:
+                if lock:
+                    threading.Thread(target=_give_way, args=(beside,), daemon=True).start()
+                    maintenance.repack(store, lock)
+                    return
+            time.sleep(_BETWEEN)
+
+
+def _give_way(beside: Beside) -> None:
+    """Kills this process and its git once another process waits for the lock."""
+    while not locks.is_maintenance_wanted(beside):
+        time.sleep(_POLL)
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    _store = Path(sys.argv[1])
+    detach()
+    os.nice(_LOWEST)
+    try:
+        main(_store)
+    except (SessgitError, OSError) as error:
+        log.write(Beside(_store).log, time.time(), f"packing in the background: {error}")

@@ -1,0 +1,326 @@
+"""Replaces secrets in what is about to be stored, and nothing else.
+
+A line of a transcript stays the JSON document it was, byte for byte, except for the strings that held a secret:
+those are written anew as the client would write them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from sessgit.model.cutting.jsonscan import Token, decode, encode, string_tokens
+from sessgit.redact import key_lines, views
+from sessgit.redact.assignments import Naming, find_assigned, is_secret_literal, naming_of
+from sessgit.redact.engine import Hits, scan
+from sessgit.redact.rules import RULES
+from sessgit.redact.views import Span
+
+PROTECTED_KEYS = frozenset(
+    (
+        # Identities: aligning, forking and restoring a session compare them byte for byte.
+        *("id", "uuid", "parentUuid", "logicalParentUuid", "leafUuid", "sessionId", "session_id"),
+        *("messageId", "message_id", "requestId", "request_id", "promptId", "agentId", "agent_id", "taskId", "task_id"),
+        *("tool_use_id", "toolUseId", "toolUseID", "parentToolUseID", "parent_tool_use_id"),
+        *("sourceToolAssistantUUID", "sourceToolUseID"),
+        # Only the service can make these again, and it refuses changed ones.
+        "signature",
+    )
+)
+"""Keys whose values are never changed, whatever they look like."""
+
+_IMAGE_KEYS = frozenset(("data", "base64"))
+_IMAGE_LENGTH = 256
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+_SHORTEST = 8  # quotes included: no rule matches less
+_LONGEST_NAME = 64
+_MARK = b"[redacted:%s]"
+_PASSES = 8
+_LINES = ("lines", "source")
+"""Keys of lists of which each string is a line of one file."""
+_SAME_LIST = 40
+_FLAG = re.compile(rb"\"--?[A-Za-z][A-Za-z0-9-]*\"\s{0,8},")
+# A token is often glued to what is before it: by an escape of a nested language, a URL's, or a terminal colour.
+_BOUNDARY = re.compile(rb"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=[0-9;\[]m)")
+_LONGEST_DIGEST = 100
+_DIGEST = re.compile(rb"sha(?:1|256|384|512)[=:-][A-Za-z0-9_+/=-]{0,90}\Z")
+_WRAPPED = frozenset(
+    number for number, rule in enumerate(RULES) if "secret" not in rule.pattern and rule.kind != "private-key"
+)
+"""Rules of which the whole match is a token: one that a terminal broke is put together for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What the rules take for a secret, and of which kind."""
+
+    kind: str
+    value: bytes
+
+
+def redact_line(raw: bytes, hits: Hits | None = None) -> tuple[bytes, int]:
+    """Return a transcript's line without its secrets, and how many were replaced; the same object if there were none.
+
+    A valid JSON line stays valid and keeps every byte outside the strings that changed. Values of `PROTECTED_KEYS`
+    and base64 images stay. Any other line is treated as text. `hits` is what `scan` said of the line, if it was asked.
+    """
+    return _Search().line(raw, hits)
+
+
+def redact_text(text: bytes, hits: Hits | None = None) -> tuple[bytes, int]:
+    """Return a text without its secrets, and how many were replaced; any bytes are accepted."""
+    return _Search().text(text, hits)
+
+
+def secrets_of_line(raw: bytes) -> list[Secret]:
+    """Return what would be replaced in a line, in the order in which it is found."""
+    search = _Search()
+    search.line(raw)
+    return search.found
+
+
+class _Search:
+    """One search: what it found so far, and whether the line names a file that holds a private key."""
+
+    def __init__(self) -> None:
+        self.found: list[Secret] = []
+        self.names_key_file = False
+
+    def line(self, raw: bytes, hits: Hits | None = None) -> tuple[bytes, int]:
+        hits = hits or scan(raw)
+        if hits is None:
+            return raw, 0
+        self.names_key_file = hits.key_lines and key_lines.names_key(raw)
+        if not _is_json(raw):
+            return self.text(raw, hits)
+        tokens = list(string_tokens(raw, min_length=_SHORTEST))
+        known = self._file_lines(raw, tokens)
+        known |= self._arguments(raw) if hits.options and _FLAG.search(raw) else {}
+        pieces, done, total = list[bytes](), 0, 0
+        sibling: Naming | None = None
+        for token in tokens:
+            named_before, sibling = sibling, _sibling_name(raw, token)
+            replaced, count = known.get(token.start) or self._token(raw, token, named_before)
+            if count:
+                pieces += (raw[done : token.start], replaced)
+                done = token.end
+                total += count
+        return (b"".join([*pieces, raw[done:]]), total) if total else (raw, 0)
+
+    def text(self, data: bytes, hits: Hits | None = None) -> tuple[bytes, int]:
+        """Replace the secrets of a text, of which `hits` may match, where that is known.
+
+        A replacement can bare another secret, so this runs until none is found.
+        """
+        total = 0
+        for attempt in range(_PASSES):
+            hits = hits if hits is not None and attempt == 0 else scan(data)
+            if hits is None and not self.names_key_file:
+                break
+            hits = hits or Hits()
+            data, count = self._unwrapped(data, hits)
+            for number in hits.rules:
+                data, found = self._replace(data, _matches(number, data))
+                count += found
+            if hits.names:
+                data, found = self._replace(data, _named(data))
+                count += found
+            if not count:
+                data, count = self._in_views(data, hits)
+            if not count:
+                break
+            total += count
+        return data, total
+
+    def _unwrapped(self, data: bytes, hits: Hits) -> tuple[bytes, int]:
+        """Replace tokens that were broken at the end of a line."""
+        numbers = [number for number in hits.rules if number in _WRAPPED]
+        view = views.unwrapped(data) if numbers else None
+        if view is None:
+            return data, 0
+        found = [span for number in numbers for span in _matches(number, view.data) if view.bridges(*span[:2])]
+        return self._replace(data, view.spans(found))
+
+    def _in_views(self, data: bytes, hits: Hits) -> tuple[bytes, int]:
+        """Replace what only another view of the text shows, and lines of keys, which only their place tells."""
+        total = 0
+        for look in (views.shallow, views.continued, *((views.listed,) if hits.options else ())):
+            view = look(data)
+            shown = scan(view.data) if view is not None else None
+            if view is not None and shown is not None:
+                found = [span for number in shown.rules for span in _matches(number, view.data)]
+                found += _named(view.data) if shown.names else []
+                data, count = self._replace(data, view.spans(found))
+                total += count
+        if self.names_key_file or hits.key_lines:
+            named = self.names_key_file or key_lines.names_key(data)
+            spans = key_lines.key_lines(data, named=named)
+            data, count = self._replace(data, [(*span, "private-key") for span in spans])
+            total += count
+        return data, total
+
+    def _token(self, line: bytes, token: Token, sibling: Naming | None) -> tuple[bytes, int]:
+        """Return a string of a JSON line without its secrets, or nothing where it holds none.
+
+        `sibling` is what the name beside it says of it: `{"name": …, "value": …}`. One string may be as long as all
+        others together, so no copy of it is kept longer than it is needed.
+        """
+        named = not token.is_key and len(token.key) <= _LONGEST_NAME
+        naming = naming_of(token.key.encode("utf-8", "replace")) if named else None
+        naming = sibling if sibling and named and token.key.lower() == "value" else naming
+        where = slice(token.start, token.end)
+        if _is_protected(line, token):
+            return b"", 0
+        hits = scan(line[where])
+        if hits is None and naming is None and not self.names_key_file:
+            return b"", 0
+        text = decode(line[where])
+        if text is None:
+            return b"", 0
+        data = text.encode("utf-8", "surrogatepass")
+        del text
+        clean, count = self.text(data, hits or Hits())
+        if not count and naming is not None and is_secret_literal(data, naming):
+            self.found.append(Secret(naming.kind, data))
+            clean, count = _MARK % naming.kind.encode(), 1
+        if not count:
+            return b"", 0
+        del data
+        text = clean.decode("utf-8", "surrogatepass")
+        del clean
+        return encode(text), count
+
+    def _file_lines(self, raw: bytes, tokens: list[Token]) -> dict[int, tuple[bytes, int]]:
+        """Return the lines of files that are strings of a list, without secrets that stand in several of them."""
+        out: dict[int, tuple[bytes, int]] = {}
+        runs: list[list[Token]] = []
+        for token in tokens:
+            if not token.is_key and token.key in _LINES:
+                last = runs[-1][-1].end if runs else 0
+                if runs and token.start - last < _SAME_LIST and b"]" not in raw[last : token.start]:
+                    runs[-1].append(token)
+                else:
+                    runs.append([token])
+        for run in (run for run in runs if len(run) > 1):
+            texts = [decode(raw[token.start : token.end]) or "" for token in run]
+            at = 1 if all(text[:1] in ("", " ", "+", "-", "\\") for text in texts) else 0
+            whole = "\n".join(text[at:].rstrip("\n") for text in texts).encode("utf-8", "surrogatepass")
+            every = _found_in(whole)
+            for token, text in zip(run, texts, strict=True) if every else ():
+                data = text.encode("utf-8", "surrogatepass")
+                clean, count = _without(data[at:], every)
+                if count:
+                    clean, more = self.text(data[:at] + clean)
+                    out[token.start] = encode(clean.decode("utf-8", "surrogatepass")), count + more
+        return out
+
+    def _arguments(self, raw: bytes) -> dict[int, tuple[bytes, int]]:
+        """Return the arguments of commands in lists, without what is a secret only behind another argument."""
+        out: dict[int, tuple[bytes, int]] = {}
+        run: list[Token] = []
+        for token in [*string_tokens(raw, min_length=2), None]:
+            if run and (token is None or token.is_key or raw[run[-1].end : token.start].strip() != b","):
+                out |= self._of_command(raw, run)
+                run = []
+            if token is not None and not token.is_key:
+                run.append(token)
+        return out
+
+    def _of_command(self, raw: bytes, run: list[Token]) -> dict[int, tuple[bytes, int]]:
+        out: dict[int, tuple[bytes, int]] = {}
+        words = [(decode(raw[one.start : one.end]) or "").encode("utf-8", "surrogatepass") for one in run]
+        parts = views.commands(words) if any(word[:1] == b"-" for word in words) else []
+        every = list(dict.fromkeys(one for part in parts for one in _found_in(part)))
+        for token, word in zip(run, words, strict=True) if every else ():
+            clean, count = _without(word, every)
+            if count and not _is_protected(raw, token):
+                self.found += [one for one in every if one.value in word]
+                out[token.start] = encode(clean.decode("utf-8", "surrogatepass")), count
+        return out
+
+    def _replace(self, data: bytes, found: list[Span]) -> tuple[bytes, int]:
+        if not found:
+            return data, 0
+        pieces, done = list[bytes](), 0
+        for start, end, kind in found:
+            self.found.append(Secret(kind, data[start:end]))
+            pieces += (data[done:start], _MARK % kind.encode("ascii"))
+            done = end
+        pieces.append(data[done:])
+        return b"".join(pieces), len(found)
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _sibling_name(raw: bytes, token: Token) -> Naming | None:
+    """Return what the value beside this string is, where this one is the name of it: `{"name": …, "value": …}`."""
+    if token.is_key or token.key.lower() not in ("name", "key"):
+        return None
+    return naming_of(raw[token.start + 1 : token.end - 1][-_LONGEST_NAME:])
+
+
+def _is_protected(line: bytes, token: Token) -> bool:
+    if token.is_key:
+        return False
+    if token.key in PROTECTED_KEYS:
+        return True
+    is_long = token.end - token.start >= _IMAGE_LENGTH
+    return token.key in _IMAGE_KEYS and is_long and not line[token.start + 1 : token.end - 1].translate(None, _BASE64)
+
+
+def _found_in(data: bytes) -> list[Secret]:
+    search = _Search()
+    search.text(data)
+    return search.found
+
+
+def _without(line: bytes, every: list[Secret]) -> tuple[bytes, int]:
+    """Return a line of a text without the secrets that were found in the whole, or what of them stands in it."""
+    total = 0
+    for one in every:
+        for part in {part.strip() for part in one.value.split(b"\n")}:
+            if part in line and (len(part) >= _SHORTEST or part == line.strip() != b""):
+                line, total = line.replace(part, _MARK % one.kind.encode("ascii")), total + 1
+    return line, total
+
+
+def _named(data: bytes) -> list[Span]:
+    return [(at.start, at.end, at.kind) for at in find_assigned(data)]
+
+
+def _matches(number: int, data: bytes) -> list[Span]:
+    rule, near = RULES[number], _near_of(number)
+    found: list[Span] = []
+    if near is not None and not near.search(data):
+        return found
+    pattern, group = _pattern_of(number)
+    for match in pattern.finditer(data):
+        if data[match.start() : match.start() + 1].isalnum() and not _BOUNDARY.match(data, match.start()):
+            continue
+        if _DIGEST.search(data[max(0, match.start() - _LONGEST_DIGEST) : match.start()]):
+            continue
+        if rule.check(match[group]):
+            found.append((*match.span(group), rule.kind))
+    return found
+
+
+@cache
+def _pattern_of(number: int) -> tuple[re.Pattern[bytes], int | str]:
+    """Return a rule's expression and the group of it that is the secret."""
+    compiled = re.compile(RULES[number].pattern.encode("ascii"))
+    return compiled, "secret" if "secret" in compiled.groupindex else 0
+
+
+@cache
+def _near_of(number: int) -> re.Pattern[bytes] | None:
+    """Return the expression that has to match somewhere in a text for a rule to be tried, or None."""
+    near = RULES[number].near
+    return re.compile(near.encode("ascii")) if near else None

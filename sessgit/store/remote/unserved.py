@@ -1,0 +1,64 @@
+"""A remote with refs of unsafe names: git there ends when it comes to one of them, and serves no other ref either.
+
+A name is unsafe if it would lead out of `refs/` were it a path. git writes none, but it reads what is in `packed-refs`.
+Where the remote is a folder of this machine, a repository that borrows its objects can serve the other refs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote
+
+from sessgit.errors import ROOM, StoreError
+from sessgit.store import refs
+from sessgit.store.files import rooms
+
+_FILE = "file://"
+_PACKED = re.compile(r"^[0-9a-f]{40} (refs/.*)$", re.MULTILINE)
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+
+
+@contextmanager
+def without_unsafe(url: str) -> Iterator[tuple[Path, Collection[str]]]:
+    """Yield a repository that serves what the one at the URL would serve without the refs of unsafe names, and these
+    names. Where the URL names no folder of this machine that has any, there are no names, and no repository."""
+    source = _repository(url)
+    unsafe = _unsafe(source) if source else []
+    if not source or not unsafe:
+        yield Path(), ()
+        return
+    try:
+        with rooms.room("sessgit-") as folder:
+            (folder / "refs").mkdir()
+            (folder / "objects" / "info").mkdir(parents=True)
+            (folder / "objects" / "info" / "alternates").write_text(f"{source / 'objects'}\n")
+            (folder / "HEAD").write_text("ref: refs/heads/HEAD-stays-unborn\n")
+            (folder / "config").write_text(_CONFIG)
+            safe = sorted((ref, oid) for ref, oid in refs.read_all(source).items() if not _is_unsafe(ref))
+            (folder / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in safe))
+            yield folder, unsafe
+    except OSError as error:
+        raise StoreError(f"cannot read the remote: {error.strerror or error}", ROOM) from error
+
+
+def _repository(url: str) -> Path | None:
+    path = unquote(url.removeprefix(_FILE)) if url.startswith(_FILE) else url
+    if not path.startswith("/"):
+        return None
+    places = (Path(path, ".git"), Path(path), Path(f"{path}.git"))  # in git's order
+    return next((place for place in places if (place / "HEAD").is_file() and (place / "objects").is_dir()), None)
+
+
+def _unsafe(repository: Path) -> list[str]:
+    try:
+        packed = (repository / refs.PACKED).read_text("utf-8", "replace")
+    except OSError:
+        return []
+    return [name for name in _PACKED.findall(packed) if _is_unsafe(name)]
+
+
+def _is_unsafe(ref: str) -> bool:
+    return not {"", ".", ".."}.isdisjoint(ref.split("/"))

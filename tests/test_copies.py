@@ -1,0 +1,186 @@
+"""Several files of one session: pieces, overlaps, continuations, older copies, a file that was written anew.
+
+In whatever order they come and however often, the branches are the same, everything verifies, and the newest file comes
+back byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain import run_git
+from shell import Shell
+from strategies import transcripts
+from transcripts import SESSION, Talk
+
+from sessgit.model.progress import unseen
+from sessgit.ops import restore, verify
+from sessgit.ops.recording.record import record
+from sessgit.ops.recording.source import Rules, Source
+from sessgit.ops.restore import Restored
+from sessgit.store import refs
+from sessgit.store import store as stores
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+ANOTHER = b'{"parentUuid":null,"type":"system","uuid":"eeee-1","timestamp":"2026-03-01T09:00:00.000Z"}'
+"""A line that the newest file lacks."""
+LAST = b'{"parentUuid":null,"type":"system","uuid":"eeee-2","timestamp":"2026-03-02T09:00:00.000Z"}'
+"""A line that the client wrote once it had written the file anew."""
+
+
+@dataclass
+class Machine:
+    """A store into which copies of one session are imported, each from a folder of its own."""
+
+    top: Path
+    store: Store
+    index: Index
+
+    def take(self, number: int, data: bytes) -> None:
+        path = self.top / str(number) / f"{SESSION}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+        source = Source(path, SESSION, self.top / "claude", final=True, imported=True)
+        record(self.store, self.index, source, Rules())
+
+    @property
+    def refs(self) -> dict[str, str]:
+        return refs.read_all(self.store.path)
+
+    @property
+    def restored(self) -> Restored:
+        return restore.rebuild(self.store, SESSION)
+
+    def wrong(self) -> list[str]:
+        """What `verify --deep` finds that is more than a note."""
+        done = verify.everything(Store(self.store.path), self.index, unseen, deep=True)
+        return [f"{one.where}: {one.what}" for one in done.findings if one.severity != "note"]
+
+
+@contextmanager
+def machine(factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    top = factory.mktemp("machine")
+    stores.create(top / "store")
+    (top / "store" / "key").write_bytes(bytes(32))  # proofs of redacted lines are the same on all
+    store = Store(top / "store")
+    index = Index(store.path, lambda: store)
+    yield Machine(top, store, index)
+    index.close()
+
+
+def joined(lines: Sequence[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+class Copies:
+    """Copies of one session's file, two orders in which they come, and the newest one."""
+
+    def __init__(self, files: Sequence[bytes], orders: Sequence[Sequence[int]], newest: bytes) -> None:
+        self.files, self.orders, self.newest = files, orders, newest
+
+    def __repr__(self) -> str:
+        sizes = [data.count(b"\n") for data in self.files]
+        return f"copies of {sizes} lines in the orders {self.orders}"
+
+
+@st.composite
+def copies(draw: st.DrawFn, *, broken: bool) -> Copies:
+    """Pieces of a transcript, the whole of it, and perhaps an older file that was written anew since."""
+    data = draw(transcripts(broken=broken).filter(lambda one: one.data.count(b"\n") > 3)).data
+    lines, is_anew = data.split(b"\n")[:-1], draw(st.booleans())
+    place = st.integers(0, len(lines))
+    data = joined([*lines, *[LAST] * is_anew])
+    files = [data]
+    for _ in range(draw(st.integers(1, 3))):
+        # A piece out of the middle may be one of the older file as well.
+        start, end = sorted((0 if is_anew else draw(place | st.just(0)), draw(place)))
+        files.append(joined(lines[start:end] or lines[:1]))
+    # The client has left out what stood in an earlier file. Where lines stand twice, that can as well be a piece.
+    if is_anew:
+        before = draw(st.integers(1, len(lines) - 1))
+        files.append(joined([*lines[:before], ANOTHER, *lines[before : draw(place)]]))
+    numbers = list(range(len(files)))
+    again = draw(st.lists(st.sampled_from(numbers), max_size=2))
+    orders = ((*draw(st.permutations(numbers)), *again), tuple(draw(st.permutations(numbers))))
+    return Copies(files, orders, data)
+
+
+def check(factory: pytest.TempPathFactory, made: Copies) -> None:
+    found = []
+    for order in made.orders:
+        with machine(factory) as one:
+            for number in order:
+                one.take(number, made.files[number])
+            assert one.wrong() == []
+            before, restored = one.refs, one.restored
+            for number in order:
+                one.take(number, made.files[number])
+                assert one.refs == before
+            found.append(before)
+            assert restored.data == made.newest
+            assert restored.same
+    assert found[0] == found[1]
+
+
+@given(copies(broken=False))
+def test_any_order_of_copies(tmp_path_factory: pytest.TempPathFactory, made: Copies) -> None:
+    check(tmp_path_factory, made)
+
+
+def test_a_continuation_before_what_it_continues(tmp_path_factory: pytest.TempPathFactory) -> None:
+    talk = Talk().turns("one").prompt("two").tool("Bash", {"command": "ls"}).answer("Done.").stop_lines().turns("three")
+    for place in (1, 3, 10, 12, 18):  # the first line behind each hangs on the last one before it that has a uuid
+        halves = joined(talk.lines[:place]), joined(talk.lines[place:])
+        check(tmp_path_factory, Copies(halves, ((0, 1), (1, 0)), talk.data))
+
+
+def test_two_pieces_that_continue_the_same_one(tmp_path_factory: pytest.TempPathFactory) -> None:
+    talk = Talk().turns("one")
+    shared = len(talk.lines)
+    talk.turns("two")
+    both = len(talk.lines)
+    talk.rewind(1).turns("another two")
+    pieces = joined(talk.lines[:shared]), joined(talk.lines[shared:both]), joined(talk.lines[both:])
+    for orders in (((0, 1, 2), (0, 2, 1)), ((2, 1, 0), (1, 0, 2))):
+        check(tmp_path_factory, Copies(pieces, orders, talk.data))
+
+
+def test_an_older_copy_from_the_shell(sessgit: Shell, tmp_path: Path) -> None:
+    talk = sessgit.talk().turns("one", "two")
+    sessgit.recorded(talk)
+    before = run_git(sessgit.store, "for-each-ref")
+    (tmp_path / f"{SESSION}.jsonl").write_bytes(joined(talk.lines[:9]))
+    assert sessgit.out("import", str(tmp_path)) == "0 conversations, 0 turns brought in; 1 was here already\n"
+    assert run_git(sessgit.store, "for-each-ref") == before
+    assert sessgit.json("restore", SESSION, "--verify")["exact"]
+
+
+def test_a_file_that_the_client_wrote_anew(sessgit: Shell) -> None:
+    talk = sessgit.talk().turns("one", "two")
+    sessgit.recorded(talk)
+    del talk.lines[3], talk.lines[5]
+    path = sessgit.recorded(talk.turns("three"))
+    path.unlink()
+    sessgit.out("restore", SESSION)
+    assert path.read_bytes() == talk.data
+    assert sessgit.json("verify", "--deep")["sound"]
+
+
+def test_nothing_is_claimed_without_a_hash_of_the_whole_file(sessgit: Shell, tmp_path: Path) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    tip = run_git(sessgit.store, "rev-parse", SESSION).strip()
+    said = run_git(sessgit.store, "log", "-1", "--format=%B", tip)
+    kept = "".join(f"{line}\n" for line in said.rstrip("\n").splitlines() if not line.startswith("File-Hash: "))
+    identity = ("-c", "user.name=sessgit", "-c", "user.email=sessgit@localhost")
+    made = run_git(sessgit.store, *identity, "commit-tree", f"{tip}^{{tree}}", "-p", f"{tip}^", "-m", kept.rstrip("\n"))
+    run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}", made.strip())
+    found = sessgit.out("restore", SESSION, "-o", str(tmp_path / "file"))
+    assert "all lines that were recorded; no hash of the whole file was stored." in found
+    assert not sessgit.json("restore", SESSION, "--verify")["exact"]

@@ -1,0 +1,101 @@
+"""Refs of a remote at whose names git ends, or that it serves to nobody: they are skipped and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from clones import bare
+from plain import run_git
+from shell import Shell
+from transcripts import OTHER, SESSION
+
+from sessgit.store import refs
+
+UNSAFE = (
+    "refs/heads/../../e-vil",
+    "refs/heads/a//b",
+    "refs/heads/",
+    "refs/tags/../x",
+    "refs/zz/../x",
+    "refs/heads/5e/./x",
+)
+
+
+@pytest.fixture
+def remote(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A remote with two conversations and two tags; the store is another one that has nothing of them."""
+    made = bare(tmp_path / "remote")
+    sessgit.recorded(sessgit.talk().turns("one"), sessgit.talk(OTHER).turns("two"))
+    sessgit.out("tag", "here", f"{SESSION}@1")
+    run_git(sessgit.store, "-c", "user.name=a", "-c", "user.email=a@b", "tag", "-a", "-m", "x", "noted", SESSION)
+    sessgit.out("remote", "add", "origin", str(made))
+    assert sessgit("push", "--all").code == 0
+    run_git(made, "pack-refs", "--all")
+    return made
+
+
+def spoil(remote: Path, name: str) -> None:
+    path = remote / "packed-refs"
+    lines = path.read_text().splitlines()
+    tip = refs.read(remote, f"refs/heads/{SESSION}")
+    at = next((n for n, line in enumerate(lines) if not line.startswith(("#", "^")) and line[41:] > name), len(lines))
+    path.write_text("\n".join([*lines[:at], f"{tip} {name}", *lines[at:]]) + "\n")
+
+
+def left(remote: str, name: str) -> dict[str, str]:
+    hint = f"Delete it in {remote}: its line in packed-refs, or its file."
+    return {"what": name, "why": "git serves no ref of such a name", "hint": hint}
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}"])
+@pytest.mark.parametrize("name", [*UNSAFE, "refs/heads/a..b", "refs/heads/x.lock"])
+def test_a_ref_of_such_a_name_keeps_no_other_from_coming(
+    sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: Path, name: str, form: str
+) -> None:
+    spoil(remote, name)
+    monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "second"))
+    url = form.format(remote)
+    sessgit.out("remote", "add", "origin", url)
+    for _ in range(2):
+        done = sessgit.json("pull")
+        assert done["left"] == [left(url, name)]
+        held = refs.read_all(tmp_path / "second")
+        assert {ref for ref in held if not ref.startswith("refs/remotes/")} == {
+            f"refs/heads/{SESSION}", f"refs/heads/{OTHER}", "refs/tags/here", "refs/tags/noted",
+        }  # fmt: skip
+    assert f"Left: {name}: git serves no ref of such a name." in sessgit("pull").out
+    assert list((tmp_path / "second" / "objects" / "info").glob("alternates")) == []
+
+
+def test_what_is_new_there_comes_too(
+    sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: Path
+) -> None:
+    first = sessgit.store
+    second = tmp_path / "second"
+    monkeypatch.setenv("SESSGIT_STORE", str(second))
+    sessgit.out("remote", "add", "origin", str(remote))
+    assert sessgit("pull").code == 0
+    monkeypatch.setenv("SESSGIT_STORE", str(first))
+    sessgit.recorded(sessgit.talk().turns("one", "three"))
+    assert sessgit("push", "--all").code == 0
+    spoil(remote, UNSAFE[0])
+    monkeypatch.setenv("SESSGIT_STORE", str(second))
+    assert [one["turns"] for one in sessgit.json("pull")["changes"]] == [1]
+    assert refs.read(second, f"refs/heads/{SESSION}") == refs.read(first, f"refs/heads/{SESSION}")
+
+
+def test_nothing_goes_where_git_ends_at_a_name(sessgit: Shell, remote: Path) -> None:
+    spoil(remote, UNSAFE[0])
+    before = (remote / "packed-refs").read_text()
+    sessgit.recorded(sessgit.talk().turns("one", "three"))
+    done = sessgit("push", "--all")
+    assert (done.code, done.err.splitlines()) == (
+        7,
+        [
+            "Error: git at origin ends at a ref that it takes for dangerous: packed refname is dangerous: "
+            f"{UNSAFE[0]}.",
+            f"Hint: Delete the line of that ref from the file packed-refs in {remote}.",
+        ],
+    )
+    assert (remote / "packed-refs").read_text() == before

@@ -1,0 +1,190 @@
+"""What imports packed quickly is packed once more, by a process for which nobody waits."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from plain import run_git
+from shell import Shell
+from transcripts import OTHER, SESSION
+
+from sessgit.recorder import drain
+from sessgit.store import locks, log, refs
+from sessgit.store.layout import Beside
+from sessgit.store.packing import repacking
+
+WORD = "word-that-goes-4711"
+FILES = 6
+"""Of one name, so that the first packing compares none with what it was before, and the second one does."""
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repacking, "LEAST", 1)
+
+
+@pytest.fixture
+def slow_git(tmp_path: Path) -> Path:
+    """A folder for PATH with a git that says that it packs, in the file `packs` beside it, and then waits for ever."""
+    (tmp_path / "slow").mkdir()
+    git, packs = tmp_path / "slow" / "git", shlex.quote(str(tmp_path / "packs"))
+    wait = f"case \" $* \" in *' pack-objects '*) : >{packs}; while :; do sleep 0.02; done;; esac"
+    git.write_text(f'#!/bin/sh\n{wait}\nexec {shutil.which("git")} "$@"\n')
+    git.chmod(0o755)
+    return git.parent
+
+
+def versions(sessgit: Shell, session: str = SESSION) -> None:
+    """A conversation that reads several files again and again."""
+    talk, chance = sessgit.talk(session), random.Random(session)
+    for number in range(4):
+        for file in range(FILES):
+            words = random.Random(f"{session} {file}").randbytes(3_000).hex()
+            text = f"{words}\n{chance.randbytes(200).hex()}\n"
+            talk.prompt(f"{number} {file} {WORD}").tool("Read", {"file_path": "/p/a.py"}, text).answer("So.")
+    sessgit.keep(talk)
+
+
+def until(is_so: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def packs(store: Path) -> set[str]:
+    return {path.name for path in (store / "objects" / "pack").iterdir()}
+
+
+def is_done(store: Path) -> bool:
+    return not Beside(store).repacking.exists() and not locks.is_repacking(Beside(store))
+
+
+def whole(store: Path) -> None:
+    assert run_git(store, "fsck", "--strict", "--no-dangling") == ""
+    assert list(log.entries(Beside(store).log)) == []
+
+
+def size(store: Path) -> int:
+    return sum(path.stat().st_size for path in (store / "objects" / "pack").glob("*.pack"))
+
+
+def test_an_import_is_packed_once_more_in_the_background(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions(sessgit)
+    monkeypatch.setattr(repacking, "LEAST", 1 << 30)
+    sessgit.out("import")
+    before, held, quick = packs(sessgit.store), refs.read_all(sessgit.store), size(sessgit.store)
+    assert repacking.names(sessgit.store) == {Path(name).stem for name in before}
+    assert not repacking.start(sessgit.store, os.environ)  # so little is left until there is more
+    versions(sessgit, OTHER)
+    monkeypatch.setattr(repacking, "LEAST", 1)
+    sessgit.out("import")
+    until(lambda: is_done(sessgit.store))
+    assert not before & packs(sessgit.store)
+    assert len(packs(sessgit.store)) == 2
+    assert refs.read_all(sessgit.store).items() >= held.items()
+    assert size(sessgit.store) < 1.8 * quick
+    assert sessgit.json("status")["packing"] is False
+    whole(sessgit.store)
+
+
+def test_status_says_that_it_runs(sessgit: Shell) -> None:
+    sessgit.recorded(sessgit.talk().turns("one"))
+    until(lambda: is_done(sessgit.store))
+    with locks.repacking(Beside(sessgit.store)) as held:
+        assert held
+        assert sessgit.json("status")["packing"] is True
+        assert "the store is being packed in the background, and gets smaller" in sessgit.out("status")
+
+
+@pytest.mark.parametrize("command", [("gc",), ("import",), ("purge", WORD, "--yes")])
+def test_a_command_that_needs_the_store_ends_it(
+    sessgit: Shell, slow_git: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    versions(sessgit)
+    monkeypatch.setattr(repacking, "LEAST", 1 << 30)
+    sessgit.out("import")
+    versions(sessgit, OTHER)
+    monkeypatch.setattr(repacking, "LEAST", 1)
+    assert repacking.start(sessgit.store, {**os.environ, "PATH": f"{slow_git}:{os.environ['PATH']}"})
+    until((tmp_path / "packs").exists)
+    assert sessgit.json("status")["packing"] is True
+    monkeypatch.setattr(repacking, "LEAST", 1 << 30)
+    began = time.monotonic()
+    assert sessgit(*command).code == 0
+    assert time.monotonic() - began < 9  # a command waits for ten seconds, and gives up
+    assert not locks.is_repacking(Beside(sessgit.store))
+    whole(sessgit.store)
+
+
+def test_one_that_was_killed_is_begun_again_by_the_next_recorder(
+    sessgit: Shell, slow_git: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions(sessgit)
+    monkeypatch.setattr(repacking, "LEAST", 1 << 30)
+    sessgit.out("import")
+    monkeypatch.setattr(repacking, "LEAST", 1)
+    command = [sys.executable, "-m", "sessgit.recorder.packer", str(sessgit.store)]
+    env = {**os.environ, "PATH": f"{slow_git}:{os.environ['PATH']}"}
+    packer = subprocess.Popen(command, env=env, start_new_session=True)
+    until((tmp_path / "packs").exists)
+    assert locks.is_repacking(Beside(sessgit.store))
+    os.killpg(packer.pid, signal.SIGKILL)
+    packer.wait()
+    assert Beside(sessgit.store).repacking.exists()
+    before = packs(sessgit.store)
+    whole(sessgit.store)
+    drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
+    until(lambda: is_done(sessgit.store))
+    assert not before & packs(sessgit.store)
+    whole(sessgit.store)
+
+
+def test_killed_at_any_moment(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions(sessgit)
+    monkeypatch.setattr(repacking, "LEAST", 1 << 30)
+    sessgit.out("import")
+    held = refs.read_all(sessgit.store)
+    chance, command = random.Random(1), [sys.executable, "-m", "sessgit.recorder.packer", str(sessgit.store)]
+    for _ in range(6):
+        packer = subprocess.Popen(command, start_new_session=True)
+        until(lambda running=packer: locks.is_repacking(Beside(sessgit.store)) or running.poll() is not None)
+        time.sleep(chance.random() * 0.2)
+        os.killpg(packer.pid, signal.SIGKILL) if packer.poll() is None else None
+        packer.wait()
+        whole(sessgit.store)
+    subprocess.run(command, check=True)
+    assert is_done(sessgit.store)
+    assert refs.read_all(sessgit.store) == held
+    assert {Path(name).suffix for name in packs(sessgit.store)} <= {".pack", ".idx"}
+    whole(sessgit.store)
+
+
+def test_a_second_one_leaves_the_work_to_the_first(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repacking, "LEAST", 1 << 30)
+    versions(sessgit)
+    sessgit.out("import")
+    before = packs(sessgit.store)
+    with locks.repacking(Beside(sessgit.store)):
+        command = [sys.executable, "-m", "sessgit.recorder.packer", str(sessgit.store)]
+        subprocess.run(command, check=True, timeout=60)
+    assert (packs(sessgit.store), Beside(sessgit.store).repacking.exists()) == (before, True)
+
+
+def test_after_a_full_packing_nothing_is_left_to_do(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repacking, "LEAST", 1 << 30)
+    versions(sessgit)
+    sessgit.out("import")
+    assert Beside(sessgit.store).repacking.exists()
+    sessgit.out("gc")
+    assert not Beside(sessgit.store).repacking.exists()
