@@ -135,8 +135,11 @@ def _no_worse(sessgit: Shell) -> None:
 
 
 def _fresh(sessgit: Shell, held: Path) -> None:
-    shutil.rmtree(sessgit.store)
-    shutil.copytree(held, sessgit.store, symlinks=True)
+    """Put a copy of `held` in the place of the store. A recorder that a command started may still write into it."""
+    gone = sessgit.store.with_name(f"gone-{time.monotonic_ns()}")
+    sessgit.store.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+    shutil.copytree(held, sessgit.store, symlinks=True, dirs_exist_ok=True)
 
 
 def _killed(sessgit: Shell, held: Path, point: int) -> int:
