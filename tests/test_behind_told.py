@@ -76,7 +76,7 @@ def test_another_machines_branch_is_forked_and_not_restored(went_on: tuple[Shell
     done = sessgit("restore", "5e55.m")
     assert (done.code, done.err) == (
         2,
-        "Error: 5e551011.m-a0000003 is from another machine: it stands in a file of its own.\n"
+        "Error: 5e551011.m-a0000003 is another version of the conversation, and restore writes only the newest one.\n"
         "Hint: sessgit fork 5e551011.m-a0000003 writes it as a conversation of its own.\n",
     )
     fork = sessgit.json("fork", "5e55.m")

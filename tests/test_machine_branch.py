@@ -39,7 +39,7 @@ def longer(shell: Shell, *texts: str) -> None:
 def test_the_log(apart: Shell) -> None:
     head = "5e551011  one  ·  ~/shop  ·  claude-test-1  ·  3 turns, 480 tokens\n\n"
     three = "● 3  10:00  three                                                            160\n"
-    note = "┊    2 turns from another machine: 5e551011.m-a0005003\n"
+    note = "┊    2 turns in another version: 5e551011.m-a0005003\n"
     aside = """\
 ○ 4  10:30  measure both                                                     160
 ○ 3  10:30  put the tokens into a trie                                       330
@@ -65,7 +65,7 @@ def test_the_tree(apart: Shell) -> None:
         apart.out("tree")
         == """\
 ● 5e551011  “one”                                                3 turns  2h ago
-└┄ 5e551011.m-a0005003  @2  another machine: 2 turns  “put the tokens…”   2h ago
+└┄ 5e551011.m-a0005003  @2  another version: 2 turns  “put the tokens…”   2h ago
 1 conversation.
 """
     )
@@ -84,7 +84,7 @@ def test_beside_what_a_rewind_left_behind(sessgit: Shell) -> None:
     arrived(sessgit, theirs, theirs.prompts[2])
     sessgit.recorded(talk.turns("tried").rewind(2).turns("three"))
     log = sessgit.out("log", SESSION)
-    assert "┊    1 turn from another machine: 5e551011.m-a0005003\n" in log
+    assert "┊    1 turn in another version: 5e551011.m-a0005003\n" in log
     assert "┊    1 turn left behind by a rewind: 5e551011.r-a0000003\n" in log
     (family,) = sessgit.json("tree")["families"]
     assert [(node["kind"], node["rewound_of"]) for node in family["nodes"]] == [
@@ -94,8 +94,8 @@ def test_beside_what_a_rewind_left_behind(sessgit: Shell) -> None:
     assert said["rewound"] == [{"branch": f"{SESSION}.r-a0000003", "turn": 2, "turns": 1, "brought_back": 0}]
     assert said["elsewhere"] == [{"branch": MACHINE, "turn": 2, "turns": 1, "brought_back": 0}]
     page = sessgit.out("export", "markdown", SESSION)
-    assert "| Left behind | 1 turn, by rewinds |\n| Elsewhere | 1 turn, on other machines |\n" in page
-    assert "*1 turn left behind by a rewind*\n\n*1 turn from another machine*\n" in page
+    assert "| Left behind | 1 turn, by rewinds |\n| Elsewhere | 1 turn, in other versions |\n" in page
+    assert "*1 turn left behind by a rewind*\n\n*1 turn in another version*\n" in page
     assert sessgit.json("stats")["total"]["left_behind"]["turns"] == 1
 
 
@@ -103,10 +103,10 @@ def test_the_list_and_the_card(apart: Shell) -> None:
     assert apart.out("ls") == "  5e551011  one           3 turns  2h ago  2 turns elsewhere\n1 conversation.\n"
     (listed,) = apart.json("ls")
     assert (listed["elsewhere"], listed["merged_into"]) == (2, [])
-    assert "Family      2 turns from another machine after turn 2: 5e551011.m-a0005003\n" in apart.out("show", SESSION)
+    assert "Family      2 turns in another version after turn 2: 5e551011.m-a0005003\n" in apart.out("show", SESSION)
     card = apart.out("show", MACHINE)
     assert "Time        10:00 – 10:30\n" in card
-    assert "Family      from another machine that went on with 5e551011\n" in card
+    assert "Family      another version of 5e551011\n" in card
     assert "only here now" not in card
 
 
@@ -123,14 +123,14 @@ def test_recorded_alone_it_counts_once_as_well(apart: Shell) -> None:
     """Of one transcript that two machines imported, the commits differ where the folders do; the prompts do not."""
     longer(apart, "and once more")
     assert apart.json("stats")["total"]["turns"] == 6
-    assert "┊    3 turns from another machine: 5e551011.m-a0005003\n" in apart.out("log", SESSION)
+    assert "┊    3 turns in another version: 5e551011.m-a0005003\n" in apart.out("log", SESSION)
 
 
 def test_a_search_tells_where_it_is_from(apart: Shell) -> None:
     assert (
         apart.out("search", "trie")
         == """\
-5e551011.m-a0005003@3  one           prompt, another machine  2h ago
+5e551011.m-a0005003@3  one           prompt, another version  2h ago
     put the tokens into a trie
 1 turn.
 """
@@ -149,7 +149,7 @@ def test_addresses(apart: Shell) -> None:
     assert apart.json("log", "5e55")["session"]["id"] == SESSION
     assert apart("log", "5e55.m-ffff").code == 4
     assert "5e551011.m-a0005003 has 4 turns, there is no turn 9" in apart("show", "5e55.m@9").err
-    told = [("5e55.m-a0005003", "from another machine")]
+    told = [("5e55.m-a0005003", "another version")]
     assert complete.addresses("5e55.") == complete.addresses("5e55.m-a") == told
     assert complete.addresses("5e55.r") == complete.addresses("5e5.") == []
     assert complete.addresses("5e55") == [("5e551011", "one")]
@@ -192,13 +192,13 @@ def test_a_fork_of_it_stands_under_it(apart: Shell) -> None:
         apart.out("tree")
         == """\
 ● 5e551011  “one”                                              3 turns    2h ago
-└┄ 5e551011.m-a0005003  @2  another machine: 2 turns  “put the token…”    2h ago
+└┄ 5e551011.m-a0005003  @2  another version: 2 turns  “put the token…”    2h ago
   └─ f0000001  @4  nothing new yet                        0 of 4 turns  just now
 2 conversations in 1 family.
 """
     )
     assert apart.out("log", SESSION).splitlines()[3:5] == [
-        "┊    2 turns from another machine: 5e551011.m-a0005003",
+        "┊    2 turns in another version: 5e551011.m-a0005003",
         "├─   13:00  ↳ f0000001  one  (from 5e551011.m-a0005003@4)",
     ]
     assert "├─   13:00  ↳ f0000001  one\n● 4" in apart.out("log", MACHINE)
@@ -247,17 +247,17 @@ def test_merged_it_is_drawn_as_merged(apart: Shell) -> None:
     apart.out("merge", MACHINE, "--into", SESSION, "--mode", "graft")
     assert prompts(apart) == ["one", "two", "three", "put the tokens into a trie", "measure both"]
     log = apart.out("log", SESSION)
-    assert "┊    2 turns from another machine, brought back: 5e551011.m-a0005003\n" in log
+    assert "┊    2 turns in another version, brought back: 5e551011.m-a0005003\n" in log
     assert "○─┐  merged 5e551011.m-a0005003  one (2 turns brought back)\n● 5" in log
     tree = apart.out("tree").splitlines()
-    assert tree[1].startswith("└┄ 5e551011.m-a0005003  @2  another machine: 2 turns")
+    assert tree[1].startswith("└┄ 5e551011.m-a0005003  @2  another version: 2 turns")
     assert tree[2] == "    merged into 5e551011 at turn 5"
     assert "elsewhere" not in apart.out("ls")
     (listed,) = apart.json("ls")
     assert listed["elsewhere"] == 0
-    assert "another machine after turn 2, brought back:" in apart.out("show", SESSION)
+    assert "another version after turn 2, brought back:" in apart.out("show", SESSION)
     page = apart.out("export", "markdown", SESSION)
-    assert "another machine" not in page
+    assert "another version" not in page
     assert "Elsewhere" not in page
     assert apart.json("stats")["total"]["turns"] == 5
     again = apart("merge", MACHINE, "--into", SESSION)
@@ -270,15 +270,15 @@ def test_a_summary_of_it_brings_all_back(apart: Shell) -> None:
     apart.out("merge", MACHINE, "--into", SESSION)
     told = apart.out("show", f"{SESSION}@4")
     assert "Brought back from 5e551011.m-a0005003, “one”: 2 turns since turn 2" in told
-    assert "continued on another machine after its first 2 turns." in " ".join(told.split())
-    assert "2 turns from another machine, brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
+    assert "another version of this conversation: both have the first 2 turns," in " ".join(told.split())
+    assert "2 turns in another version, brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
     assert_whole(apart)
 
 
 def test_what_came_later_is_still_open(apart: Shell) -> None:
     apart.out("merge", MACHINE, "--into", SESSION, "--mode", "graft")
     longer(apart, "and once more")
-    assert "3 turns from another machine, 2 of them brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
+    assert "3 turns in another version, 2 of them brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
     assert "1 turn elsewhere" in apart.out("ls")
     apart.out("merge", MACHINE, "--into", SESSION, "--mode", "graft")
     assert prompts(apart)[3:] == ["put the tokens into a trie", "measure both", "and once more"]
@@ -290,7 +290,7 @@ def test_a_picked_turn_that_has_the_same_number_there(apart: Shell) -> None:
     """Turn 4 of both is the same one then; what stands before it is not."""
     apart.out("pick", f"{MACHINE}@4", "--into", SESSION)
     assert prompts(apart)[3:] == ["measure both"]
-    assert "2 turns from another machine, 1 of them brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
+    assert "2 turns in another version, 1 of them brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
     refused = apart("pick", f"{MACHINE}@4", "--into", SESSION)
     assert refused.code == 2
     assert "turn 4 of 5e551011.m-a0005003 is in 5e551011 already" in refused.err
@@ -329,7 +329,7 @@ def test_what_goes_with_it_is_asked(apart: Shell, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sessgit.ui.render.ask", lambda question: False)
     done = apart("delete", MACHINE)
-    assert (done.code, "  1 branch from other machines\n" in done.err) == (1, True), done
+    assert (done.code, "  1 branch of other versions\n" in done.err) == (1, True), done
 
 
 # Recorded
@@ -354,7 +354,7 @@ def test_the_other_machines_file_in_the_place_of_ours(apart: Shell) -> None:
     assert prompts(apart, f"{SESSION}.r-a0000003") == ["one", "two", "three"]
     log = apart.out("log", SESSION)
     assert "1 turn left behind by a rewind: 5e551011.r-a0000003" in log
-    assert "another machine" not in log
+    assert "another version" not in log
     assert "elsewhere" not in apart.out("ls")
     assert apart.json("stats")["total"]["turns"] == 6
 
@@ -367,7 +367,7 @@ def test_a_prompt_on_a_line_that_only_the_other_machine_has(apart: Shell) -> Non
     apart.recorded(talk.turns("on"))
     assert prompts(apart) == ["one", "two", "three", "on"]
     assert git(apart, "rev-parse", MACHINE) == there
-    assert "2 turns from another machine: 5e551011.m-a0005003" in apart.out("log", SESSION)
+    assert "2 turns in another version: 5e551011.m-a0005003" in apart.out("log", SESSION)
 
 
 def test_a_session_that_a_fork_is_linked_to_later(sessgit: Shell) -> None:

@@ -119,7 +119,7 @@ def test_a_conversation_that_both_went_on_with(apart: Desks) -> None:
         == f"""\
 origin  ·  1 conversation went, 1 turn
   {SHORT}  one  went on here and there: {OURS} has 1 turn
-Another machine went on too: sessgit pull brings what it said.
+The remote has turns that this store lacks. Fetch them: sessgit pull
 """
     )
     assert (
@@ -127,7 +127,7 @@ Another machine went on too: sessgit pull brings what it said.
         == f"""\
 origin  ·  1 conversation came, 2 turns
   {SHORT}  one
-            went on here and there: {THEIRS} has 2 turns of the other
+            went on here and there: {THEIRS} has 2 turns in the other
             machine
 Compare them: sessgit diff {SHORT} {THEIRS}
 bring them together: sessgit merge {THEIRS} --into {SHORT}

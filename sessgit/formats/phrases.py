@@ -40,7 +40,7 @@ def facts(story: Story) -> list[tuple[str, str]]:
         ("Stage", one_line(state.stage, 40)),
         ("Labels", ", ".join(one_line(label, 60) for label in state.labels)),
         ("Left behind", f"{words.counted(story.rewound, 'turn')}, by rewinds" if story.rewound else ""),
-        ("Elsewhere", f"{words.counted(story.elsewhere, 'turn')}, on other machines" if story.elsewhere else ""),
+        ("Elsewhere", f"{words.counted(story.elsewhere, 'turn')}, in other versions" if story.elsewhere else ""),
     )
     return [(name, value) for name, value in every if value]
 

@@ -49,7 +49,7 @@ def rewound_name(session: str, prompt_uuid: str) -> str:
 
 
 def other_name(session: str, prompt_uuid: str) -> str:
-    """The branch for the turns that another machine added, of which `prompt_uuid` is the first that is not shared."""
+    """Return the branch for another version's turns, of which `prompt_uuid` is the first that is not shared."""
     return f"{session}.m-{short(prompt_uuid)}"
 
 

@@ -69,7 +69,7 @@ class Node:
 
     @property
     def kind(self) -> Kind:
-        """Whether a rewind left it behind, or another machine went on with it, or it is a session's head."""
+        """Whether a rewind left it behind, or it is another version of a session, or a session's head."""
         name = self.branch.name
         return "rewound" if layout.is_rewound(name) else "machine" if layout.is_other(name) else "session"
 

@@ -84,7 +84,7 @@ def is_rewound(branch: str) -> bool:
 
 
 def is_other(branch: str) -> bool:
-    """Whether the branch is the session as another machine went on with it, in a file of its own."""
+    """Return whether the branch is another version of the session: of another machine, or of an older file."""
     return ".m-" in branch
 
 

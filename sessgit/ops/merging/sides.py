@@ -74,7 +74,7 @@ def check_ours(ours: Target) -> None:
             f"sessgit fork {name[:8]} --at {ours.turn} makes a conversation that ends there.",
         )
     if layout.is_side(name):
-        what = "what a rewind left behind" if layout.is_rewound(name) else "what another machine went on with"
+        what = "what a rewind left behind" if layout.is_rewound(name) else "another version of the conversation"
         raise UsageError(
             f"{layout.short(name)} is {what}: nothing is merged into it",
             f"sessgit fork {layout.short(name)} makes a conversation of it.",

@@ -102,7 +102,7 @@ def _intro(found: Sides) -> str:
         return "It is another conversation and shares no turn with this one."
     turns = "turn" if found.shared == 1 else words.counted(found.shared, "turn")
     if layout.is_other(found.theirs.name):
-        return f"It is this conversation, continued on another machine after its first {turns}."
+        return f"It is another version of this conversation: both have the first {turns}, then continued separately."
     return f"It shares its first {turns} with this conversation, then continued separately."
 
 

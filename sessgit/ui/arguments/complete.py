@@ -174,7 +174,7 @@ def _sides(index: Index, start: str) -> list[tuple[str, str]]:
     found = sorted(name for name, *_ in index.names() if name.startswith(session) and is_side(name))
     ends = [name.partition(".")[2] for name in found]
     return [
-        (f"{session}.{end}", "left behind by a rewind" if is_rewound(name) else "from another machine")
+        (f"{session}.{end}", "left behind by a rewind" if is_rewound(name) else "another version")
         for name, end in zip(found, ends, strict=True)
         if end.startswith(rest)
     ][:_MOST]

@@ -22,7 +22,7 @@ def run(
 ) -> None:
     """Delete conversations.
 
-    What their rewinds left and other machines added goes too, and their tags. Forks keep what they share with them,
+    What their rewinds left and their other versions go too, and their tags. Forks keep what they share with them,
     and the client's own files stay; nothing of them is recorded again, but by sessgit import --id. sessgit undo brings
     them back, until sessgit gc --prune makes it final.
     """
@@ -68,7 +68,7 @@ def _of(here: context.Context, one: Doomed) -> Iterator[str]:
     if one.rewound:
         yield f"{text.counted(one.rewound, 'branch', 'branches')} that rewinds left behind"
     if one.elsewhere:
-        yield f"{text.counted(one.elsewhere, 'branch', 'branches')} from other machines"
+        yield f"{text.counted(one.elsewhere, 'branch', 'branches')} of other versions"
     if one.tags:
         yield f"tags: {', '.join(text.clean(name) for name in one.tags)}"
     if one.is_lost:

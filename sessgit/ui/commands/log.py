@@ -19,7 +19,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     oneline: Annotated[bool, typer.Option("--oneline", help="One line a turn: its address and its prompt.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="Draw all conversations of the family.")] = False,
     rewound: Annotated[
-        bool, typer.Option("--rewound", help="Also show what rewinds left behind and other machines added.")
+        bool, typer.Option("--rewound", help="Also show what rewinds left behind and what other versions have.")
     ] = False,
     cells: Annotated[bool, typer.Option("--cells", help="Show the cells of each turn, for fork --at N.C.")] = False,
     said: Annotated[bool, typer.Option("-p", "--said", help="Also show what was said in each turn.")] = False,

@@ -147,7 +147,7 @@ def _check_whole(here: context.Context, found: Target) -> None:
     if layout.is_other(found.branch.name):
         name = here.ident(found.branch.name)
         raise UsageError(
-            f"{name} is from another machine: it stands in a file of its own.",
+            f"{name} is another version of the conversation, and restore writes only the newest one.",
             f"sessgit fork {name} writes it as a conversation of its own.",
         )
     if found.turn not in (None, found.state.turns):

@@ -63,8 +63,8 @@ def _check(here: context.Context, found: Target) -> None:
     branch, turns = found.branch.name, found.state.turns
     if layout.is_other(branch):
         raise UsageError(
-            f"{here.ident(branch)} is from another machine: its file is not here.",
-            f"sessgit fork {here.ident(branch)} --run goes on with it in a conversation of its own.",
+            f"{here.ident(branch)} is another version of the conversation: its file is not here.",
+            f"sessgit fork {here.ident(branch)} --run continues it as a conversation of its own.",
         )
     if layout.is_rewound(branch) or found.cell or found.turn not in (None, turns):
         at = "" if found.turn is None else f" --at {found.turn}{'.' if found.cell else ''}{found.cell}"

@@ -139,7 +139,7 @@ def _told_of(row: Row) -> int:
 
 def aside(left: Left, after: str = "") -> str:
     """`3 turns left behind by a rewind, 2 of them brought back`; `after` tells after which turn they left."""
-    what = f"{text.counted(left.count, 'turn')} {'left behind by a rewind' if left.rewound else 'from another machine'}"
+    what = f"{text.counted(left.count, 'turn')} {'left behind by a rewind' if left.rewound else 'in another version'}"
     some = f"{left.brought} of them " if left.open else ""
     return f"{what}{after}, {some}brought back" if left.brought else f"{what}{after}"
 

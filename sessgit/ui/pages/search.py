@@ -16,7 +16,7 @@ from sessgit.ui.render import Paint
 
 _INDENT = 4
 _LINES = 2
-_ELSEWHERE = "another machine"
+_ELSEWHERE = "another version"
 
 
 def room(here: Context) -> int:

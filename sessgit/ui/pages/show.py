@@ -225,7 +225,7 @@ class _Card:
         at, parent = self.shown.family.at, self.shown.family.parent
         name = self.shown.branch.name
         if layout.is_side(name):
-            what = "left behind by a rewind of" if layout.is_rewound(name) else "from another machine that went on with"
+            what = "left behind by a rewind of" if layout.is_rewound(name) else "another version of"
             yield f"{what} {self.here.ident(layout.session_of(name))}"
         if at is not None:
             called = text.clean(title(parent.state), 60) if parent else "(not in this store)"

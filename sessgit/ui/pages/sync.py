@@ -50,7 +50,7 @@ def pushed(here: Context, done: Pushed, *, dry_run: bool = False) -> Iterator[st
         yield from _tags(here, done.tags)
         yield from _carried(here, done.carried, dry_run=dry_run)
         if any(change.what == "parted" and not _has_theirs(here, change) for change in done.changes):
-            yield from text.wrap("Another machine went on too: sessgit pull brings what it said.", here.width)
+            yield from text.wrap("The remote has turns that this store lacks. Fetch them: sessgit pull", here.width)
     yield from _left(here, done.left)
 
 
@@ -153,7 +153,7 @@ def _whats(here: Context, changes: Sequence[Change], *, away: bool) -> Iterator[
 
 
 def _has_theirs(here: Context, change: Change) -> bool:
-    """Whether the side of another machine is here."""
+    """Return whether another version of the session is here."""
     return any(layout.is_other(branch.name) for branch in here.index.branches(change.session))
 
 
@@ -166,7 +166,7 @@ def _what(here: Context, change: Change, *, away: bool) -> str:
             where = f" in {here.ident(change.branch)}" if layout.is_side(change.branch) else ""
             return f"+ {turns}{where}" if change.turns else f"no turn, but what is said of it{where}"
         case "parted":
-            whose = "" if away else " of the other machine"
+            whose = "" if away else " in the other version"
             return f"went on here and there: {here.ident(change.branch)} has {turns}{whose}"
         case "merged":
             return f"+ {turns}, merged with {here.ident(change.branch)}"
@@ -226,7 +226,7 @@ def _behind(here: Context, behind: Sequence[str]) -> Iterator[str]:
 
 
 def _is_other_side(change: Change) -> bool:
-    """Whether another machine went further on its own side."""
+    """Return whether another version of the session got more turns."""
     return change.what == "forward" and bool(change.turns) and layout.is_other(change.branch)
 
 

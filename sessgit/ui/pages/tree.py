@@ -146,7 +146,7 @@ def _line(here: Context, node: Node, chosen: Chosen) -> _Line:
     count = text.counted(state.turns, "turn")
     named = text.clean(state.name or state.title, 200)
     if node.kind != "session":
-        what = "left behind" if node.kind == "rewound" else "another machine"
+        what = "left behind" if node.kind == "rewound" else "another version"
         named = f"{what}: {text.counted(node.own_turns, 'turn')}"
     elif not named and not node.first_words:
         named = text.clean(title(state), 200) if not node.parent else "nothing new yet"

@@ -24,7 +24,7 @@ _STATES = {
     "unarchive": "back from the archive",
     "delete": "deleted",
     "gone": "its branch is gone",
-    "elsewhere": "went on on another machine",
+    "elsewhere": "went on in another version",
 }
 
 
