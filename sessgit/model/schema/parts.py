@@ -29,62 +29,58 @@ Depth = Annotated[int, Field(ge=1, le=unified.MOST_DEPTH)]
 
 
 class Activation(TypedDict, total=False):
-    """Whether a program's own way of working is on in the session, and why."""
+    """Whether the RLM mode of a program is active in the session, and why."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     rlm_active: bool
-    """Whether it is on."""
+    """Whether the mode is active."""
     activation_mode: Mode
-    """What turned it on."""
+    """What activated it."""
     activation_reason: Reason
-    """Why, in words."""
+    """The reason, as text."""
     complexity_score: Score
-    """How complex the task seemed to the program."""
+    """The program's estimate of the task's complexity."""
     current_depth: Count
-    """How deep in a recursion it is; 0 is outside of one."""
+    """The current depth of recursion; 0 is outside of any."""
     max_depth: Depth
-    """How deep it may go."""
+    """The greatest depth of recursion that is allowed."""
 
 
 class Memory(TypedDict, total=False):
-    """What a program keeps in mind."""
+    """The working memory of a program."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     working_memory: dict[str, Any]
-    """Any JSON, 64 KiB at most as one line in UTF-8 where a program set it."""
+    """An object of any JSON, at most 100 levels deep. A program may set at most 65,536 bytes, as one line of UTF-8."""
 
 
 class Budget(TypedDict, total=False):
-    """What a program may spend and what it spent."""
+    """The limits that a program set itself, and what it used, as it says."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
-    max_recursive_calls: Count
-    """How many recursive calls there may be."""
-    total_recursive_calls: Count
-    """How many there were, as the program counted."""
-    cost_usd: Cost
-    """What all of it cost in US dollars, as the program says."""
+    # pydantic passes no docstring of an attribute on to a subclass, but a description.
+    max_recursive_calls: Annotated[Count, Field(description="The number of recursive calls that are allowed.")]
+    total_recursive_calls: Annotated[Count, Field(description="The number of recursive calls so far.")]
+    cost_usd: Annotated[Cost, Field(description="The cost so far in US dollars.")]
 
 
 class Exported(TypedDict, total=False):
-    """Where the program wrote the session to."""
+    """Where a program exported the session to."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
-    export_path: Annotated[str, Field(max_length=unified.LONGEST_PATH)]
-    """A path, as the program has it."""
+    export_path: Annotated[str, Field(max_length=unified.LONGEST_PATH, description="The path of the export.")]
 
 
 class Program(TypedDict, total=False):
-    """The program."""
+    """The program that set these values."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
-    rlm_version: Annotated[str, Field(max_length=unified.LONGEST_VERSION)]
-    """Its version."""
+    rlm_version: Annotated[str, Field(max_length=unified.LONGEST_VERSION, description="The version of the program.")]
 
 
 class Parts(TypedDict, total=False):

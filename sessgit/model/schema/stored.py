@@ -26,128 +26,128 @@ Number = Annotated[int, Field(ge=1)]
 
 
 class Metadata(Program):
-    """What a session is: who held it, where and when."""
+    """What the session is. A title and a first prompt are cut to 200 characters."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     session_id: str
-    """The session's id."""
+    """The session's id, which its refs have."""
     agent: str
-    """The agent."""
+    """The agent: claude."""
     agent_id: str
-    """The agent's own id of it."""
+    """The agent's own id for the session."""
     agent_version: str
-    """The version of the agent."""
+    """The last version of the agent that a line names."""
     title: str
-    """What the agent calls it."""
+    """The last title of the highest rank: the user's, the agent's, a summary; a former name of it ranks last."""
     cwd: str
-    """The project's folder."""
+    """The project: the first folder that a line names, or the folder that an edit set."""
     transcript_path: str
-    """Where the agent's file was when it was recorded."""
+    """The transcript's path in the agent's folders when it was recorded; empty if it never was there."""
     git_branch: str
-    """The last branch of the project."""
+    """The last git branch that a line names."""
     first_prompt: str
     """The first line of the first prompt that has text."""
     created_at: Time | None
-    """The first time in the file."""
+    """The first time in the transcript; in a fork that sessgit made, the time of the fork."""
     updated_at: Time | None
-    """The latest time of a turn."""
+    """The latest time in a body on this branch; the time of the fork or what another system says, if that is later."""
     ended_at: Time | None
-    """When it ended; null while it is active."""
+    """The latest of updated_at and the times in tail.jsonl; null while the session is active."""
     headless: bool
-    """Whether a program held it."""
+    """True if every line that names an entry point names the agent's SDK, and at least one line does."""
     state: Literal["active", "ended", "interrupted", "archived"]
-    """How it stands."""
+    """Interrupted: it ended in the middle of a turn. Archived is reserved, since the ref tells it."""
 
 
 class Origin(TypedDict):
-    """Where a session left another one."""
+    """The session that this one was forked from, and where."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     session: str
-    """The branch that it left."""
+    """The branch that it was forked from."""
     turn: Count
-    """How many turns it shares."""
+    """The number of shared turns."""
     commit: str
-    """The fork point."""
+    """The fork point: a commit of that branch."""
     replaced: list[str]
-    """The agent's ids that stand in shared turns where its file has this session's."""
+    """The agent's ids in shared turns that stand for this session's id in its own transcript."""
     prefix: Count
-    """How many bytes at the start of its file the fork wrote."""
+    """The number of bytes at the start of the transcript that sessgit wrote when it made the fork, else 0."""
     prefix_sha256: str
-    """SHA-256 of these bytes as they are stored."""
+    """SHA-256 of these bytes, written from the lines as they are stored, in hex; else empty."""
     cell: str
-    """Where in the next turn the fork was made, as 7.3."""
+    """The cell at which the next turn was cut, for example 7.3, else empty."""
 
 
 class Kinds(TypedDict):
-    """Tokens by kind, and calls of the model."""
+    """Tokens by kind. A message counts once, with the usage of its last line that has one."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     calls: Count
-    """Messages of the model."""
+    """The number of messages of the model."""
     input: Count
-    """What it read, those from the cache left out."""
+    """Input tokens that were not read from the cache."""
     output: Count
-    """What it wrote."""
+    """Output tokens."""
     cache_read: Count
-    """What came from the cache."""
+    """Input tokens that were read from the cache."""
     cache_write: Count
-    """What went into the cache."""
+    """Input tokens that were written to the cache."""
 
 
 class Used(Budget):
-    """What was used, as the lines tell, and as a program says where one set it."""
+    """The tokens used, counted from the lines, and what a program set."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     total_tokens_used: Annotated[int, Field(ge=0)]
-    """The sum of all tokens."""
+    """The sum of all tokens in by_model."""
     by_model: dict[str, Kinds]
-    """The same by model."""
+    """Tokens by model; the model <synthetic> is left out."""
 
 
 class CellCount(TypedDict):
-    """Its cells."""
+    """The cells of the session."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     count: Count
-    """How many there are."""
+    """The number of cells along the branch, shared turns included."""
 
 
 class Trajectory(Exported):
-    """How long it is, and where a program wrote it to."""
+    """The length of the session along the branch, shared turns included."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     turns: Count
-    """How many turns."""
+    """The number of turns."""
     messages: Count
-    """How many prompts, results and messages of the model."""
+    """The number of user lines and of messages of the model, without sidechains."""
 
 
 class Authored(TypedDict):
-    """What people said of it."""
+    """What a person or a program set. A rewind keeps it."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     name: str
-    """A name, unique in its project."""
+    """The session's name, unique in its project, or empty."""
     description: str
-    """Free text."""
+    """Free text of at most 2,000 characters."""
     labels: list[str]
-    """Words."""
+    """Labels in sorted order: at most 50, each of 1 to 50 characters."""
     stage: Literal["", "gathering", "shaping", "critiquing", "synthesized"]
-    """How far it has come."""
+    """The stage of the work, or empty."""
     confidence: Annotated[float, Field(ge=0, le=1)] | None
-    """How sure its result is."""
+    """The confidence in the result, or null."""
 
 
 class Session(TypedDict):
-    """The state of a session: session.json in the tree of each commit. Its rules are versions by name."""
+    """The state of a session: session.json in the tree of each commit."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
@@ -157,71 +157,72 @@ class Session(TypedDict):
     cells: CellCount
     trajectory: Trajectory
     rules: dict[str, Count]
+    """Versions of the rules that the session began with: cut, redact (0: off); redacted is how many secrets it has."""
     authored: Authored
     activation: NotRequired[Activation]
     context: NotRequired[Memory]
 
 
 class Cell(TypedDict):
-    """A line of a turn's cells.jsonl: one replayable unit of the turn."""
+    """A line of a turn's cells.jsonl: a message of the model, a tool call, or a step of a program."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     id: CellId
-    """Its id."""
+    """The id of the cell."""
     type: CellType
-    """What it is."""
+    """The type of the cell; repl, map_reduce and verification are set by programs only."""
     operation: str
-    """The tool, the model, or what a program calls it."""
+    """The model (message, if the line names none), the tool (tool, if it has no name), or a program's own word."""
     lines: list[Number]
-    """Its lines in the turn's transcript.jsonl, from 1."""
+    """The numbers of its lines in the turn's transcript.jsonl, from 1."""
     depends: list[CellId]
-    """The cells that it depends on, of its turn or of an earlier one."""
+    """The cells that had to come first: of the same turn, or, if a program said so, of an earlier one."""
     ok: bool | None
-    """Whether it worked; null while there is no result."""
+    """Whether it succeeded; null while there is no result."""
     program: NotRequired[Literal[True]]
-    """That a program made it: then it depends on nothing but what it says."""
+    """True if a program made the cell."""
 
 
 class Resolved(TypedDict):
-    """How a tension or a question was settled."""
+    """How a tension or a question was resolved."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     time: Time
-    """When."""
+    """The time at which it was resolved."""
     text: str
-    """In which words."""
+    """The resolution."""
 
 
 class PadEntry(TypedDict):
-    """A line of a list of the scratchpad: something noted."""
+    """A line of a list of the scratchpad."""
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
     id: EntryId
-    """Its id, which follows from what is said."""
+    """The id of the entry. An edit of anything but the text keeps it."""
     kind: Annotated[str, Field(json_schema_extra={"enum": list(pad.LISTS)})]
-    """What it is; each kind has a list of its own."""
+    """The kind of the entry. Each kind has a list of its own."""
     text: str
-    """Its words."""
+    """The text: at most 2,000 characters, 20,000 of a thesis or a pass; empty only in confidence and cycle entries."""
     time: Time
-    """When it was said."""
+    """The time at which the entry was made."""
     session: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]{0,63}$")]
-    """The session that it was said in."""
+    """The id of the session in which the entry was made."""
     cycle: Annotated[int, Field(ge=1, le=pad.LATEST_CYCLE)]
-    """In which cycle."""
+    """The session's cycle at that time; 1 if the key is missing."""
     turn: NotRequired[Number]
-    """After which turn."""
+    """The number of the turn that it comes from."""
     source: NotRequired[str]
-    """Where it comes from, in words."""
+    """Another source of the entry."""
     between: NotRequired[list[EntryId]]
-    """The claims that a tension is between."""
+    """Of a tension: the ids of the claims that contradict each other."""
     form: NotRequired[Annotated[Literal["expansion", "compression", "critique", "synthesis"], Field(alias="pass")]]
-    """What kind of pass it is."""
+    """Of a pass: its kind."""
     version: NotRequired[Number]
-    """Which thesis of all it is."""
+    """Of a thesis: its version, from 1."""
     value: NotRequired[Annotated[float, Field(ge=0, le=1)]]
-    """A confidence."""
+    """Of a confidence entry: the confidence."""
     resolved: NotRequired[Resolved]
-    """Of a tension or a question that was settled."""
+    """Of a tension or a question: how it was resolved."""
