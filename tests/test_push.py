@@ -128,7 +128,7 @@ The remote has turns that this store lacks. Fetch them: sessgit pull
 origin  ·  1 conversation came, 2 turns
   {SHORT}  one
             went on here and there: {THEIRS} has 2 turns in the other
-            machine
+            version
 Compare them: sessgit diff {SHORT} {THEIRS}
 bring them together: sessgit merge {THEIRS} --into {SHORT}
 """
@@ -138,8 +138,8 @@ bring them together: sessgit merge {THEIRS} --into {SHORT}
         == f"""\
 origin  ·  1 conversation came, 1 turn
   {SHORT}  one
-            went on here and there: {OURS} has 1 turn of the other
-            machine
+            went on here and there: {OURS} has 1 turn in the other
+            version
 Compare them: sessgit diff {SHORT} {OURS}
 bring them together: sessgit merge {OURS} --into {SHORT}
 """
