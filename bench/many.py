@@ -37,6 +37,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.progress import unseen
 from sessgit.ops import fork as forks
 from sessgit.ops import search
+from sessgit.ops.finding.forkpoint import Point
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
@@ -118,7 +119,7 @@ def _fork(path: Path, sessions: int) -> None:
         tip = store.repo.ref(layout.head(ident)) or ""
         state = store.state(tip)
         plan = forks.Plan(str(uuid.uuid5(SPACE, f"fork {number}")), "", time.time(), None)
-        forks.fork(store, state, forks.Point(ident, state.turns, tip), plan)
+        forks.fork(store, state, Point(ident, state.turns, tip), plan)
 
 
 def _session(words: Texts, number: int, path: Path) -> Iterator[tuple[bytes, int]]:

@@ -16,7 +16,8 @@ from transcripts import SESSION, File, Talk
 
 from sessgit.model.address import Address
 from sessgit.model.merging.merge import Choice
-from sessgit.ops import archive, delete, edit, operations, tag, verify
+from sessgit.ops import archive, delete, edit, tag, verify
+from sessgit.ops import undo as undoing
 from sessgit.ops.finding import resolve
 from sessgit.ops.finding.resolve import Target, Whereabouts
 from sessgit.ops.merging import merge as merges
@@ -107,8 +108,8 @@ class Clone:
         merges.merge(world, self.target(ours), self.target(theirs), Wish(choice=Choice("ours")))
         self.index.sync()
 
-    def undo(self) -> operations.Undone:
-        done = operations.undo(self.store, "", self.config, self.now())
+    def undo(self) -> undoing.Undone:
+        done = undoing.undo(self.store, "", self.config, self.now())
         self.index.sync()
         return done
 

@@ -15,7 +15,7 @@ from transcripts import OTHER, SESSION, Talk
 from sessgit.errors import ConflictError, NotFoundError
 from sessgit.ops import archive, delete
 from sessgit.ops import fork as forks
-from sessgit.ops.fork import Point
+from sessgit.ops.finding.forkpoint import Point
 from sessgit.ops.merging import interrupted
 from sessgit.ops.merging import merge as merges
 from sessgit.ops.merging.plan import Wish

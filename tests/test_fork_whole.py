@@ -15,7 +15,8 @@ from transcripts import SESSION, Talk, subagent
 from sessgit.agents.claude import home
 from sessgit.ops import fork as forks
 from sessgit.ops import restore
-from sessgit.ops.fork import Plan, Point
+from sessgit.ops.finding.forkpoint import Point
+from sessgit.ops.fork import Plan
 from sessgit.store import refs
 from sessgit.store.store import Store
 

@@ -27,7 +27,8 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.merging import compare, merge
 from sessgit.model.merging.merge import Base, Choice
 from sessgit.model.programs import unified
-from sessgit.ops import operations, restore
+from sessgit.ops import restore
+from sessgit.ops import undo as undoing
 from sessgit.ops.files import laying
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging import merge as merges
@@ -255,12 +256,12 @@ def test_undone_it_is_as_before_and_done_again_the_same(sides: tuple[Talk, Talk]
         assume(done is not None and done.commit)
         after = found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)
         for _ in range(2):
-            undo = operations.undo(found.store, "", found.config, NOW).undo
+            undo = undoing.undo(found.store, "", found.config, NOW).undo
             assert undo is not None
             assert (found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)) == before
             assert found.record(found.ours) == ()
             assert found.target(SESSION).branch.tip == before[1]
-            operations.undo(found.store, undo.id, found.config, NOW)
+            undoing.undo(found.store, undo.id, found.config, NOW)
             assert (found.ours.read_bytes(), found.target(SESSION).branch.tip, found.keys(SESSION)) == after
             assert found.record(found.ours) == ()
             assert found.target(SESSION).branch.tip == after[1]
@@ -296,7 +297,7 @@ def test_what_a_rewind_left_behind_is_one_side_too(data: st.DataObject) -> None:
         assert found.record(found.ours) == ()
         assert laying.branches(found.store, SESSION) == {**tips, SESSION: done.commit}
         assert found.merge(None, theirs=side).commit == ""
-        operations.undo(found.store, "", found.config, NOW)
+        undoing.undo(found.store, "", found.config, NOW)
         assert (found.ours.read_bytes(), found.keys(SESSION)) == (before, keys)
         assert found.record(found.ours) == ()
         assert laying.branches(found.store, SESSION) == tips

@@ -13,8 +13,8 @@ from transcripts import OTHER, Talk
 from sessgit.errors import UsageError
 from sessgit.ops import edit, tag
 from sessgit.ops import fork as forks
+from sessgit.ops.finding.forkpoint import Point
 from sessgit.ops.finding.resolve import Target, Whereabouts
-from sessgit.ops.fork import Point
 from sessgit.store import refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store

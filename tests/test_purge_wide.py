@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 
 from purging import SESSION, git
 from shell import Shell
@@ -76,8 +77,9 @@ def test_a_regular_expression_is_looked_for_where_a_value_is(sessgit: Shell) -> 
     sessgit.out("tag", f"v-{named}", f"{SESSION}@1")
     done = sessgit.json("purge", "--regex", "acct-[0-9]{8}", "--yes")
     assert (done["values"], done["client_files"], done["tags"]) == (4, [str(history)], ["v-purged"])
-    for path in (spool / "1.json", sessgit.store / "log"):
-        assert "acct-" not in path.read_text()
+    assert "acct-" not in (sessgit.store / "log").read_text()
+    with suppress(FileNotFoundError):  # a recorder that a command started may have taken the event
+        assert "acct-" not in (spool / "1.json").read_text()
     assert "acct-" not in git(sessgit.store, "tag")
 
 

@@ -11,6 +11,7 @@ from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.ops import fork, restore
+from sessgit.ops.finding.forkpoint import Point
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -236,7 +237,7 @@ def test_a_fork_of_our_own_is_level_from_the_start(keep: Keep, store: Store, ind
     row = index.turn(SESSION, 2)
     assert row is not None
     plan = fork.Plan(OTHER, "other way", 1772380000.0, claude.parents[1])
-    made = fork.fork(store, store.state(branches(store)[SESSION]), fork.Point(SESSION, 2, row.commit), plan)
+    made = fork.fork(store, store.state(branches(store)[SESSION]), Point(SESSION, 2, row.commit), plan)
     assert made.transcript == claude / f"{OTHER}.jsonl"
     before = branches(store)
     assert not keep(made.transcript).changed

@@ -29,6 +29,7 @@ from sessgit.model.programs import unified
 from sessgit.model.programs.unified import Activation, Budget, Unified
 from sessgit.ops import fork as forks
 from sessgit.ops import operations
+from sessgit.ops import undo as undoing
 from sessgit.ops.finding import forkpoint
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.programs.telling import state
@@ -123,9 +124,9 @@ def test_undo_takes_a_change_back(store: Store, index: Index, keep: Keep, tmp_pa
     done = change(store, index, SESSION, remember={"plan": 1})
     (listed,) = operations.listed(store)
     assert (listed.operation.command, listed.operation.summary) == ("state", "5e551011: memory +plan")
-    operations.undo(store, "", tmp_path, NOW)
+    undoing.undo(store, "", tmp_path, NOW)
     assert head(index) == before
-    operations.undo(store, operations.listed(store)[0].operation.id, tmp_path, NOW)
+    undoing.undo(store, operations.listed(store)[0].operation.id, tmp_path, NOW)
     assert head(index).tip == done.commit
 
 

@@ -126,15 +126,6 @@ def deleted(store: Path) -> set[str]:
     return {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)}
 
 
-def recorded_again(store: Store, session: str, now: float) -> None:
-    """Takes a tombstone away, if there is one."""
-    ref = layout.tombstone(session)
-    with suppress(MovedError):
-        stone = refs.read(store.path, ref)
-        if stone is not None:
-            operations.perform(store, "import", f"{session[:8]}: recorded again", [Move(ref, stone, None)], now)
-
-
 def strays(store: Path, sessions: set[str]) -> list[Move]:
     """The moves that take away what a recorder, which was just at work, may have left of deleted sessions."""
     held = refs.read_all(store)

@@ -26,6 +26,7 @@ from sessgit.ops import operations
 from sessgit.ops.files import keeping, sidefiles
 from sessgit.ops.files.laying import turn_lines
 from sessgit.ops.files.sidefiles import WrittenFile
+from sessgit.ops.finding.forkpoint import Point
 from sessgit.ops.finding.places import check_folder, place_of
 from sessgit.ops.pad import lists
 from sessgit.store import layout, refs
@@ -38,22 +39,6 @@ if TYPE_CHECKING:
     from sessgit.ops.code.worktree import Worktree
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Where to fork: after turn `turn` of a session, which `commit` holds.
-
-    For a fork at a cell, `cell` is its ordinal in the turn or its id, and `base` the commit before the turn's first.
-    `pad` is the last commit before the next turn: what a person put on the scratchpad by then.
-    """
-
-    session: str
-    turn: int
-    commit: str
-    cell: str = ""
-    base: str = ""
-    pad: str = ""
 
 
 @dataclass(frozen=True, slots=True)

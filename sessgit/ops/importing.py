@@ -14,14 +14,13 @@ from sessgit.agents.claude.reader import opened
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
 from sessgit.model import ids
 from sessgit.model.progress import Progress, unseen
-from sessgit.ops import delete, search
+from sessgit.ops import operations, search
 from sessgit.ops import privacy as private
 from sessgit.ops.bulk import looking
 from sessgit.ops.bulk.families import Failure, File
 from sessgit.ops.bulk.looking import PassedOver
 from sessgit.ops.bulk.spoken import Spoken
 from sessgit.ops.bulk.work import Work
-from sessgit.ops.foreign import systems
 from sessgit.ops.privacy import Privacy
 from sessgit.ops.recording import family
 from sessgit.ops.recording.source import Rules
@@ -112,7 +111,7 @@ def run_one(  # noqa: PLR0913, PLR0917 - what `run` takes, and which one
             f"there is no transcript of a conversation “{session}”", "sessgit import --id ID PATH names its file."
         )
     if _recorded(index, seen.files, privacy):
-        delete.recorded_again(store, found[0], now)
+        operations.drop_tombstone(store, found[0], now)
     return _record(store, index, _Seen(seen.files), config, privacy, watch)
 
 
@@ -143,14 +142,6 @@ Importer = Callable[[Store, Index, Sequence[Path], Path, Privacy, Watch], Import
 
 SOURCES: dict[str, Importer] = {"claude": from_claude}
 """By the name of a system what imports its files."""
-
-
-def source_named(name: str) -> Importer:
-    """What imports the files of a system; raises UsageError where it is none of `SOURCES`."""
-    if name not in SOURCES:
-        there = sorted({*SOURCES, *systems.SYSTEMS})
-        raise UsageError(f"nothing can be imported from “{name}”", f"There is: {', '.join(there)}.")
-    return SOURCES[name]
 
 
 def _is_sound(folder: Path, file: File, errors: list[Failure]) -> bool:

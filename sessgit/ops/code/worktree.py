@@ -17,7 +17,7 @@ from sessgit.ops.code import git
 from sessgit.ops.code.git import Env, Head
 from sessgit.ops.finding import project
 from sessgit.ops.finding.places import Here
-from sessgit.ops.operations import Undone
+from sessgit.ops.undo import Undone
 from sessgit.store.store import Store
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from sessgit.errors import StoreError
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 
@@ -49,3 +53,14 @@ def joined(store: Store, main: str, other: str) -> dict[str, Entry | None]:
 
 def _entry(store: Store, commit: str) -> Entry | None:
     return store.repo.entry(store.tree(commit), layout.KEPT) if commit else None
+
+
+def source_note(store: Store, commit: str, session: str) -> dict[str, Any]:
+    """What an import noted of the session: `system`, `id`, how many `turns` the source has, and what it `said`; empty
+    for any other session."""
+    entry = store.repo.entry(store.tree(commit), f"{layout.KEPT}/{SOURCE}")
+    try:
+        found = json.loads(store.repo.blob(entry[0])) if entry and not entry[1] else None
+    except (ValueError, RecursionError, StoreError):
+        return {}
+    return found if isinstance(found, dict) and found.get("session") == session else {}

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sessgit.agents.claude.lines import BODY_TYPES
 from sessgit.agents.claude.writing import transcript
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.ops.finding.resolve import Target, row_of
-from sessgit.ops.fork import Point
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.indexed.rows import Branch
 from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where to fork: after turn `turn` of a session, which `commit` holds.
+
+    For a fork at a cell, `cell` is its ordinal in the turn or its id, and `base` the commit before the turn's first.
+    `pad` is the last commit before the next turn: what a person put on the scratchpad by then.
+    """
+
+    session: str
+    turn: int
+    commit: str
+    cell: str = ""
+    base: str = ""
+    pad: str = ""
 
 
 def point(store: Store, index: Index, found: Target) -> Point:

@@ -22,6 +22,7 @@ from sessgit.model.progress import Progress
 from sessgit.model.words import counted
 from sessgit.ops import operations, restore
 from sessgit.ops import privacy as private
+from sessgit.ops.files import keeping
 from sessgit.ops.files.laying import turn_lines
 from sessgit.ops.foreign import growing, lines, scratch, stating, systems
 from sessgit.ops.foreign.lines import Given
@@ -195,7 +196,7 @@ def _brought(work: _Work, session: Foreign, own: str) -> Brought:
             return replace(told, outcome="deleted")
         return _made(work, session, given, told)
     data = _to_record(work, session, given, known)
-    is_from_there = stating.noted(work.store, known.tip, own).get("system") == work.system
+    is_from_there = keeping.source_note(work.store, known.tip, own).get("system") == work.system
     if data is None:
         if is_from_there or known.state.agent_id not in (session.id.lower(), session.agent):
             raise _conflict(work, known.tip, known.state, session)
@@ -260,7 +261,7 @@ def _to_record(work: _Work, session: Foreign, given: Given, known: Branch) -> by
         return b""
     rows = [row.prompt for row in work.index.turns(known.name)]
     keys = list(given.keys) if given.keys else list(_keys(work, given))
-    is_from_there = stating.noted(work.store, known.tip, known.name).get("system") == work.system
+    is_from_there = keeping.source_note(work.store, known.tip, known.name).get("system") == work.system
     is_along = rows[: len(keys)] == keys or keys[: len(rows)] == rows
     if is_from_there or not is_along or not growing.same_prompts(here, new):
         return None
@@ -272,7 +273,7 @@ def _to_record(work: _Work, session: Foreign, given: Given, known: Branch) -> by
 
 
 def _conflict(work: _Work, tip: str, state: Session, session: Foreign) -> ConflictError:
-    was = stating.noted(work.store, tip, state.id)
+    was = keeping.source_note(work.store, tip, state.id)
     where = f"from {was['system']}" if was.get("system") == work.system else "as another conversation"
     return ConflictError(
         f"{state.id[:8]} is here already, {where}, with other turns: {session.id} was left as it is",

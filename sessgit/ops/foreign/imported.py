@@ -9,7 +9,7 @@ from typing import Any
 
 from sessgit.model.conversation.session import Session
 from sessgit.model.programs import unified
-from sessgit.ops.foreign import stating
+from sessgit.ops.files import keeping
 from sessgit.ops.reading.seen import Seen
 from sessgit.store import layout
 from sessgit.store.indexed.rows import Branch, Row
@@ -69,7 +69,7 @@ class Imported:
 def of(store: Store, branch: Branch) -> Imported | None:
     """What an import kept of the state of a session, or None where it kept nothing."""
     entry = store.repo.entry(store.tree(branch.tip), _STATE)
-    noted = stating.noted(store, branch.tip, branch.state.id) if entry else {}
+    noted = keeping.source_note(store, branch.tip, branch.state.id) if entry else {}
     turns, own = noted.get("turns"), noted.get("id")
     if entry is None or type(turns) is not int or not isinstance(own, str):
         return None

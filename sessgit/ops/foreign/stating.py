@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sessgit.errors import SessgitError, StoreError
+from sessgit.errors import SessgitError
 from sessgit.formats.foreign import files
 from sessgit.model import address, canonical, words
 from sessgit.model.conversation.message import Message
@@ -69,17 +69,6 @@ class _Rest:
     files: dict[str, bytes] = field(default_factory=dict)
 
 
-def noted(store: Store, commit: str, session: str) -> dict[str, Any]:
-    """What an import noted of the session: `system`, `id`, how many `turns` the source has, and what it `said`; empty
-    for any other session."""
-    entry = store.repo.entry(store.tree(commit), f"{layout.KEPT}/{SOURCE}")
-    try:
-        found = json.loads(store.repo.blob(entry[0])) if entry and not entry[1] else None
-    except (ValueError, RecursionError, StoreError):
-        return {}
-    return found if isinstance(found, dict) and found.get("session") == session else {}
-
-
 def brought(store: Store, index: Index, tip: str, source: Source, *, first: bool = False) -> Stated:
     """A commit on the tip with what the source says of the session beside its turns; the tip where that is nothing
     new. `first` says that the session comes from the source."""
@@ -88,7 +77,7 @@ def brought(store: Store, index: Index, tip: str, source: Source, *, first: bool
     line, text = (made(store.beside, before.rules) for made in (secret_filter.line, secret_filter.text))
     said = _said(session, line)
     _tell_of_memory(rest, system, session)
-    was = noted(store, tip, before.id)
+    was = keeping.source_note(store, tip, before.id)
     told: dict[str, Any] = was["said"] if isinstance(was.get("said"), dict) else {}
     after = _stated(index, before, said, told, rest)
     held = lists.read(store, tip)

@@ -143,7 +143,7 @@ def _moment(time: str) -> float | None:
 
 
 def _id(store: Store, branch: Branch, system: str) -> str:
-    noted = stating.noted(store, branch.tip, branch.state.id)
+    noted = keeping.source_note(store, branch.tip, branch.state.id)
     own = noted.get("id") if noted.get("system") == system else None
     return own if isinstance(own, str) and own else branch.state.agent_id
 

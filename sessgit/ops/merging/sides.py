@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from sessgit.agents.claude.writing import transcript
@@ -11,6 +11,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.merging.merge import Base
 from sessgit.ops.finding.resolve import Target
 from sessgit.ops.merging import grafting
+from sessgit.ops.reading import merge_base
 from sessgit.ops.reading.same_lines import is_same_turn
 from sessgit.store import layout
 from sessgit.store.index import Index
@@ -93,7 +94,7 @@ def sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | 
     tip = theirs.tip if turn is None else rows[-1].commit
     pairs = _Pairs(store, mine, rows)
     our_history, their_history = _history(store, ours.tip), _history(store, tip)
-    base = _newest_of(store, _bases(our_history, their_history))
+    base = merge_base.newest(store, _bases(our_history, their_history))
     known = _reached(rows, our_history)
     new = [row for row in rows[known:] if _brought_from(row) != ours.name]
     lacking = [row for row in new if pairs.mine(row) is None]
@@ -146,15 +147,6 @@ def _bases(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Sequence[str]
     """The newest commits that both histories lead to."""
     both = ours.keys() & theirs.keys()
     return both - {parent for commit in both for parent in ours[commit]}
-
-
-def base_of(store: Store, ours: str, theirs: str) -> str:
-    """The merge base of two commits, ``""`` for none; of several the one with the most turns."""
-    return _newest_of(store, store.repo.merge_bases(ours, theirs))
-
-
-def _newest_of(store: Store, found: Iterable[str]) -> str:
-    return max(found, key=lambda commit: (store.state(commit).turns, commit), default="")
 
 
 def began(store: Store, found: Sides) -> Base:

@@ -14,9 +14,8 @@ from sessgit.errors import ConflictError
 from sessgit.model.programs.program import GivenTurn
 from sessgit.ops import edit
 from sessgit.ops.programs.end import End
-from sessgit.ops.programs.log import left_out
 from sessgit.ops.programs.world import World
-from sessgit.ops.recording.record import record
+from sessgit.ops.recording.record import left_out, record
 from sessgit.ops.recording.source import Source
 from sessgit.ops.restore import rebuild
 from sessgit.store import locks

@@ -14,7 +14,7 @@ from sessgit.ops.finding import places, project
 from sessgit.ops.programs import end as ends
 from sessgit.ops.programs.world import World
 from sessgit.ops.recording import catchup
-from sessgit.ops.recording.record import Aside, record
+from sessgit.ops.recording.record import left_out, record
 from sessgit.ops.recording.source import Head, Source
 from sessgit.ops.restore import restore
 from sessgit.store import layout, locks, refs
@@ -164,14 +164,3 @@ class Log:
         if final or not self.project or project.key(self.project) == self.project:
             return nullcontext("")
         return git.asking(self.project, self.world.env)
-
-
-_BACK: dict[Aside, str] = {
-    "archived": "sessgit unarchive brings it back.",
-    "deleted": "sessgit undo takes that back, as long as it is kept.",
-}
-
-
-def left_out(session: str, why: Aside) -> ConflictError:
-    """The error that nothing of a session is recorded, since it is out of the way."""
-    return ConflictError(f"{session[:8]} is {why}: nothing of it is recorded", _BACK[why])

@@ -18,7 +18,7 @@ from sessgit.agents.claude.cutter import Cutter, Node
 from sessgit.agents.claude.facts import Facts
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import Opened, Reader, opened
-from sessgit.errors import MovedError, StoreError
+from sessgit.errors import ConflictError, MovedError, StoreError
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
@@ -443,3 +443,14 @@ class Pass:
         cursors.save(self.store.beside, self.session, cursor)
         self.index.sync(self.session)
         self.noted.keep(self.index)
+
+
+_WAY_BACK: dict[Aside, str] = {
+    "archived": "sessgit unarchive brings it back.",
+    "deleted": "sessgit undo takes that back, as long as it is kept.",
+}
+
+
+def left_out(session: str, why: Aside) -> ConflictError:
+    """The error that nothing of a session is recorded, since it is out of the way."""
+    return ConflictError(f"{session[:8]} is {why}: nothing of it is recorded", _WAY_BACK[why])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sessgit.errors import SessgitError, UsageError
 from sessgit.model.programs.program import GivenTurn, Saying
 from sessgit.model.progress import Progress, unseen
+from sessgit.ops.finding.forkpoint import Point
 from sessgit.ops.finding.resolve import Target
-from sessgit.ops.fork import Point
 from sessgit.ops.programs.world import World
 from sessgit.ops.reading.views import read_turn
 from sessgit.ops.replay import compare, keeping, speaking

@@ -14,7 +14,7 @@ from sessgit.model.programs.program import CELL_ID, GivenTurn, Outcome, Step, Ta
 from sessgit.ops import fork as forks
 from sessgit.ops import operations
 from sessgit.ops.edit import check_free
-from sessgit.ops.fork import Point
+from sessgit.ops.finding.forkpoint import Point
 from sessgit.ops.programs import aside
 from sessgit.ops.programs.world import World
 from sessgit.ops.replay import compare

@@ -15,8 +15,8 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.merging import merge
 from sessgit.model.programs import unified
 from sessgit.ops.files import keeping
-from sessgit.ops.merging.sides import base_of
 from sessgit.ops.pad import lists
+from sessgit.ops.reading import merge_base
 from sessgit.store import layout
 from sessgit.store.store import Store
 
@@ -133,7 +133,7 @@ def _rank(store: Store, tip: str) -> tuple[bool, str, int, str]:
 def joined(store: Store, main: str, other: str) -> str:
     """The commit that goes on from both, with the turns of the first: no ref leads to it yet."""
     ours, theirs = store.state(main), store.state(other)
-    found = base_of(store, main, other)
+    found = merge_base.of(store, main, other)
     base = store.state(found) if found else None
     if base is None or base.id != ours.id:
         # Nothing is known of a beginning that both had: whatever one of them says stands against nothing.

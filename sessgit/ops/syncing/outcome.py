@@ -3,31 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from sessgit.ops.syncing.delivery import Change
 from sessgit.store.journal import Operation
-
-What = Literal[
-    "new", "forward", "parted", "merged", "joined", "rewound", "archived", "brought back", "deleted", "kept",
-    "purged",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What became of a session, or of a branch of it, where the turns came to; `turns` says how many came.
-
-    `new`: it was not there. `forward`: it went on. `parted`: both sides went on, and `branch` holds the other one.
-    `merged`: it went forward to where all of it was merged, and `branch` holds what was its own.
-    `joined`: what people said of it on both sides is one now. `rewound`: `branch` holds what a rewind left behind.
-    `kept`: it was deleted elsewhere, but `turns` turns here were not in what was deleted.
-    `purged`: it held a value there that was purged here, and does no more.
-    """
-
-    session: str
-    what: What
-    turns: int
-    branch: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from sessgit.ops.syncing import agreed as agreements
 from sessgit.ops.syncing import branches, checking, fetching, spaces
 from sessgit.ops.syncing.agreed import Agreed
 from sessgit.ops.syncing.branches import Held
-from sessgit.ops.syncing.delivery import deliver, lacking
-from sessgit.ops.syncing.outcome import Change, Left, Pulled
+from sessgit.ops.syncing.delivery import Change, deliver, lacking
+from sessgit.ops.syncing.outcome import Left, Pulled
 from sessgit.ops.syncing.purged import Purged
 from sessgit.store import journal, layout, refs
 from sessgit.store.index import Index

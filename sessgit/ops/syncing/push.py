@@ -12,8 +12,8 @@ from sessgit.ops.syncing import agreed as agreements
 from sessgit.ops.syncing import branches, checking, fetching, spaces
 from sessgit.ops.syncing.agreed import Agreed
 from sessgit.ops.syncing.branches import Held
-from sessgit.ops.syncing.delivery import deliver
-from sessgit.ops.syncing.outcome import Change, Left, Pushed
+from sessgit.ops.syncing.delivery import Change, deliver
+from sessgit.ops.syncing.outcome import Left, Pushed
 from sessgit.ops.syncing.purged import Purged
 from sessgit.store import layout, refs
 from sessgit.store.index import Index

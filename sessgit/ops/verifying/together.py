@@ -17,7 +17,8 @@ from sessgit.model.merging import merge
 from sessgit.model.merging.merge import Base, Choice
 from sessgit.model.programs import unified
 from sessgit.ops.merging import pads
-from sessgit.ops.merging.sides import Sides, base_of, began_with
+from sessgit.ops.merging.sides import Sides, began_with
+from sessgit.ops.reading import merge_base
 from sessgit.ops.syncing import joining
 from sessgit.ops.verifying import around
 from sessgit.ops.verifying.forms import Seen
@@ -187,7 +188,7 @@ def _not_made(store: Store, seen: Seen, ours: str, top: Session, other: Session)
     """What of the merge is not what comes of theirs and of ours as it stood at a commit; nothing where the two have
     turns in common and no history."""
     theirs = seen.commit.parents[1]
-    base = base_of(store, ours, theirs)
+    base = merge_base.of(store, ours, theirs)
     if not base and _first_key(store, ours) == _first_key(store, theirs):
         return []
     began = Base(*(began_with(store, tip, base) for tip in (ours, theirs)))

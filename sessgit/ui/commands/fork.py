@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sessgit.model.conversation.session import Session
     from sessgit.ops import fork as forks
     from sessgit.ops.code.worktree import Worktree
+    from sessgit.ops.finding.forkpoint import Point
     from sessgit.ops.finding.resolve import Target
 
 
@@ -125,7 +126,7 @@ def _check_is_path(here: context.Context, said: str) -> None:
     )
 
 
-def _planned(here: context.Context, found: Target, point: forks.Point, said: str, fork: str) -> Worktree:
+def _planned(here: context.Context, found: Target, point: Point, said: str, fork: str) -> Worktree:
     """The worktree to make: at the path that was said, or beside the project if that is empty."""
     from sessgit.ops.code import heads
     from sessgit.ops.code import worktree as worktrees
@@ -136,7 +137,7 @@ def _planned(here: context.Context, found: Target, point: forks.Point, said: str
 
 
 def _told(
-    here: context.Context, made: forks.Forked, point: forks.Point, planned: Worktree | None, way_on: str
+    here: context.Context, made: forks.Forked, point: Point, planned: Worktree | None, way_on: str
 ) -> Iterator[str]:
     paint = render.Paint(here.colour)
     at = made.state.origin.cell if made.state.origin and made.state.origin.cell else point.turn

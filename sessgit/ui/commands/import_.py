@@ -71,8 +71,11 @@ def run(
         return
     if dry_run:
         raise UsageError("--dry-run goes with another system's files.", f"--from {', '.join(sorted(systems.SYSTEMS))}.")
+    if source and source not in importing.SOURCES:
+        there = sorted({*importing.SOURCES, *systems.SYSTEMS})
+        raise UsageError(f"nothing can be imported from “{source}”", f"There is: {', '.join(there)}.")
     here = context.read()
-    bring_in = importing.source_named(source) if source else importing.run
+    bring_in = importing.SOURCES[source] if source else importing.run
     if not here.has_store:
         _make_store(here, named=bool(paths))
     store = here.store

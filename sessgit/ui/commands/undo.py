@@ -12,7 +12,7 @@ from sessgit.ui import context, render, text
 from sessgit.ui.arguments import complete, options
 
 if TYPE_CHECKING:
-    from sessgit.ops.operations import Undone
+    from sessgit.ops.undo import Undone
 
 _NAMED = 5
 """So many files are named."""
@@ -36,11 +36,11 @@ def run(
     unchanged, and what a merge or a pick appended is taken off again, if no client has it open. An undo can be
     undone: name its id. What would be lost otherwise stays under refs/keep/ in the store.
     """
-    from sessgit.ops import operations
+    from sessgit.ops import undo as undoing
 
     here = context.read()
     here.check_store()
-    done = operations.undo(here.store, operation, here.config, here.now, dry_run=dry_run)
+    done = undoing.undo(here.store, operation, here.config, here.now, dry_run=dry_run)
     if as_json:
         render.document("undo/v1", _json(done))
     else:

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from sessgit.ops.finding.resolve import title
-from sessgit.ops.syncing.outcome import Change, Left, Pulled, Pushed
+from sessgit.ops.syncing.delivery import Change
+from sessgit.ops.syncing.outcome import Left, Pulled, Pushed
 from sessgit.store import layout
 from sessgit.ui import text
 from sessgit.ui.context import Context
