@@ -229,7 +229,7 @@ def test_every_event_is_described() -> None:
 
 
 def test_every_rule_for_prompts_is_told() -> None:
-    cutting = FORMAT.split("\n## Cutting\n")[1].split("\n## ")[0]
+    cutting = FORMAT.split("\n## Cutting: Claude Code\n")[1].split("\n## ")[0]
     prefixes = transcript_lines._NO_PROMPT
     assert [prefix for prefix in prefixes if f"`{prefix}`" not in cutting] == []
 

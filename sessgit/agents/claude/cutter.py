@@ -2,7 +2,7 @@
 
 The result is a function of the lines alone: fed at once or in pieces, by one process or by many, it ends the
 same. So every decision here rests on the lines fed so far and on what `History` answers, and `History` answers
-the same whether the lines are still in memory or long recorded. The rules are in `docs/format.md`, "Cutting".
+the same whether the lines are still in memory or long recorded. See `docs/format.md`, "Cutting: Claude Code".
 """
 
 from __future__ import annotations
