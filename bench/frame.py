@@ -278,12 +278,16 @@ def page(run: Run, text: str) -> str:
 
 
 def _markdown(run: Run) -> Iterator[str]:
+    """The figures that have a goal; the others are on the terminal and in the file of the run."""
     yield from (*_about(run), "")
-    yield from (*_missed(run), "")
+    yield from (next(_missed(run)).removesuffix(":").removesuffix(".") + ", in **bold**.", "")
     for name, tables in run.groups.items():
-        yield from (f"### {name}", "")
-        for found in tables:
-            yield from (*_rows(found), "")
+        judged = [(found, [row for row in found.figures if row.goal is not None]) for found in tables]
+        if any(rows for _, rows in judged):
+            yield from (f"### {name}", "", "| figure | median | goal |", "| --- | ---: | ---: |")
+            for found, rows in judged:
+                yield from _rows(found, rows)
+            yield ""
 
 
 def _about(run: Run) -> Iterator[str]:
@@ -318,22 +322,17 @@ def _missed(run: Run) -> Iterator[str]:
         yield f"- {found.title}: **{name}**, {told}; goal {goal}"
 
 
-def _rows(found: Table) -> Iterator[str]:
-    head = list(_HEADS)
-    head[0] = _escaped(found.title)
-    head[3] = f"× {_escaped(found.beside)}" if found.beside else ""
-    rows = [(*_cells(figure), figure) for figure in found.figures]
-    used = [0, 1, *(n for n in (2, 3, 4, 5) if any(row[n] for row in rows))]
-    yield "| " + " | ".join(head[n] for n in used) + " |"
-    yield "| " + " | ".join("---" if n == 0 else "---:" for n in used) + " |"
+def _rows(found: Table, rows: Sequence[Figure]) -> Iterator[str]:
+    """A row with the table's title, and one for each of these figures of it."""
+    if not rows:
+        return
+    beside = f", × {found.beside}" if found.beside and any(row.goal and row.goal.unit == "x" for row in rows) else ""
+    yield f"| *{_escaped(found.title + beside)}* | | |"
     for row in rows:
-        cells = [_escaped(str(row[n])) for n in used]
-        if row[6].verdict == "missed":
-            cells[1] = f"**{cells[1]}**"
-        yield "| " + " | ".join(cells) + " |"
-    if found.note:
-        yield ""
-        yield f"{found.note[0].upper()}{found.note[1:]}."
+        name, median, goal, ratio, _, peak = map(_escaped, _cells(row))
+        more = {"x": ratio if row.unit != "x" else "", "MB": peak if row.unit != "MB" else ""}
+        median = ", ".join(filter(None, (median, more.get(row.goal.unit if row.goal else "", ""))))
+        yield f"| {name} | {f'**{median}**' if row.verdict == 'missed' else median} | {goal} |"
 
 
 def _escaped(text: str) -> str:
