@@ -23,7 +23,7 @@ APEX, BRANCH = "7f0c9f0e-31f4-4a2b-9d6e-0b7c5a1e2d3f", "8a1d0e1f-42a5-4b3c-8e7f-
 A, B = "cell_k3v9w2m1", "cell_p7q4r8s5"
 
 NOT_BACK = {
-    (".apex/sessions/index.json", "lastUpdated"): "not kept: the latest `updatedAt` of the sessions stands there",
+    (".apex/sessions/index.json", "lastUpdated"): "not kept: replaced by the latest `updatedAt` of the sessions",
 }
 """Why a field does not come back."""
 
@@ -305,17 +305,23 @@ def rows(source: Path, out: Path) -> list[tuple[str, str, str]]:
 
 
 def table(name: str, found_in: list[tuple[str, str, str]]) -> str:
-    """The same as a table of the page; ids are said once for all sessions."""
-    lines = [f"### {name.replace('rlm', 'RLM')}", "", "| file | field | comes back in |", "| --- | --- | --- |"]
-    for file, field, place in found_in:
-        if not place:
-            shown = NOT_BACK[file, field]
-        elif place in (file, f"{file}: {field}"):
-            shown = "the same place"
+    """Return the same as a table of the page: a row for the fields of a file that come back in one file."""
+    grouped = dict[tuple[str, str], list[str]]()
+    for row in dict.fromkeys(tuple(map(anonymous, row)) for row in found_in):
+        file, field, place = row
+        there, _, key = place.partition(": ")
+        if field == "all of it":
+            shown = field
+        elif not place:
+            there, shown = NOT_BACK[file, field], f"`{field}`"
         else:
-            shown = ": ".join(f"`{part}`" for part in place.split(": "))
-        lines.append(f"| `{file}` | {field if ' ' in field else f'`{field}`'} | {shown} |")
-    return "\n".join(dict.fromkeys(map(anonymous, lines)))
+            shown = f"`{field}`" if key == field else f"`{field}` → `{key}`"
+        grouped.setdefault((file, there), []).append(shown)
+    lines = [f"### {name.replace('rlm', 'RLM')}", "", "| file | fields | come back in |", "| --- | --- | --- |"]
+    for (file, there), fields in grouped.items():
+        shown = "the same place" if there == file else there if there in NOT_BACK.values() else f"`{there}`"
+        lines.append(f"| `{file}` | {', '.join(fields)} | {shown} |")
+    return "\n".join(lines)
 
 
 def anonymous(line: str) -> str:
