@@ -24,8 +24,8 @@ from frame import BenchError, Figure, Table
 from timing import PASS, PASS_COMMAND, SESSGIT, Place, Scale, Took
 
 from sessgit.store import locks
-from sessgit.store.layout import Beside
-from sessgit.store.packing import repacking
+from sessgit.store.layout import StorePaths
+from sessgit.store.packing import background_repack
 
 OTHER = competitors.named("agentsview")
 _POLL = 0.1
@@ -103,7 +103,7 @@ class _Both:
     def _parts(self) -> dict[str, list[Took]]:
         """What of the last import is git's packing, and what is the text index."""
         packing = self.own.run([*SESSGIT, "gc"], whole=True)
-        Beside(self.store).text.unlink()
+        StorePaths(self.store).text.unlink()
         indexing = self.own.run([*SESSGIT, "search", "nothing"], whole=True, good=1)
         return {"of that, packing all once": [packing], "of that, indexing the words": [indexing]}
 
@@ -112,7 +112,7 @@ class _Both:
         shutil.rmtree(self.store, ignore_errors=True)
         took = self.own.run([*SESSGIT, "import"], whole=True, good=1 if self.real else 0)
         sizes = [_objects(self.store)]
-        while locks.is_repacking(Beside(self.store)) or repacking.is_due(self.store):
+        while locks.is_repacking(StorePaths(self.store)) or background_repack.is_due(self.store):
             time.sleep(_POLL)
         self.objects = *sizes, _objects(self.store)
         return took

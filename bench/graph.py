@@ -15,11 +15,11 @@ import timing
 from frame import Table
 from timing import PASS, SESSGIT, Place, Scale
 
-from sessgit.model import graph
-from sessgit.ops.cells import chains
-from sessgit.ops.cells import graph as cell_graph
-from sessgit.store.cells import remembered
+from sessgit.history.cells import chains
+from sessgit.history.cells import graph as cell_graph
+from sessgit.model import dependency_graph
 from sessgit.store.index import Index
+from sessgit.store.sqlite import cell_cache
 from sessgit.store.store import Store
 
 CELLS = 10_000
@@ -70,13 +70,13 @@ def cells(rounds: int) -> Table:
     by_place = list(needs.values())
     shuffled = {key: needs[key] for key in keys}
     asked: dict[str, Callable[[], object]] = {
-        "order (goal 50 ms)": lambda: graph.order(needs),
-        "chain (goal 50 ms)": lambda: graph.chain(needs, CELLS - 1),
-        "what depends on the first": lambda: graph.following(needs, 0),
-        "order of cells in any order": lambda: graph.order(shuffled),
-        "chain of cells in any order": lambda: graph.chain(shuffled, CELLS - 1),
-        "chain by places (goal 50 ms)": lambda: graph.behind(by_place, CELLS - 1),
-        "what depends on the first, by places": lambda: graph.ahead(by_place, 0),
+        "order (goal 50 ms)": lambda: dependency_graph.order(needs),
+        "chain (goal 50 ms)": lambda: dependency_graph.chain(needs, CELLS - 1),
+        "what depends on the first": lambda: dependency_graph.following(needs, 0),
+        "order of cells in any order": lambda: dependency_graph.order(shuffled),
+        "chain of cells in any order": lambda: dependency_graph.chain(shuffled, CELLS - 1),
+        "chain by places (goal 50 ms)": lambda: dependency_graph.behind(by_place, CELLS - 1),
+        "what depends on the first, by places": lambda: dependency_graph.ahead(by_place, 0),
     }
     return questions(f"a graph of {CELLS:,} cells, in one process", asked, rounds)
 
@@ -89,7 +89,7 @@ def recorded(place: Place, session: str, scale: Scale) -> Table:
         index.sync()
         branch = index.branch(session)
         assert branch is not None
-        known = remembered.of_branch(index, session, 1, None)
+        known = cell_cache.of_branch(index, session, 1, None)
         found = cell_graph.read(store, index, branch)
         last = f"{scale.turns}.6"
 
@@ -100,12 +100,12 @@ def recorded(place: Place, session: str, scale: Scale) -> Table:
         asked: dict[str, Callable[[], object]] = {
             "its graph out of the index": lambda: cell_graph.read(store, index, branch),
             "its graph out of the turns' folders": anew,
-            "order": lambda: graph.order(found.needs()),
+            "order": lambda: dependency_graph.order(found.needs()),
             "chain": lambda: chains.chain(found, last, down=False),
             "what depends on the first": lambda: chains.chain(found, "1.1", down=True),
         }
         told = questions(f"{len(found.nodes):,} cells of {scale.turns:,} turns, in one process", asked, scale.rounds)
-        assert remembered.of_branch(index, session, 1, None) == known
+        assert cell_cache.of_branch(index, session, 1, None) == known
     return told
 
 

@@ -18,8 +18,8 @@ import timing
 from frame import Table
 from timing import PASS, PASS_COMMAND, Scale, Took
 
-from sessgit.agents.claude.settings import stub_command
-from sessgit.ops.install import install
+from sessgit.agents.claude.hook_settings import stub_command
+from sessgit.record.install import install
 from sessgit.store import refs
 from sessgit.store import store as stores
 from sessgit.store.layout import head

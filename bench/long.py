@@ -16,9 +16,9 @@ import timing
 from frame import Figure, Table
 from timing import SESSGIT, Scale
 
-from sessgit.ops.install import install
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.install import install
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

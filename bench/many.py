@@ -27,21 +27,21 @@ from conversation import Call, Conversation
 from frame import BenchError, Figure, Table
 from timing import SESSGIT, Place, Scale, Took
 
-from sessgit.agents.claude import cells, folder
+from sessgit.agents.claude import cells, turn_folder
 from sessgit.agents.claude.lines import Line, parse
+from sessgit.branch import fork as forks
+from sessgit.history import search
+from sessgit.history.fork_point import Point
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as states
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.progress import unseen
-from sessgit.ops import fork as forks
-from sessgit.ops import search
-from sessgit.ops.finding.forkpoint import Point
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 
 _VOCABULARY = 60_000
@@ -134,7 +134,7 @@ def _session(words: Texts, number: int, path: Path) -> Iterator[tuple[bytes, int
         body = [Line(data, Extent(0, 0), parse(data)) for data in raws]
         told = cells.describe(body)
         state = states.after_turn(state, told, turn)
-        files = {f"{layout.turn(turn)}/{name}": bytes(data) for name, data in folder.files([], body, told).items()}
+        files = {f"{layout.turn(turn)}/{name}": bytes(data) for name, data in turn_folder.files([], body, told).items()}
         files[layout.STATE], files[layout.FORMAT_FILE] = states.dumps(state), b"1\n"
         trailers = (("Session", ident), ("Turn", str(turn)), ("Event", "turn"), ("Prompt", told.prompt_uuid))
         message = messages.dumps(Message(f"turn {turn}: {canonical.one_line(told.prompt, 200)}", trailers))
@@ -188,7 +188,7 @@ def _build(path: Path, made: Made, title: str) -> Table:
         synced = time.perf_counter()
         search.follow(index)
     done = time.perf_counter()
-    size = Beside(path).text.stat().st_size
+    size = StorePaths(path).text.stat().st_size
     times = {"the index, from nothing": [synced - started], "the text index, from nothing": [done - synced]}
     rate = Figure("its rate, of transcripts", made.raw / 1e6 / (done - synced), "MB/s")
     return Table(title, (*frame.table("", times).figures, rate, Figure("its size over theirs", size / made.raw, "x")))

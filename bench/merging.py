@@ -17,8 +17,8 @@ import timing
 from frame import Table
 from timing import PASS, PASS_COMMAND, SESSGIT, Place, Scale, Took
 
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -19,7 +19,7 @@ import timing
 from frame import Table
 from timing import SESSGIT, Place, Scale, Took
 
-from sessgit.ops.install import install
+from sessgit.record.install import install
 
 SESSION = "b0000000-0000-4000-8000-000000000001"
 BY_HAND = "git add -A && git commit"

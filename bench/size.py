@@ -27,16 +27,15 @@ from frame import Figure, Table
 from timing import Scale, Took
 
 from sessgit.agents.claude.lines import parse
-from sessgit.model import ids
-from sessgit.model.cutting import texts
+from sessgit.model import ids, long_strings
 from sessgit.model.progress import unseen
-from sessgit.ops.bulk.families import File
-from sessgit.ops.bulk.work import Work
-from sessgit.ops.recording import family
-from sessgit.ops.recording.source import Rules
+from sessgit.record import fork_detection
+from sessgit.record.bulk.families import File
+from sessgit.record.bulk.schedule import Work
+from sessgit.record.source import Rules
 from sessgit.store import store as stores
 from sessgit.store.index import Index
-from sessgit.store.packing import making
+from sessgit.store.packing import git_packs
 from sessgit.store.store import Store, join_lines
 
 WINDOWS = (10, 50, 250)
@@ -89,7 +88,7 @@ def _recording(root: Path, files: list[File], window: int, scale: Scale) -> Iter
     for _ in range(scale.few):
         for name, place, limit, pack in (
             (WHOLE, root / "whole", _NO_LIMIT, _packed_by_git),
-            (_STORED, root / "cut", texts.LIMIT, _packed),
+            (_STORED, root / "cut", long_strings.LIMIT, _packed),
         ):
             shutil.rmtree(place, ignore_errors=True)
             recording[name].append(_recorded(place, files, limit))
@@ -150,7 +149,7 @@ def _is_transcript(path: Path) -> bool:
 def _file(path: Path) -> File:
     path = path.resolve()
     return File(path, path.stem if len(path.stem) > 30 else str(path.relative_to("/")).replace("/", "-"),
-                path.stat().st_size, family.first_prompt(path))  # fmt: skip
+                path.stat().st_size, fork_detection.first_prompt(path))  # fmt: skip
 
 
 def _recorded(place: Path, files: list[File], limit: int) -> float:
@@ -158,12 +157,12 @@ def _recorded(place: Path, files: list[File], limit: int) -> float:
     stores.create(place)
     store = Store(place)
     index = Index(place, lambda: store)
-    usual, texts.LIMIT = texts.LIMIT, limit
+    usual, long_strings.LIMIT = long_strings.LIMIT, limit
     began = time.process_time()
     try:
         Work(store, index, place, Rules(), unseen, [], processes=0).run(files)
     finally:
-        texts.LIMIT = usual
+        long_strings.LIMIT = usual
         index.close()
     return time.process_time() - began
 
@@ -184,7 +183,7 @@ def _lines(place: Path, store: Store) -> None:
 
 
 def _packed(place: Path, window: int) -> int:
-    making.anew(place, search=[*making.FULL, f"--window={window}"])
+    git_packs.anew(place, search=[*git_packs.FULL, f"--window={window}"])
     return _size(place)
 
 

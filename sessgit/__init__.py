@@ -15,13 +15,7 @@ if TYPE_CHECKING:
     from sessgit.api.values import Summary as Summary
     from sessgit.api.values import Turn as Turn
     from sessgit.errors import SessgitError as SessgitError
-    from sessgit.model.programs.program import Metadata as Metadata
-    from sessgit.model.programs.program import Outcome as Outcome
-    from sessgit.model.programs.program import Reason as Reason
-    from sessgit.model.programs.program import Saying as Saying
-    from sessgit.model.programs.program import Step as Step
-    from sessgit.model.programs.program import Task as Task
-    from sessgit.model.programs.program import ToolCall as ToolCall
+    from sessgit.model.program_input import Metadata, Outcome, Reason, Saying, Step, Task, ToolCall
 
 __version__ = "0.2.0"
 
@@ -50,7 +44,7 @@ _PLACES = {
     "sessgit.api.replaying": ("Replayed",),
     "sessgit.api.values": ("Cell", "Merge", "Summary", "Turn"),
     "sessgit.errors": ("SessgitError",),
-    "sessgit.model.programs.program": ("Metadata", "Outcome", "Reason", "Saying", "Step", "Task", "ToolCall"),
+    "sessgit.model.program_input": ("Metadata", "Outcome", "Reason", "Saying", "Step", "Task", "ToolCall"),
 }
 
 

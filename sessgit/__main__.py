@@ -10,10 +10,10 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # A command loads and makes many values, and few cycles: to look for those would be a fifth of what `ls` takes.
     gc.set_threshold(50_000)
-    from sessgit.ui import cli
+    from sessgit.cli import app
 
     try:
-        cli.main()
+        app.main()
     finally:
         gc.freeze()  # nor are they looked for at the end: all goes with the process
 

@@ -14,26 +14,27 @@ from pathlib import Path
 from plain import run_git
 from transcripts import SESSION, File, Talk
 
+from sessgit.branch import archive, delete, edit, tag
+from sessgit.branch import undo as undoing
+from sessgit.branch.merging import merge as merges
+from sessgit.branch.merging.plan import Wish
+from sessgit.check import verify
+from sessgit.history import resolve
+from sessgit.history.resolve import Target, Whereabouts
 from sessgit.model.address import Address
-from sessgit.model.merging.merge import Choice
-from sessgit.ops import archive, delete, edit, tag, verify
-from sessgit.ops import undo as undoing
-from sessgit.ops.finding import resolve
-from sessgit.ops.finding.resolve import Target, Whereabouts
-from sessgit.ops.merging import merge as merges
-from sessgit.ops.merging.plan import Wish
-from sessgit.ops.privacy import Privacy
-from sessgit.ops.recording.record import Result, record
-from sessgit.ops.recording.source import Rules, Source
-from sessgit.ops.syncing import outcome
-from sessgit.ops.syncing import pull as pulling
-from sessgit.ops.syncing import push as pushing
+from sessgit.model.merge_decisions import Choice
+from sessgit.record.privacy import Privacy
+from sessgit.record.recording import Result, record
+from sessgit.record.source import Rules, Source
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.remote import remotes
 from sessgit.store.remote.remotes import Link
 from sessgit.store.store import Store
+from sessgit.sync import outcome
+from sessgit.sync import pull as pulling
+from sessgit.sync import push as pushing
 
 NOW = 1_800_000_000.0
 SPACES = (layout.HEADS, layout.ARCHIVE, layout.DELETED, layout.TAGS)

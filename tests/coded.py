@@ -15,9 +15,9 @@ from shell import Shell
 from transcripts import Talk
 
 from sessgit.agents.claude import home
-from sessgit.ops.code import git
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.history.code import git
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -17,8 +17,8 @@ from shown import parser_rewrite
 from transcripts import Talk
 
 from sessgit import Store as ProgramsStore
-from sessgit.ops.recording.record import Result, record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import Result, record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

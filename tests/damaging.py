@@ -13,10 +13,10 @@ from typing import Any
 from plain import run_git
 from transcripts import SESSION, Talk
 
+from sessgit.check import verify
 from sessgit.model import canonical
-from sessgit.ops import verify
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -28,18 +28,16 @@ with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext()
     from sessgit.agents.claude.cutter import Cutter, Node, Place
     from sessgit.agents.claude.lines import Line
     from sessgit.agents.claude.reader import make
-    from sessgit.agents.claude.writing import marks
+    from sessgit.agents.claude.writer import marks
+    from sessgit.cli import text
     from sessgit.errors import SessgitError
-    from sessgit.formats.foreign import files
-    from sessgit.model import address, canonical, globs, query, words
+    from sessgit.exchange.layouts import files
+    from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query
     from sessgit.model.conversation import message, session
     from sessgit.model.conversation.turn import Cell
-    from sessgit.model.cutting import texts
-    from sessgit.model.scratchpad import pad
     from sessgit.redact.replacer import redact_line
     from sessgit.store.recorder import spool
     from sessgit.store.recorder.spool import Event, Unreadable
-    from sessgit.ui import text
 
 from fuzzing import EVIL, dumped, lines_of, spoils, talk  # noqa: E402
 from transcripts import SESSION  # noqa: E402
@@ -48,7 +46,7 @@ LONGEST = 1 << 13
 EVENT = {"hook_event_name": "Stop", "session_id": "s", "transcript_path": "/t.jsonl", "cwd": "/", "reason": "exit"}
 STATE = {"metadata": {"session_id": "s", "title": "x"}, "trajectory": {"turns": 3}, "authored": {"labels": ["a"]}}
 FOLDER = Path(tempfile.mkdtemp(prefix="guided-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
-texts.LIMIT = 16  # so that strings of a short input are cut out of its lines
+long_strings.LIMIT = 16  # so that strings of a short input are cut out of its lines
 
 
 class Nothing:
@@ -94,8 +92,8 @@ def strings(data: bytes) -> None:
     """Long strings cut out of lines and filled in again: the very same lines."""
     rows = data.split(b"\n")
     for version in (1, 2):
-        cut, kept = texts.cut(rows, lambda _index, _key: ("Read", "/a.py"), version)
-        assert texts.fill(cut, kept) == rows
+        cut, kept = long_strings.cut(rows, lambda _index, _key: ("Read", "/a.py"), version)
+        assert long_strings.fill(cut, kept) == rows
     for row in rows:
         clean, count = redact_line(row)
         assert count or clean == row
@@ -122,7 +120,7 @@ def state(data: bytes) -> None:
 def shown(data: bytes) -> None:
     """Texts on their way to a terminal."""
     word = data.decode("utf-8", "surrogateescape" if data[:1] < b"\x80" else "replace")
-    for made in (text.clean(word), canonical.one_line(word, 80), words.shell(word), canonical.printable(word)):
+    for made in (text.clean(word), canonical.one_line(word, 80), humanize.shell(word), canonical.printable(word)):
         assert not spoils(made), word
     assert text.width(text.fit(text.clean(word), 20)) == 20
     assert all(text.width(line) <= 30 for line in text.fold(text.clean(word).split(" "), 30, " "))
@@ -131,7 +129,14 @@ def shown(data: bytes) -> None:
 def typed(data: bytes) -> None:
     """Addresses, names, queries, globs, messages, entries and cells."""
     word = data.decode("utf-8", "replace")
-    for read in (address.parse, address.check_name, address.check_tag, query.parse, message.loads, files.keepable):
+    for read in (
+        address.parse,
+        address.check_name,
+        address.check_tag,
+        search_query.parse,
+        message.loads,
+        files.keepable,
+    ):
         with suppress(SessgitError):
             read(word)
     globs.fits(word, "/home/ada/x.py")

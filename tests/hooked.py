@@ -9,8 +9,8 @@ from pathlib import Path
 from shell import Shell
 from transcripts import Talk
 
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

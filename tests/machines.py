@@ -12,8 +12,8 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.model import ids
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -10,10 +10,10 @@ from pathlib import Path
 from plain import run_git
 from transcripts import SESSION, Talk
 
-from sessgit.ops import restore
-from sessgit.ops.recording.record import Result, record
-from sessgit.ops.recording.source import Rules, Source
-from sessgit.ops.restore import Outcome
+from sessgit.branch import restore
+from sessgit.branch.restore import Outcome
+from sessgit.record.recording import Result, record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from sessgit.ops.recording.record import Result
+from sessgit.record.recording import Result
 from sessgit.store.backend import Repository
 
 Git = Callable[..., str]

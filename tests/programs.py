@@ -13,7 +13,7 @@ from plain import run_git
 from sessgit import Session, Store
 from sessgit.agents.claude import home
 from sessgit.store import layout, locks
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Place:
     def check(self) -> None:
         """git finds the store whole, and nobody holds a turn."""
         assert self.git("fsck", "--strict", "--no-dangling") == ""
-        beside = Beside(self.store.path)
+        beside = StorePaths(self.store.path)
         for lock in beside.locks.glob("turn-*.lock"):
             handle = locks.turn(beside, lock.stem.removeprefix("turn-"))
             assert handle, f"{lock.stem} is held"

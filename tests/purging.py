@@ -15,7 +15,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
-from sessgit.ops import purge
+from sessgit.purge import purge
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

@@ -15,7 +15,7 @@ import pytest
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
-from sessgit.ui import cli, context
+from sessgit.cli import app, invocation
 
 NOW = datetime(2026, 3, 1, 13, 0, 0, tzinfo=UTC).timestamp()
 
@@ -41,15 +41,15 @@ class Shell:
         self.project.mkdir()
         self.now = NOW
         monkeypatch.chdir(self.project)
-        read = context.read
-        monkeypatch.setattr(context, "read", lambda: replace(read(), now=self.now))
+        read = invocation.read
+        monkeypatch.setattr(invocation, "read", lambda: replace(read(), now=self.now))
         numbers = itertools.count(1)
         monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(f"f{next(numbers):07x}-0000-4000-8000-{'f' * 12}"))
 
     def __call__(self, *arguments: str) -> Done:
         self._patch.setattr("sys.argv", ["sessgit", *arguments])
         with pytest.raises(SystemExit) as left:
-            cli.main()
+            app.main()
         said = self._capsys.readouterr()
         return Done(int(left.value.code or 0), said.out, said.err)
 

@@ -24,12 +24,12 @@ sys.path.insert(0, str(ROOT / "examples"))
 from conversation import Call, Conversation  # noqa: E402 - the folder is no package
 
 from sessgit.agents.claude import home  # noqa: E402
-from sessgit.ops.code import git  # noqa: E402
-from sessgit.ops.recording.record import record  # noqa: E402
-from sessgit.ops.recording.source import Rules, Source  # noqa: E402
+from sessgit.history.code import git  # noqa: E402
+from sessgit.record.recording import record  # noqa: E402
+from sessgit.record.source import Rules, Source  # noqa: E402
 from sessgit.store import journal  # noqa: E402
 from sessgit.store.index import Index  # noqa: E402
-from sessgit.store.layout import Beside  # noqa: E402
+from sessgit.store.layout import StorePaths  # noqa: E402
 from sessgit.store.store import Store  # noqa: E402
 
 Turn = tuple[str, list[Call], str]
@@ -110,7 +110,7 @@ class World:
 
     def _operations(self) -> dict[str, str]:
         """The ids of the operations so far, which depend on the home's path, and those that the document tells."""
-        done = journal.read(Beside(self.shell.store))
+        done = journal.read(StorePaths(self.shell.store))
         return {operation.id: f"0e{number:06x}" for number, operation in enumerate(done, start=1)}
 
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.formats.foreign.apex import sessions as apex
+from sessgit.exchange.layouts.apex import sessions as apex
 from sessgit.model import canonical
-from sessgit.model.programs.foreign import Foreign, SourceFile
-from sessgit.model.programs.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
+from sessgit.model.foreign_session import Foreign, SourceFile
+from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
 A, B, C = (str(uuid.UUID(int=n)) for n in (0xA, 0xB, 0xC))
 START = 1772370000.0

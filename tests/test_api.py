@@ -18,9 +18,9 @@ from programs import Place, raises
 import sessgit
 from sessgit import Cell, Merge, Outcome, Reason, Saying, SessgitError, Step, Store, Task, ToolCall
 from sessgit.agents.claude import home
-from sessgit.agents.claude.writing.written import Chain
+from sessgit.agents.claude.writer.program_lines import Chain
+from sessgit.api import transcript_log
 from sessgit.errors import ConflictError, NotFoundError, StoreError, UsageError
-from sessgit.ops.programs import log
 
 
 @pytest.fixture
@@ -680,16 +680,16 @@ def test_a_transcript_that_was_emptied_or_goes_meanwhile(place: Place, monkeypat
         session.record_turn("one", "One.")
         place.transcript(session).write_bytes(b"")
         session.record_turn("two", "Two.")
-        restore = log.Log._restore
+        restore = transcript_log.Log._restore
 
-        def gone_at_once(self: log.Log) -> None:
+        def gone_at_once(self: transcript_log.Log) -> None:
             restore(self)
             if not gone:
                 gone.append(self.end.path.read_bytes())
                 self.end.path.unlink()
 
         gone = list[bytes]()
-        monkeypatch.setattr(log.Log, "_restore", gone_at_once)
+        monkeypatch.setattr(transcript_log.Log, "_restore", gone_at_once)
         session.record_turn("three", "Three.")
     assert len(gone) == 1
     assert [turn.number for turn in session.turns()] == [1, 2, 3]

@@ -15,11 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from programs import Place
 
 from sessgit import Outcome, Session, Store, Task, ToolCall
-from sessgit.agents.claude.writing import transcript
-from sessgit.model import graph
-from sessgit.ops import restore
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.agents.claude.writer import transcript
+from sessgit.branch import restore
+from sessgit.model import dependency_graph
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store as Objects
@@ -188,7 +188,7 @@ class Programs(RuleBasedStateMachine):
             assert states == {name: waiting if state == "running" else state for name, state in wanted.items()}
             assert [cell.id for cell in session.pending()] == model.pending
             order = session.execution_order()
-            assert graph.order({c.id: c.dependencies for c in session.cells()}) == order
+            assert dependency_graph.order({c.id: c.dependencies for c in session.cells()}) == order
 
     # Inside
 
@@ -223,7 +223,7 @@ class Programs(RuleBasedStateMachine):
         tasks = list(tasks)
         assert names == [task.id for task in tasks]
         by_name = {task.id: task for task in tasks}
-        for name in graph.order({task.id: task.dependencies for task in tasks}):
+        for name in dependency_graph.order({task.id: task.dependencies for task in tasks}):
             model.cells[-1][name] = Cell(by_name[name].operation, list(by_name[name].dependencies))
 
     def complete(self, model: Model, data: st.DataObject) -> None:

@@ -8,7 +8,7 @@ from plain import Keep
 from programs import Place
 from transcripts import SESSION, Talk
 
-from sessgit.ops.reading import views
+from sessgit.history import views
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 

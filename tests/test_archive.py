@@ -12,13 +12,13 @@ from plain import Git, Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.branch import archive
 from sessgit.model.config import RecordConfig
 from sessgit.model.conversation import session as states
 from sessgit.model.conversation.message import Message
-from sessgit.ops import archive
-from sessgit.ops.privacy import Privacy
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.privacy import Privacy
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.recorder import drain
 from sessgit.store import layout, locks, refs
 from sessgit.store.backend import Repository
@@ -338,7 +338,7 @@ def test_by_itself_once_an_hour(sessgit: Shell) -> None:
     assert SESSION in heads(sessgit.store)
     os.utime(sessgit.store / "state" / "archiving", (stamp - 3700,) * 2)
     event(sessgit.store, path)
-    with locks.maintenance(layout.Beside(sessgit.store)) as held:
+    with locks.maintenance(layout.StorePaths(sessgit.store)) as held:
         assert held
         drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
         assert SESSION in heads(sessgit.store)  # who packs is not waited for

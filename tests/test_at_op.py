@@ -19,25 +19,25 @@ from shell import NOW, Shell
 from test_cold import loaded
 from transcripts import BIRTH, SESSION, Talk
 
+from sessgit.branch import archive, delete, edit, fork, tag
+from sessgit.cli.arguments import completion
 from sessgit.errors import ConflictError, MovedError, NotFoundError
+from sessgit.history import at_operation, fork_point, resolve
+from sessgit.history.resolve import Whereabouts
 from sessgit.model.address import Address
 from sessgit.model.config import RecordConfig
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
-from sessgit.ops import archive, delete, edit, fork, operations, tag
-from sessgit.ops.finding import forkpoint, past, resolve
-from sessgit.ops.finding.resolve import Whereabouts
-from sessgit.ops.privacy import Privacy
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
-from sessgit.store import refs
+from sessgit.record.privacy import Privacy
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
+from sessgit.store import operations, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
-from sessgit.ui.arguments import complete
 
 OTHER, THIRD, YOUNG = (f"{start}-0000-4000-8000-000000000003" for start in ("e90c55aa", "77be01d3", "0b2d7f10"))
 
@@ -127,7 +127,7 @@ class World:
 
     def fork(self, session: str, turn: int) -> Operation:
         found = self.target(session, turn)
-        point = forkpoint.point(self.store, self.index, found)
+        point = fork_point.point(self.store, self.index, found)
         new = f"f{next(self.numbers):07d}-0000-4000-8000-{'f' * 12}"
         fork.fork(self.store, found.state, point, fork.Plan(new, "", self.now, None))
         self.index.sync()
@@ -187,7 +187,7 @@ def test_what_is_found_of_then_is_what_was_there(
     world.index.sync()
     before = refs.read_all(store.path)
     for operation, held in world.after.items():
-        found = past.as_of(store, world.index, operation)
+        found = at_operation.as_of(store, world.index, operation)
         assert (found.tips, found.tags) == held, found.operation.summary
         assert found.lost == ()
     assert refs.read_all(store.path) == before
@@ -215,7 +215,7 @@ def test_a_head_from_another_machine_that_was_set_apart_since(store: Store, inde
     assert sorted(refs.branches(store.path)) == [SESSION, f"{SESSION}.m-a0000002"]
     index.sync()
     for operation in (done, tagged):
-        assert past.as_of(store, index, operation.id).tips == {SESSION: (new, False)}
+        assert at_operation.as_of(store, index, operation.id).tips == {SESSION: (new, False)}
 
 
 def test_a_turn_that_has_grown_since(store: Store, index: Index, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_turn_that_has_grown_since(store: Store, index: Index, tmp_path: Path)
     talk.turns("three")
     recorded()
     index.sync()
-    assert [past.as_of(store, index, one).tips[SESSION][0] for one in (before, after)] == [first, second]
+    assert [at_operation.as_of(store, index, one).tips[SESSION][0] for one in (before, after)] == [first, second]
     assert [store.state(tip).turns for tip in (first, second)] == [2, 2]
 
 
@@ -248,7 +248,7 @@ def test_an_end_that_is_no_time(store: Store, index: Index) -> None:
     moves = [Move(f"refs/heads/{SESSION}", None, tip)]
     done = operations.perform(store, "fork", "x", moves, BIRTH.timestamp() + 60)
     index.sync()
-    assert past.as_of(store, index, done.id).tips == {SESSION: (tip, False)}
+    assert at_operation.as_of(store, index, done.id).tips == {SESSION: (tip, False)}
 
 
 # The pages
@@ -488,9 +488,9 @@ def test_no_such_operation(pair: Shell) -> None:
     for command in ("log", "tree"):
         done = pair(command, "--at-op", "zzzz")
         assert (done.code, done.err) == (4, "Error: there is no operation “zzzz”.\nHint: sessgit ops lists them.\n")
-    data = Beside(pair.store).journal.read_bytes()
+    data = StorePaths(pair.store).journal.read_bytes()
     ids = [one["id"] for one in pair.json("ops")]
-    Beside(pair.store).journal.write_bytes(
+    StorePaths(pair.store).journal.write_bytes(
         data.replace(ids[0].encode(), b"abcd0000").replace(ids[1].encode(), b"abcd1111")
     )
     done = pair("log", SESSION, "--at-op", "abcd")
@@ -546,7 +546,7 @@ def test_nothing_is_recorded_or_written_for_it(pair: Shell) -> None:
 def test_a_damaged_index_is_made_anew(pair: Shell) -> None:
     page = seen(pair, SESSION)
     pair.out("rename", SESSION, "other")
-    Beside(pair.store).index.write_bytes(b"damaged" * 999)
+    StorePaths(pair.store).index.write_bytes(b"damaged" * 999)
     page.check(pair, "1 operation ago")
 
 
@@ -568,7 +568,7 @@ def test_a_journal_of_anything(pair: Shell, line: dict[str, object]) -> None:
         "time": "2026-03-01T13:00:00.000Z", "command": "x", "summary": "\x1b[31mx", "refs": {}, "files": {},
         "undoes": "", "id": "abcd0000",
     }  # fmt: skip
-    with Beside(pair.store).journal.open("a") as file:
+    with StorePaths(pair.store).journal.open("a") as file:
         file.write(json.dumps(whole | line) + "\n")
     for arguments in (("log", SESSION), ("tree",), ("tree", "--all")):
         for operation in (before, "abcd0000"):
@@ -578,15 +578,15 @@ def test_a_journal_of_anything(pair: Shell, line: dict[str, object]) -> None:
 
 
 def dump(sessgit: Shell) -> list[str]:
-    with closing(sqlite3.connect(Beside(sessgit.store).index)) as db:
+    with closing(sqlite3.connect(StorePaths(sessgit.store).index)) as db:
         return list(db.iterdump())
 
 
 def test_the_shell_completes_operations(pair: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     (last,) = pair.json("ops")
-    assert complete.operations("") == [(last["id"], "5e551011: name “parser”")]
-    assert complete.operations(last["id"][:3]) == complete.operations("")
-    assert complete.operations("x") == []
+    assert completion.operations("") == [(last["id"], "5e551011: name “parser”")]
+    assert completion.operations(last["id"][:3]) == completion.operations("")
+    assert completion.operations("x") == []
     monkeypatch.setenv("_SESSGIT_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "sessgit\nlog\n--at-op\n")
     monkeypatch.setenv("COMP_CWORD", "3")

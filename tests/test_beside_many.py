@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from plain import Git, Keep
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.beside import sidefiles
-from sessgit.agents.claude.beside.sidefiles import Names, Subagents
 from sessgit.agents.claude.reader import no_redaction
+from sessgit.agents.claude.sidecars import sidecar_files
+from sessgit.agents.claude.sidecars.sidecar_files import Names, Subagents
 
 _NAME = st.from_regex(r"[a-b][a-b._]{0,6}(?:\.txt)?", fullmatch=True).map(str.encode)
 
@@ -95,10 +95,10 @@ def test_what_comes_into_a_folder_that_was_looked_at_is_found(claude: Path) -> N
         return [path.removeprefix("subagents/agent-") for path in pieces]
 
     assert found() == ["one.jsonl", "one.meta.json"]
-    looked = sidefiles._by_session.cache_info().misses
+    looked = sidecar_files._by_session.cache_info().misses
     with half.open("a") as file:
         file.write("}\n")
     assert found() == ["half.jsonl", "one.jsonl", "one.meta.json"]
-    assert sidefiles._by_session.cache_info().misses == looked
+    assert sidecar_files._by_session.cache_info().misses == looked
     agent(claude, "two", SESSION, "task")
     assert found() == ["half.jsonl", "one.jsonl", "one.meta.json", "two.jsonl", "two.meta.json"]

@@ -9,8 +9,8 @@ from plain import Keep
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.ops import bisect
-from sessgit.ops.bisect import Span
+from sessgit.replay import bisect
+from sessgit.replay.bisect import Span
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

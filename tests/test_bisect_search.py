@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.ops.bisecting.search import Verdict, narrow
+from sessgit.replay.bisecting.search import Verdict, narrow
 
 SKIPS = st.lists(st.booleans(), max_size=40)
 

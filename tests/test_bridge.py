@@ -21,14 +21,14 @@ from shell import Done, Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.writing import written
-from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Step, Task
-from sessgit.ops import show
-from sessgit.ops.bridge import LONGEST, Bridge
-from sessgit.ops.cells import graph
-from sessgit.ops.programs.telling import celldocument
+from sessgit.agents.claude.writer import program_lines
+from sessgit.api.bridge import LONGEST, Bridge
+from sessgit.api.state import cell_document
+from sessgit.history import show
+from sessgit.history.cells import graph
+from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Step, Task
 from sessgit.store.index import Index
-from sessgit.store.indexed.rows import Branch
+from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
 Ask = Callable[..., Any]
@@ -130,13 +130,13 @@ def test_all_documents_at_once_are_those_of_single_cells(
     branch = index.branch(SESSION)
     assert branch is not None
     found, told, read = graph.read(store, index, branch), list[tuple[int, int]](), list[int]()
-    single = [celldocument.document(store, index, branch, node, found) for node in found.nodes.values()]
+    single = [cell_document.document(store, index, branch, node, found) for node in found.nodes.values()]
     show_turn = show.turn
     monkeypatch.setattr(show, "turn", lambda *of: read.append(of[-1]) or show_turn(*of))
-    every = list(celldocument.every(store, index, branch, found, lambda done, total: told.append((done, total))))
+    every = list(cell_document.every(store, index, branch, found, lambda done, total: told.append((done, total))))
     assert every == single
     assert [document["cell_id"] for document in every] == [node.cell.id for node in found.nodes.values()]
-    assert all(tuple(document) == celldocument.KEYS for document in every)
+    assert all(tuple(document) == cell_document.KEYS for document in every)
     assert (read, told) == ([1, 2, 3], [(0, 3), (1, 3), (2, 3)])
 
 
@@ -162,7 +162,7 @@ def test_the_cells_of_a_program(sessgit: Shell, monkeypatch: pytest.MonkeyPatch)
         GivenTurn("go on", (Step(pending),), time=1.77e9 + 200),
     ]
     number = count(1)
-    data = written.transcript(
+    data = program_lines.transcript(
         OTHER, turns, lambda word: f"a{next(number):07d}-0000-4000-8000-000000000000", {"cwd": str(sessgit.project)}
     )
     path = home.project_folder(sessgit.config, str(sessgit.project)) / f"{OTHER}.jsonl"

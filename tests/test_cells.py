@@ -10,7 +10,7 @@ from hypothesis import given
 from strategies import Transcript, transcripts
 from transcripts import MODEL, Talk
 
-from sessgit.agents.claude import cells, folder
+from sessgit.agents.claude import cells, turn_folder
 from sessgit.agents.claude import lines as lines_
 from sessgit.agents.claude.lines import Line
 from sessgit.agents.claude.reader import make, no_redaction
@@ -151,5 +151,5 @@ def test_any_lines_have_a_description_and_files(transcript: Transcript) -> None:
         assert cell.id not in seen
         assert all(1 <= number <= len(body) for number in cell.lines)
         seen.add(cell.id)
-    files = folder.files(body[:1], body[1:] or body, turn)
+    files = turn_folder.files(body[:1], body[1:] or body, turn)
     assert "transcript.jsonl" in files

@@ -13,8 +13,8 @@ from lexing import lexer_talk
 from shell import Shell
 from transcripts import OTHER, SESSION
 
+from sessgit.cli.arguments import completion
 from sessgit.store.store import Store
-from sessgit.ui.arguments import complete
 
 
 @pytest.fixture
@@ -562,15 +562,15 @@ def test_what_a_list_reads(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_cells_and_files_are_completed(lexer: Shell) -> None:
-    assert complete.cells("5e55@3.") == [
+    assert completion.cells("5e55@3.") == [
         ("5e55@3.1", "claude-test-1"), ("5e55@3.2", "Read"), ("5e55@3.3", "Grep"), ("5e55@3.4", "claude-test-1"),
         ("5e55@3.5", "Edit"), ("5e55@3.6", "claude-test-1"), ("5e55@3.7", "Bash"),
     ]  # fmt: skip
-    assert complete.cells("5e55@3.5") == [("5e55@3.5", "Edit")]
-    assert complete.cells("5e55@2") == [("5e55@2", "parse with it")]
-    assert complete.cells("5e55") == [("5e551011", "write the lexer")]
-    assert [complete.cells(word) for word in ("5e55@9.", "5e55@x.", "nobody@1.")] == [[], [], []]
-    assert complete.files("") == [("parser.py", ""), ("lexer.py", ""), ("spec.md", "")]
-    assert complete.files("le") == [("lexer.py", "")]
+    assert completion.cells("5e55@3.5") == [("5e55@3.5", "Edit")]
+    assert completion.cells("5e55@2") == [("5e55@2", "parse with it")]
+    assert completion.cells("5e55") == [("5e551011", "write the lexer")]
+    assert [completion.cells(word) for word in ("5e55@9.", "5e55@x.", "nobody@1.")] == [[], [], []]
+    assert completion.files("") == [("parser.py", ""), ("lexer.py", ""), ("spec.md", "")]
+    assert completion.files("le") == [("lexer.py", "")]
     lexer.store.rename(lexer.store.with_name("away"))
-    assert (complete.files(""), complete.cells("5e55@3.")) == ([], [])
+    assert (completion.files(""), completion.cells("5e55@3.")) == ([], [])

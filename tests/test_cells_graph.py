@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from sessgit.agents.claude.cells import Use
 from sessgit.errors import NotFoundError
-from sessgit.model import graph as graphs
+from sessgit.history.cells import chains, graph, index
+from sessgit.history.cells.graph import KINDS, Graph
+from sessgit.model import dependency_graph as graphs
 from sessgit.model.conversation.turn import Cell
-from sessgit.ops.cells import chains, graph, index
-from sessgit.ops.cells.graph import KINDS, Graph
 
 FILES = ("/a", "/b")
 USES = {"read": Use("/a", reads=True), "write": Use("/a", writes=True), "edit": Use("/b", reads=True, writes=True),

@@ -12,15 +12,15 @@ import pytest
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.agents.claude.writing import written
+from sessgit.agents.claude.writer import program_lines
+from sessgit.cli.pages import cells as pages
+from sessgit.history import views
+from sessgit.history.cells.details import NOTHING
+from sessgit.history.cells.graph import Node
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell, Tokens
-from sessgit.model.programs.program import GivenTurn, Outcome, Step, Task
-from sessgit.model.programs.unified import Budget, Unified
-from sessgit.ops.cells.details import NOTHING
-from sessgit.ops.cells.graph import Node
-from sessgit.ops.reading import views
-from sessgit.ui.pages import cells as pages
+from sessgit.model.program_input import GivenTurn, Outcome, Step, Task
+from sessgit.model.unified_state import Budget, Unified
 
 
 def step(kind: str, operation: str, own: str, *depends: str, failed: bool = False, **args: str) -> Step:
@@ -50,7 +50,7 @@ def program(sessgit: Shell) -> Shell:
     numbers = count(1)
     common = {"cwd": str(sessgit.project), "sessionId": SESSION, "version": "2.1.0"}
     talk = sessgit.talk()
-    talk.lines[:] = written.transcript(
+    talk.lines[:] = program_lines.transcript(
         SESSION, turns, lambda _: f"00000000-0000-4000-8000-{next(numbers):012d}", common
     ).splitlines()
     sessgit.recorded(talk)

@@ -17,10 +17,10 @@ from shell import Shell
 from strategies import Transcript, transcripts
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.ops.cells import graph
-from sessgit.ops.cells.graph import KINDS, Graph
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.history.cells import graph
+from sessgit.history.cells.graph import KINDS, Graph
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.index import Index

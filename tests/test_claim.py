@@ -13,28 +13,28 @@ from pathlib import Path
 import pytest
 from test_recorder import until
 
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.recorder.claim import Claim
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.recorder.claim import Claim
-claim = Claim(Beside(Path(sys.argv[1])))
+claim = Claim(StorePaths(Path(sys.argv[1])))
 print(claim.take(time.time()), flush=True)
 sys.stdin.read()
 """
 
 
 @pytest.fixture
-def beside(tmp_path: Path) -> Beside:
-    made = Beside(tmp_path)
+def beside(tmp_path: Path) -> StorePaths:
+    made = StorePaths(tmp_path)
     made.spool.mkdir()
     return made
 
 
-def start(beside: Beside) -> subprocess.Popen[str]:
+def start(beside: StorePaths) -> subprocess.Popen[str]:
     """A process that takes the claim, says whether it got it, and lives until its input ends."""
     return subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(beside.store)],
@@ -51,7 +51,7 @@ def answer(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.fixture
-def holder(beside: Beside) -> Iterator[subprocess.Popen[str]]:
+def holder(beside: StorePaths) -> Iterator[subprocess.Popen[str]]:
     process = start(beside)
     assert answer(process) == "True"
     yield process
@@ -59,7 +59,7 @@ def holder(beside: Beside) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_a_claim_is_there_until_it_is_given_up(beside: Beside) -> None:
+def test_a_claim_is_there_until_it_is_given_up(beside: StorePaths) -> None:
     claim = Claim(beside)
     assert claim.take(time.time()) and claim.take(time.time())
     assert beside.waiting.read_text() == f"{os.getpid()}\n"
@@ -71,14 +71,14 @@ def test_a_claim_is_there_until_it_is_given_up(beside: Beside) -> None:
     assert Claim(beside).take(time.time())
 
 
-def test_the_claim_of_another_process_is_respected(beside: Beside, holder: subprocess.Popen[str]) -> None:
+def test_the_claim_of_another_process_is_respected(beside: StorePaths, holder: subprocess.Popen[str]) -> None:
     claim = Claim(beside)
     assert not claim.take(time.time())
     claim.give_up()
     assert beside.waiting.read_text() == f"{holder.pid}\n"
 
 
-def test_a_killed_process_holds_no_claim_before_it_is_reaped(beside: Beside, holder: subprocess.Popen[str]) -> None:
+def test_a_killed_process_holds_no_claim_before_it_is_reaped(beside: StorePaths, holder: subprocess.Popen[str]) -> None:
     holder.send_signal(signal.SIGKILL)
     until(lambda: os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT) is not None)
     os.kill(holder.pid, 0)
@@ -88,7 +88,7 @@ def test_a_killed_process_holds_no_claim_before_it_is_reaped(beside: Beside, hol
 
 @pytest.mark.parametrize("age", [61, -61])
 def test_the_claim_of_a_stopped_process_counts_for_a_minute(
-    beside: Beside, holder: subprocess.Popen[str], age: float
+    beside: StorePaths, holder: subprocess.Popen[str], age: float
 ) -> None:
     holder.send_signal(signal.SIGSTOP)
     now = time.time()
@@ -98,14 +98,14 @@ def test_the_claim_of_a_stopped_process_counts_for_a_minute(
 
 
 @pytest.mark.parametrize("left", [str(os.getppid()), "", "0", "-1", "x", "9" * 40, "²", None])
-def test_what_the_file_says_claims_nothing(beside: Beside, left: str | None) -> None:
+def test_what_the_file_says_claims_nothing(beside: StorePaths, left: str | None) -> None:
     if left is not None:
         beside.waiting.write_text(left)
     assert Claim(beside).take(time.time())
     assert beside.waiting.read_text() == f"{os.getpid()}\n"
 
 
-def test_a_file_that_names_this_process_goes_before_the_spool_is_read_again(beside: Beside) -> None:
+def test_a_file_that_names_this_process_goes_before_the_spool_is_read_again(beside: StorePaths) -> None:
     """A stub that was held up writes it after the claim was given up."""
     beside.waiting.write_text(f"{os.getpid()}\n")
     Claim(beside).give_up()
@@ -115,7 +115,7 @@ def test_a_file_that_names_this_process_goes_before_the_spool_is_read_again(besi
     assert beside.waiting.exists()
 
 
-def test_a_claim_that_cannot_be_announced_or_locked_keeps_nobody_from_recording(beside: Beside) -> None:
+def test_a_claim_that_cannot_be_announced_or_locked_keeps_nobody_from_recording(beside: StorePaths) -> None:
     beside.waiting.mkdir()
     claim = Claim(beside)
     assert claim.take(time.time())
@@ -125,7 +125,7 @@ def test_a_claim_that_cannot_be_announced_or_locked_keeps_nobody_from_recording(
     assert Claim(beside).take(time.time())
 
 
-def test_of_many_claims_at_once_one_is_granted(beside: Beside) -> None:
+def test_of_many_claims_at_once_one_is_granted(beside: StorePaths) -> None:
     racers = [start(beside) for _ in range(8)]
     answers = [answer(racer) for racer in racers]
     for racer in racers:

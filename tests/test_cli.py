@@ -19,9 +19,9 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit import __version__
+from sessgit.cli import app, invocation
+from sessgit.cli.arguments import completion
 from sessgit.errors import ROOM, SessgitError
-from sessgit.ui import cli, context
-from sessgit.ui.arguments import complete
 
 EVERY_SESSION = ("log", "fork", "diff", "restore", "resume", "id")
 
@@ -58,7 +58,7 @@ def on_terminal(columns: int, *arguments: str, **more: str) -> str:
 
 def test_help_names_every_command_and_every_exit_code(sessgit: Shell) -> None:
     help_ = sessgit.out("--help")
-    for name in cli.COMMANDS:
+    for name in app.COMMANDS:
         assert f"\n  {name} " in help_
     classes = [SessgitError]
     for known in classes:
@@ -69,7 +69,7 @@ def test_help_names_every_command_and_every_exit_code(sessgit: Shell) -> None:
     assert max(map(len, help_.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", app.COMMANDS)
 def test_every_command_has_help(sessgit: Shell, name: str) -> None:
     help_ = sessgit.out(name, "-h")
     assert help_.startswith(f"Usage: sessgit {name} ")
@@ -88,7 +88,7 @@ def test_verbs_of_git_name_the_one_to_use(sessgit: Shell, verb: str) -> None:
     assert (done.code, done.out) == (2, "")
     error, hint = done.err.splitlines()
     assert error == f"Error: sessgit has no “{verb}”."
-    assert hint == f"Hint: {cli.OTHER_WORDS[verb]}"
+    assert hint == f"Hint: {app.OTHER_WORDS[verb]}"
 
 
 def test_a_word_that_is_no_command(sessgit: Shell) -> None:
@@ -116,9 +116,9 @@ def test_a_word_of_other_programs_names_the_command_to_use(sessgit: Shell, word:
 
 
 def test_a_hint_names_commands_that_there_are() -> None:
-    for hint in cli.OTHER_WORDS.values():
-        assert set(re.findall(r"sessgit ([a-z]+)", hint)) <= set(cli.COMMANDS), hint
-    assert not cli.OTHER_WORDS.keys() & set(cli.COMMANDS)
+    for hint in app.OTHER_WORDS.values():
+        assert set(re.findall(r"sessgit ([a-z]+)", hint)) <= set(app.COMMANDS), hint
+    assert not app.OTHER_WORDS.keys() & set(app.COMMANDS)
 
 
 def test_help_and_version_as_words(sessgit: Shell) -> None:
@@ -159,9 +159,9 @@ def test_the_store_is_where_the_environment_says(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
-    assert context.read().store_path == tmp_path / "config" / "session-store"
+    assert invocation.read().store_path == tmp_path / "config" / "session-store"
     monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "store"))
-    assert context.read().store_path == tmp_path / "store"
+    assert invocation.read().store_path == tmp_path / "store"
 
 
 def test_a_store_that_cannot_be_made(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_bug_says_how_to_report_it(sessgit: Shell, monkeypatch: pytest.MonkeyP
     def broken() -> None:
         raise ZeroDivisionError("of the house")
 
-    monkeypatch.setattr(context, "read", broken)
+    monkeypatch.setattr(invocation, "read", broken)
     done = sessgit("ls")
     assert (done.code, done.err) == (
         70,
@@ -225,7 +225,7 @@ def test_what_the_disk_refuses_is_said_in_words(
     def refused() -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
-    monkeypatch.setattr(context, "read", refused)
+    monkeypatch.setattr(invocation, "read", refused)
     done = sessgit("ls")
     assert (done.code, done.err) == (7, f"Error: {where}Read-only file system.\nHint: {ROOM}\n")
 
@@ -234,7 +234,7 @@ def test_an_interrupt_leaves_in_silence(sessgit: Shell, monkeypatch: pytest.Monk
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(context, "read", interrupted)
+    monkeypatch.setattr(invocation, "read", interrupted)
     done = sessgit("ls")
     assert (done.code, done.out, done.err) == (130, "", "")
 
@@ -294,7 +294,7 @@ def test_nothing_is_wider_than_the_terminal(sessgit: Shell, columns: int) -> Non
     for arguments in (("log", "5e55"), ("log", "0b2d", "--graph"), ("ls",), ("ls", "--all"), ("status",),
                       ("diff", "0b2d"), ("log", "5e55", "--oneline")):  # fmt: skip
         for line in on_terminal(columns, *arguments, NO_COLOR="1").splitlines():
-            from sessgit.ui import text
+            from sessgit.cli import text
 
             assert text.width(line) <= columns, (arguments, line)
 
@@ -352,8 +352,8 @@ def test_completion_never_fails(sessgit: Shell, monkeypatch: pytest.MonkeyPatch)
 
 def test_completion_tells_what_an_id_is(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two").title("parser"))
-    assert complete.addresses("5e") == [("5e551011", "parser")]
-    assert complete.addresses("5e55@") == [("5e55@1", "one"), ("5e55@2", "two")]
+    assert completion.addresses("5e") == [("5e551011", "parser")]
+    assert completion.addresses("5e55@") == [("5e55@1", "one"), ("5e55@2", "two")]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")

@@ -17,11 +17,11 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.beside import folders
-from sessgit.agents.claude.beside.sidefiles import plan_name
+from sessgit.agents.claude.sidecars import folders
+from sessgit.agents.claude.sidecars.sidecar_files import plan_name
+from sessgit.branch import client_folder
+from sessgit.branch.client_folder import Exported
 from sessgit.errors import ConflictError, SessgitError
-from sessgit.ops.files import clientfolder
-from sessgit.ops.files.clientfolder import Exported
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -34,7 +34,7 @@ def export(store: Store, index: Index, tmp_path: Path) -> Export:
 
     def export(names: Sequence[str] = (), folder: Path = tmp_path / "out") -> Exported:
         index.sync()
-        return clientfolder.export(store, index, [b for b in index.branches() if not names or b.name in names], folder)
+        return client_folder.export(store, index, [b for b in index.branches() if not names or b.name in names], folder)
 
     return export
 

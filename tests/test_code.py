@@ -17,9 +17,9 @@ from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.ops.code import between
-from sessgit.ui import context, text
-from sessgit.ui.pages import code as page
+from sessgit.cli import invocation, text
+from sessgit.cli.pages import code_diff as page
+from sessgit.history.code import difference
 
 ONE, TWO = SESSION, OTHER
 THIRD = "00000000-0000-4000-8000-000000000003"
@@ -130,7 +130,7 @@ def test_what_a_patch_holds_steers_no_terminal(coded: Coded) -> None:
 
 
 def test_on_a_terminal_it_is_coloured_as_by_git() -> None:
-    here = context.read()
+    here = invocation.read()
     here.colour = True
     data = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ def f():\n-- a\n+\x1b[1m\n same\n\\ No newline\n"
     assert list(page.patch(here, data)) == [
@@ -322,8 +322,8 @@ def test_files_and_lines_are_those_of_git(a: dict[str, str], b: dict[str, str]) 
     """Names of any kind; the files that are named, and no others, are what is not the same in both."""
     with tempfile.TemporaryDirectory() as folder:
         old, new = (_commit(Path(folder), tree) for tree in (a, b))
-        found = between._files(folder, os.environ, old, new)
-        assert between._files(folder, os.environ, new, new) == ()
+        found = difference._files(folder, os.environ, old, new)
+        assert difference._files(folder, os.environ, new, new) == ()
     before = {file.old or file.path for file in found if file.status != "A"}
     after = {file.path for file in found if file.status != "D"}
     assert before == {name for name in a if b.get(name) != a[name]}

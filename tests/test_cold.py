@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.recorder.claim import Claim
 
 LARGE = ("pygit2", "pydantic", "rich", "tomlkit")
@@ -83,7 +83,7 @@ def test_completion_loads_nothing_large(sessgit: Shell, monkeypatch: pytest.Monk
 
 def test_a_recorder_that_is_not_needed_loads_nothing_large(sessgit: Shell) -> None:
     """Another one has claimed the spool: of a burst of events most recorders leave at once."""
-    claim = Claim(Beside(sessgit.store))
+    claim = Claim(StorePaths(sessgit.store))
     assert claim.take(time.time())
     assert loaded_by_recorder(sessgit.store) == set()
     claim.give_up()
@@ -94,8 +94,8 @@ def loaded_by_recorder(store: Path) -> set[str]:
     """Which of the large libraries a recorder loads until it is done. As a program it ends without a word."""
     code = (
         "import sys; from pathlib import Path; from sessgit.recorder.__main__ import main\n"
-        "from sessgit.store.layout import Beside; from sessgit.store.recorder.claim import Claim\n"
-        f"main(Path({str(store)!r}), Claim(Beside(Path({str(store)!r}))))\n"
+        "from sessgit.store.layout import StorePaths; from sessgit.store.recorder.claim import Claim\n"
+        f"main(Path({str(store)!r}), Claim(StorePaths(Path({str(store)!r}))))\n"
         f"print(*set({LARGE!r}) & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -104,8 +104,10 @@ def loaded_by_recorder(store: Path) -> set[str]:
 
 def test_a_recorder_loads_neither_what_tells_secrets_nor_a_search() -> None:
     """Until a line may hold a secret: most sessions hold none."""
-    names = {"sessgit.redact.replacer", "sessgit.store.words.find", "sessgit.ops.search"}
-    code = f"import sys, sessgit.recorder.drain, sessgit.recorder.words; print({names!r} & sys.modules.keys())"
+    names = {"sessgit.redact.replacer", "sessgit.store.fulltext.lookup", "sessgit.history.search"}
+    code = (
+        f"import sys, sessgit.recorder.drain, sessgit.recorder.fulltext_update; print({names!r} & sys.modules.keys())"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 

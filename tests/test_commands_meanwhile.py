@@ -12,18 +12,18 @@ from purging import VALUE, holders, purged_beside
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.branch import archive, delete
+from sessgit.branch import fork as forks
+from sessgit.branch.merging import interrupted
+from sessgit.branch.merging import merge as merges
+from sessgit.branch.merging.plan import Wish
 from sessgit.errors import ConflictError, NotFoundError
-from sessgit.ops import archive, delete
-from sessgit.ops import fork as forks
-from sessgit.ops.finding.forkpoint import Point
-from sessgit.ops.merging import interrupted
-from sessgit.ops.merging import merge as merges
-from sessgit.ops.merging.plan import Wish
-from sessgit.ops.privacy import Privacy
+from sessgit.history.fork_point import Point
+from sessgit.record.privacy import Privacy
 from sessgit.store import layout, maintenance, refs
 from sessgit.store.index import Index
-from sessgit.store.recorder import appending
-from sessgit.store.recorder.appending import Appending
+from sessgit.store.recorder import append_intent
+from sessgit.store.recorder.append_intent import Appending
 from sessgit.store.store import Store
 
 FORK = "5e551011-0000-4000-8000-0000000000f0"
@@ -132,7 +132,7 @@ def test_the_note_of_a_merge_whose_session_was_deleted_meanwhile_can_be_got_rid_
     path = next(sessgit.config.glob(f"projects/*/{SESSION}.jsonl"))
     head, end = refs.read_all(sessgit.store)[layout.head(SESSION)], path.stat().st_size
     note = Appending(str(path), end, VALUE.encode(), head, "merge", {}, {})
-    appending.save(layout.Beside(sessgit.store), SESSION, note)
+    append_intent.save(layout.StorePaths(sessgit.store), SESSION, note)
     sessgit.out("delete", SESSION, "--yes")
     done = sessgit("purge", VALUE, "--yes")
     assert (done.code, done.err) == (

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.model.merging import compare
-from sessgit.model.merging.compare import Edit
+from sessgit.model import edit_script
+from sessgit.model.edit_script import Edit
 
 Turn = tuple[str, str]
 """A prompt and what came of it."""
@@ -19,11 +19,11 @@ Differ = Callable[[Sequence[Turn], Sequence[Turn]], list[Edit[Turn]]]
 
 
 def related(a: Sequence[Turn], b: Sequence[Turn]) -> list[Edit[Turn]]:
-    return compare.diff(a, b, itemgetter(0), eq)
+    return edit_script.diff(a, b, itemgetter(0), eq)
 
 
 def unrelated(a: Sequence[Turn], b: Sequence[Turn]) -> list[Edit[Turn]]:
-    return compare.diff_unrelated(a, b, itemgetter(0), eq)
+    return edit_script.diff_unrelated(a, b, itemgetter(0), eq)
 
 
 TURNS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xy")), max_size=7)
@@ -46,7 +46,7 @@ def _ordered(run: list[Edit[Turn]]) -> list[Edit[Turn]]:
 @EITHER
 @given(TURNS, TURNS)
 def test_the_edits_turn_the_one_into_the_other(diff: Differ, a: list[Turn], b: list[Turn]) -> None:
-    assert compare.patch(a, diff(a, b)) == b
+    assert edit_script.patch(a, diff(a, b)) == b
 
 
 @EITHER
@@ -80,4 +80,4 @@ def test_turns_stand_for_each_other_up_to_the_first_other_prompt() -> None:
 def test_edits_for_another_conversation_are_refused() -> None:
     edits = related([("one", ""), ("two", "")], [("one", "")])
     with pytest.raises(ValueError, match="another conversation"):
-        compare.patch([("one", "")], edits)
+        edit_script.patch([("one", "")], edits)

@@ -14,7 +14,7 @@ from transcripts import MODEL, Talk
 from sessgit.agents.claude import content
 from sessgit.agents.claude.cells import describe
 from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.writing.transcript import parsed
+from sessgit.agents.claude.writer.transcript import parsed
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.turn import Tokens
 

@@ -19,11 +19,12 @@ from shell import Shell
 from strategies import transcripts
 from transcripts import SESSION, Talk
 
+from sessgit.branch import restore
+from sessgit.branch.restore import Restored
+from sessgit.check import verify
 from sessgit.model.progress import unseen
-from sessgit.ops import restore, verify
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
-from sessgit.ops.restore import Restored
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index

@@ -14,9 +14,9 @@ from plain import Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.ops import delete
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.branch import delete
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.recorder import drain
 from sessgit.store import layout, locks, refs
 from sessgit.store.backend import Repository

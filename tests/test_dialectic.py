@@ -14,12 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.errors import NotFoundError
-from sessgit.formats.foreign.dialectic import sessions as dialectic
-from sessgit.model import canonical, ids
+from sessgit.exchange.layouts.dialectic import sessions as dialectic
+from sessgit.model import canonical, ids, pad, pad_steps
 from sessgit.model.conversation.session import STAGES
-from sessgit.model.programs.foreign import Foreign, agent_id
-from sessgit.model.scratchpad import pad, steps
-from sessgit.model.scratchpad.pad import Entry
+from sessgit.model.foreign_session import Foreign, agent_id
+from sessgit.model.pad import Entry
 
 OWN = "sess_1705847293"
 AT = f".dialectic/{OWN}"
@@ -147,7 +146,7 @@ def test_a_session_says_how_far_it_has_come(tmp_path: Path) -> None:
     known = pad.read(found.pad)
     assert pad.history(known, HERE, found.confidence) == [0.4, 0.6, 0.6]
     assert pad.cycle(known, HERE) == 2
-    text = steps.brief(known, HERE, found.title, found.stage, found.confidence)
+    text = pad_steps.brief(known, HERE, found.title, found.stage, found.confidence)
     for words in (
         "We go on with “Who leads in chips?”.", "It stands at stage critiquing, cycle 2, confidence 0.6.",
         "Thesis:\nInstitutions lead.", "- Debt comes in cycles\n", "Open tensions:\n- Debt against engineers\n\n",

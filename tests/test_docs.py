@@ -21,14 +21,13 @@ from plain import run_git
 from sessgit import errors
 from sessgit.agents.claude import lines as transcript_lines
 from sessgit.errors import SessgitError
-from sessgit.model import canonical, ids
+from sessgit.model import canonical, ids, json_scan
 from sessgit.model.config import RecordConfig
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
-from sessgit.model.cutting import jsonscan
-from sessgit.model.programs.unified import Activation, Budget, Unified
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.model.unified_state import Activation, Budget, Unified
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.redact.replacer import PROTECTED_KEYS, redact_line
 from sessgit.store import layout
 from sessgit.store import store as stores
@@ -100,7 +99,7 @@ class Example:
         """Records a file of that text and returns the session's head."""
         path = self.project / f"{session}.jsonl"
         with path.open("ab") as file:
-            file.write(text.replace("LONG", jsonscan.encode(LONG).decode()).encode()[file.tell() :])
+            file.write(text.replace("LONG", json_scan.encode(LONG).decode()).encode()[file.tell() :])
         source = Source(path, session, self.config, final=final, live=session == SESSION, head=PROJECT_HEAD)
         return record(self.store, self.index, source, Rules()).head
 
@@ -216,7 +215,8 @@ def test_every_trailer_is_described() -> None:
 
 def _written_trailers() -> Iterator[str]:
     """The keys in pairs `("Key", value)`, which is how the code writes trailers."""
-    for path in sorted((ROOT / "sessgit" / "ops").rglob("*.py")):
+    rooms = ("record", "branch", "purge", "sync", "check", "replay", "api", "exchange")
+    for path in sorted(path for room in rooms for path in (ROOT / "sessgit" / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Constant):
                 key = node.elts[0].value
@@ -246,22 +246,14 @@ def test_the_cursor_and_the_settings_are_described() -> None:
 
 def test_every_ref_and_path_is_told() -> None:
     names = [value for key, value in vars(layout).items() if key.isupper() and isinstance(value, str)]
-    beside = [path.name for key, path in vars(layout.Beside(Path("/s"))).items() if key != "store"]
+    beside = [path.name for key, path in vars(layout.StorePaths(Path("/s"))).items() if key != "store"]
     assert [name for name in names + beside if name not in FORMAT] == []
 
 
-def test_every_module_has_its_row() -> None:
-    """A row names modules, or one of the two folders of the command line that hold many small ones."""
-    named = [path for row in rows(ARCHITECTURE, "Modules") for path in quoted(row[0])]
-    assert len(named) == len(set(named))
-    folders = [path for path in named if path.endswith("/")]
-    package = ROOT / "sessgit"
-    modules = {str(path.relative_to(package)) for path in package.rglob("*.py")}
-    modules = {path for path in modules if not path.endswith("__init__.py") or path == "__init__.py"}
-    own = {path for path in modules if not any(path.startswith(folder) for folder in folders)}
-    assert own == {path for path in named if path.endswith(".py")}
-    assert [folder for folder in folders if not (package / folder).is_dir()] == []
-    assert set(folders) <= {"ui/commands/", "ui/pages/"}
+def test_every_room_has_its_row() -> None:
+    named = [path for row in rows(ARCHITECTURE, "Rooms") for path in quoted(row[0])]
+    parts = [path for path in (ROOT / "sessgit").iterdir() if not path.name.startswith("__")]
+    assert sorted(named) == sorted(f"{path.name}/" if path.is_dir() else path.name for path in parts)
 
 
 def test_every_error_has_its_exit_code() -> None:

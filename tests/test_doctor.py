@@ -19,9 +19,9 @@ from shell import Shell
 from transcripts import SESSION
 
 from sessgit.store import log
-from sessgit.store.layout import Beside
-from sessgit.store.recorder import latest
-from sessgit.store.recorder.latest import Latest
+from sessgit.store.layout import StorePaths
+from sessgit.store.recorder import last_turn
+from sessgit.store.recorder.last_turn import Latest
 
 
 @pytest.fixture
@@ -184,11 +184,11 @@ def lose_the_remote(sessgit: Shell) -> None:
 
 
 def write_to_the_log(sessgit: Shell) -> None:
-    log.write(Beside(sessgit.store).log, sessgit.now, "something went \033[31mwrong")
+    log.write(StorePaths(sessgit.store).log, sessgit.now, "something went \033[31mwrong")
 
 
 def live_in_the_future(sessgit: Shell) -> None:
-    latest.save(Beside(sessgit.store), Latest("5e55", 1, sessgit.now + 9 * 86_400, None))
+    last_turn.save(StorePaths(sessgit.store), Latest("5e55", 1, sessgit.now + 9 * 86_400, None))
 
 
 def lie_there_twice(sessgit: Shell) -> None:

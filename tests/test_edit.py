@@ -20,14 +20,14 @@ from plain import Git, Keep, Rivalled, run_git
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.branch import edit as edits
+from sessgit.branch import restore
+from sessgit.branch.edit import Changes, edit
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.model.conversation.session import STAGES, Session
-from sessgit.ops import edit as edits
-from sessgit.ops import restore
-from sessgit.ops.edit import Changes, edit
-from sessgit.ops.recording import record as recording
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record import recording
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import layout, locks
 from sessgit.store import store as stores
 from sessgit.store.index import Index

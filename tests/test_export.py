@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.writing import transcript
+from sessgit.agents.claude.writer import transcript
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.ops import export, show
-from sessgit.ops.export import Choice
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.history import export, show
+from sessgit.history.export import Choice
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -10,9 +10,9 @@ from plain import Keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude.facts import Facts
-from sessgit.agents.claude.writing.transcript import parsed
+from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.branch.edit import Changes, edit
 from sessgit.model.conversation.session import Session
-from sessgit.ops.edit import Changes, edit
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
-from sessgit.ui import cli
-from sessgit.ui.pages import first
+from sessgit.cli import app
+from sessgit.cli.pages import welcome
 
 SPEAKS_WITHOUT_A_STORE = ("install", "uninstall", "status", "doctor", "off", "config")
 """The commands that have something to say where there is no store; all others say what to do first."""
@@ -82,7 +82,7 @@ sessgit --help shows all commands.
 
 
 def test_the_commands_to_begin_with_are_there() -> None:
-    assert {line.split()[1] for line, _ in first.COMMANDS} <= set(cli.COMMANDS)
+    assert {line.split()[1] for line, _ in welcome.COMMANDS} <= set(app.COMMANDS)
 
 
 def complaint(sessgit: Shell, name: str) -> tuple[int, list[str]]:
@@ -92,7 +92,7 @@ def complaint(sessgit: Shell, name: str) -> tuple[int, list[str]]:
     return done.code, done.err.splitlines()
 
 
-@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name not in SPEAKS_WITHOUT_A_STORE])
+@pytest.mark.parametrize("name", [name for name in app.COMMANDS if name not in SPEAKS_WITHOUT_A_STORE])
 def test_without_a_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -> None:
     code, lines = complaint(sessgit, name)
     assert (code, [line.partition(" ")[0] for line in lines]) == (4, ["Error:", "Hint:"])
@@ -100,7 +100,7 @@ def test_without_a_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -> 
     assert not sessgit.config.exists()
 
 
-@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name not in (*SPEAKS_WITHOUT_A_SESSION, "watch")])
+@pytest.mark.parametrize("name", [name for name in app.COMMANDS if name not in (*SPEAKS_WITHOUT_A_SESSION, "watch")])
 def test_in_an_empty_store_two_lines_say_what_to_do(sessgit: Shell, name: str) -> None:
     sessgit.out("install")
     code, lines = complaint(sessgit, name)

@@ -13,11 +13,12 @@ from plain import run_git
 from shell import Shell
 
 from sessgit.agents.claude.lines import is_prompt, said
-from sessgit.model.programs.foreign import Foreign, agent_id
-from sessgit.model.programs.program import GivenTurn
-from sessgit.ops.foreign import growing, lines, scratch, stating
+from sessgit.exchange import authored_state, growth, lines
+from sessgit.model.foreign_session import Foreign, agent_id
+from sessgit.model.program_input import GivenTurn
+from sessgit.record import scratch_store
 from sessgit.store import journal
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 ARCH = agent_id("io-log", "ARCH-1")
 DEV = agent_id("io-log", "DEV-2")
@@ -55,7 +56,7 @@ def test_what_it_says_and_again(sessgit: Shell, source: Path) -> None:
     )
     assert run_git(sessgit.store, "for-each-ref") == refs
     assert contents(source) == before
-    assert len(journal.read(Beside(sessgit.store))) == 1
+    assert len(journal.read(StorePaths(sessgit.store))) == 1
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
 
 
@@ -280,13 +281,13 @@ def test_who_writes_a_session_meanwhile_is_not_disturbed(
     path.write_text(path.read_text() + json.dumps(went("in", "more", 9)) + "\n")
     log(source, "NEW-3", went("in", "new"))
     held = run_git(sessgit.store, "rev-parse", f"refs/heads/{ARCH}").strip()
-    take_over = scratch.take_over
+    take_over = scratch_store.take_over
 
     def moved(*stores: Any) -> None:
         take_over(*stores)
         run_git(sessgit.store, "update-ref", f"refs/heads/{DEV}", held)
 
-    monkeypatch.setattr(scratch, "take_over", moved)
+    monkeypatch.setattr(scratch_store, "take_over", moved)
     done = sessgit("import", "--from", "io-log", str(source))
     assert (done.code, done.err) == (
         3, "Error: one of them was written just now.\nHint: Nothing was changed. Try again.\n",
@@ -413,10 +414,10 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
 )
 def test_whatever_a_prompt_begins_with_comes_back(words: str) -> None:
     made = lines.of("apex", Foreign("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None)
-    (prompt,) = [parsed for parsed in map(growing.line, made.data.splitlines()) if is_prompt(parsed)]
+    (prompt,) = [parsed for parsed in map(growth.line, made.data.splitlines()) if is_prompt(parsed)]
     assert lines.unmarked(said(prompt)) == words
 
 
 def test_a_name_that_is_the_title_too_is_a_name() -> None:
-    told = stating._said(Foreign("1", name="parser", title="parser"), lambda data: (data, 0))
+    told = authored_state._said(Foreign("1", name="parser", title="parser"), lambda data: (data, 0))
     assert (told["name"], told["title"]) == ("parser", "parser")

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.errors import NotFoundError, UsageError
-from sessgit.formats.foreign import files, shared
-from sessgit.formats.foreign.files import DamagedFileError
+from sessgit.exchange.layouts import files, shared_documents
+from sessgit.exchange.layouts.files import DamagedFileError
 from sessgit.model import canonical
-from sessgit.model.programs.foreign import Foreign, SourceFile
+from sessgit.model.foreign_session import Foreign, SourceFile
 
 
 def test_links_and_pipes_are_named_and_never_read(tmp_path: Path) -> None:
@@ -143,9 +143,9 @@ def test_parents_come_first_and_nobody_is_lost(pairs: list[tuple[str, str]]) -> 
 def test_an_index_of_two() -> None:
     path = ".apex/sessions/index.json"
     one, two = ({"version": 1, "sessions": [{"id": name}], "lastUpdated": name} for name in "ab")
-    both = shared.united(path, json.dumps(one).encode(), json.dumps(two).encode())
+    both = shared_documents.united(path, json.dumps(one).encode(), json.dumps(two).encode())
     assert both is not None
     assert json.loads(both) == {"version": 1, "sessions": [{"id": "a"}, {"id": "b"}], "lastUpdated": "b"}
-    assert shared.united(path, both, json.dumps(two).encode()) == both
-    assert shared.united(path, b"no", both) is None
-    assert shared.united("other.json", both, both) is None
+    assert shared_documents.united(path, both, json.dumps(two).encode()) == both
+    assert shared_documents.united(path, b"no", both) is None
+    assert shared_documents.united("other.json", both, both) is None

@@ -10,7 +10,7 @@ import pytest
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.model import words
+from sessgit.model import humanize
 from sessgit.store.store import Store
 
 OTHER = "0b2d7f10-0000-4000-8000-00000000000b"
@@ -51,7 +51,7 @@ def test_the_last_turn_if_none_is_named_and_from_elsewhere(
         sessgit.out("fork", "5e55")
         == f"""\
 f0000001  3 turns, from 5e551011@3 “three”
-Continue it:  cd {words.shell(str(sessgit.project))} && claude --resume {FIRST}
+Continue it:  cd {humanize.shell(str(sessgit.project))} && claude --resume {FIRST}
 """
     )
 

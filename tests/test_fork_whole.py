@@ -13,10 +13,10 @@ from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
-from sessgit.ops import fork as forks
-from sessgit.ops import restore
-from sessgit.ops.finding.forkpoint import Point
-from sessgit.ops.fork import Plan
+from sessgit.branch import fork as forks
+from sessgit.branch import restore
+from sessgit.branch.fork import Plan
+from sessgit.history.fork_point import Point
 from sessgit.store import refs
 from sessgit.store.store import Store
 

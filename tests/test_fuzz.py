@@ -25,28 +25,26 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import flush, home
 from sessgit.agents.claude.lines import Line, parse
-from sessgit.agents.claude.writing import marks
+from sessgit.agents.claude.writer import marks
+from sessgit.cli import text
+from sessgit.cli.arguments import moments
+from sessgit.cli.commands import watch as watching
 from sessgit.errors import SessgitError
-from sessgit.model import address, canonical, globs, query, words
+from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query
 from sessgit.model.conversation import message, session
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell
-from sessgit.model.cutting import texts
-from sessgit.model.scratchpad import pad
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.recorder import drain
 from sessgit.store import journal, settings
 from sessgit.store import store as stores
 from sessgit.store.index import Index
-from sessgit.store.layout import Beside
-from sessgit.store.recorder import appending, cursor, latest
+from sessgit.store.layout import StorePaths
+from sessgit.store.recorder import append_intent, cursor, last_turn
 from sessgit.store.recorder.stub import write_stub
 from sessgit.store.secrets import denylist
 from sessgit.store.store import Store
-from sessgit.ui import text
-from sessgit.ui.arguments import when
-from sessgit.ui.commands import watch as watching
 
 BUG = 70
 EVENT = {
@@ -116,7 +114,7 @@ def test_stub_and_recorder_as_processes_take_any_payload_in_silence(
     waiting.unlink()
     events = list((store / "spool").glob("*.json"))
     assert sorted(event.read_bytes() for event in events) == sorted(filter(None, given))
-    Beside(store).cursor(SESSION).unlink(missing_ok=True)  # else it waits a second for an answer that was recorded
+    StorePaths(store).cursor(SESSION).unlink(missing_ok=True)  # else it waits a second for an answer that was recorded
     silent([sys.executable, "-P", "-m", "sessgit.recorder", str(store)], env, b"")
     said_nothing(store)
     took(len(payloads))
@@ -294,8 +292,8 @@ ENTRY = {
 WORD = st.sampled_from(EVIL) | st.text(max_size=30)
 PADS = ("insights", "claims", "cycles", "passes")
 WORD_READERS: tuple[Callable[[str], Any], ...] = (
-    address.parse, address.check_name, address.check_tag, query.parse, lambda word: when.since(word, 1e9),
-    lambda word: globs.fits(word, "/home/ada/x.py"), words.shell,
+    address.parse, address.check_name, address.check_tag, search_query.parse, lambda word: moments.since(word, 1e9),
+    lambda word: globs.fits(word, "/home/ada/x.py"), humanize.shell,
 )  # fmt: skip
 
 
@@ -305,7 +303,7 @@ def test_words_that_come_from_elsewhere(given: list[str]) -> None:
     for word in given:
         for read in WORD_READERS:
             tried(lambda read=read, word=word: read(word))  # type: ignore[misc]
-        for made in (text.clean(word), canonical.printable(word), canonical.one_line(word, 80), words.shell(word)):
+        for made in (text.clean(word), canonical.printable(word), canonical.one_line(word, 80), humanize.shell(word)):
             assert not spoils(made), word
         assert text.width(text.fit(text.clean(word), 20)) == 20
     took(len(given))
@@ -319,7 +317,7 @@ def test_values_that_come_from_elsewhere(data: st.DataObject) -> None:
     found = pad.parsed(data.draw(st.sampled_from(PADS) | WORD), dumped(data.draw(changed([ENTRY]))))
     assert found is None or not spoils(found.id)
     lines = [data.draw(broken(b'{"x":{"$text":"aaaaaaaa-x-y"}}'))]
-    texts.fill(lines, {"aaaaaaaa-x-y": b"long"})
+    long_strings.fill(lines, {"aaaaaaaa-x-y": b"long"})
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         Cell.from_json(data.draw(changed([CELL])))
     took(5)
@@ -330,13 +328,14 @@ def session_document() -> dict[str, Any]:
     return STATE
 
 
-NOTES: dict[str, tuple[Any, Callable[[Beside], Any]]] = {
+NOTES: dict[str, tuple[Any, Callable[[StorePaths], Any]]] = {
     "state/x.json": ({"version": 1, "path": "/x", "inode": 1, "offset": 3, "proof": "x", "commit": "c", "current": "",
                       "uuids": ["u"], "pending": [[0, 3, 1]], "stuck": 0, "final": False,
                       "agents": {"a": ["u", 0, 3]}, "facts": {}, "file": 1}, lambda at: cursor.load(at, "x")),
     "state/x.append": ({"path": "/x", "offset": 3, "data": "eA==", "head": "h", "command": "merge",
-                        "brought": {"u": ["graft", "a@1"]}, "files": {"/y": "z"}}, lambda at: appending.load(at, "x")),
-    "latest.json": ({"version": 1, "session": "x", "turn": 1, "time": 1.5, "delay": None}, latest.load),
+                        "brought": {"u": ["graft", "a@1"]}, "files": {"/y": "z"}},
+                       lambda at: append_intent.load(at, "x")),
+    "latest.json": ({"version": 1, "session": "x", "turn": 1, "time": 1.5, "delay": None}, last_turn.load),
     "operations.jsonl": ({"time": "t", "command": "c", "summary": "s", "refs": {"refs/heads/x": [None, "a" * 40]},
                           "files": {"/x": "y"}, "undoes": "", "id": "12345678", "completes": "",
                           "appended": {"/x": [0, 3, "h"]}, "cut": {}}, journal.read),
@@ -349,7 +348,7 @@ NOTES: dict[str, tuple[Any, Callable[[Beside], Any]]] = {
 @runs(3.35, 3, each=10)
 @given(data=st.data())
 def test_notes_beside_the_repository(quiet: Path, name: str, data: st.DataObject) -> None:
-    beside = Beside(quiet / "session-store")
+    beside = StorePaths(quiet / "session-store")
     document, read = NOTES[name]
     path = beside.store / name
     for content in data.draw(batch(st.one_of(changed([document]).map(dumped), broken(dumped(document))), 10)):
@@ -375,7 +374,7 @@ input = 3.0
 @runs(8, 3, each=10)
 @given(every=batch(st.one_of(broken(CONFIG), st.binary(max_size=60)), 10))
 def test_settings(quiet: Path, every: list[bytes]) -> None:
-    beside = Beside(quiet / "session-store")
+    beside = StorePaths(quiet / "session-store")
     for data in every:
         beside.config.write_bytes(data)
         tried(lambda: settings.load(beside))
@@ -388,7 +387,7 @@ def recorded(quiet: Path) -> tuple[Path, bytes]:
     """A recorded transcript, and its cursor."""
     path = Talk().turns("one", "two").save(quiet / "projects" / "-p")
     taken(quiet, path)
-    return path, Beside(quiet / "session-store").cursor(SESSION).read_bytes()
+    return path, StorePaths(quiet / "session-store").cursor(SESSION).read_bytes()
 
 
 def taken(folder: Path, path: Path) -> str:
@@ -405,7 +404,7 @@ def taken(folder: Path, path: Path) -> str:
 def test_a_cursor_that_lies_changes_nothing(quiet: Path, recorded: tuple[Path, bytes], data: st.DataObject) -> None:
     path, cursor_bytes = recorded
     honest = json.loads(cursor_bytes)
-    place = Beside(quiet / "session-store").cursor(SESSION)
+    place = StorePaths(quiet / "session-store").cursor(SESSION)
     place.write_bytes(cursor_bytes)
     tip = taken(quiet, path)
     untold = {key: value for key, value in honest.items() if key not in ("path", "inode", "proof", "commit")}
@@ -417,7 +416,7 @@ def test_a_cursor_that_lies_changes_nothing(quiet: Path, recorded: tuple[Path, b
 
 def test_a_cursor_that_asks_for_a_terabyte_is_given_the_file(quiet: Path, recorded: tuple[Path, bytes]) -> None:
     path, honest = recorded
-    place = Beside(quiet / "session-store").cursor(SESSION)
+    place = StorePaths(quiet / "session-store").cursor(SESSION)
     tip = taken(quiet, path)
     place.write_bytes(dumped(json.loads(honest) | {"pending": [[3400, 1 << 40, 5]]}))
     assert taken(quiet, path) == tip

@@ -126,8 +126,8 @@ def test_what_commands_took_away_is_kept_for_a_while(sessgit: Shell) -> None:
 
 
 def test_never_two_at_once(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sessgit.ops.gc._LOCK_WAIT", 0.1)
-    with locks.maintenance(layout.Beside(sessgit.store)) as held:
+    monkeypatch.setattr("sessgit.check.gc._LOCK_WAIT", 0.1)
+    with locks.maintenance(layout.StorePaths(sessgit.store)) as held:
         assert held
         done = sessgit("gc")
     assert (done.code, done.err) == (
@@ -155,7 +155,7 @@ def test_many_at_once(sessgit: Shell) -> None:
 
 
 def test_nothing_is_pruned_while_someone_writes(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sessgit.ops.gc._LOCK_WAIT", 0.1)
+    monkeypatch.setattr("sessgit.check.gc._LOCK_WAIT", 0.1)
     store = Store(sessgit.store)
     blob = store.repo.write_blob(b"no ref leads here yet")
     done = sessgit("gc", "--prune", "--yes")
@@ -228,7 +228,7 @@ def test_killed_at_any_moment(sessgit: Shell, whole: bool) -> None:
     """With git, or alone: then git goes on and holds the lock until it ends. The store is whole each time."""
     big(sessgit.store, 8)
     env = {"PATH": os.environ["PATH"], "HOME": str(sessgit.home)}
-    beside, pack = layout.Beside(sessgit.store), sessgit.store / "objects" / "pack"
+    beside, pack = layout.StorePaths(sessgit.store), sessgit.store / "objects" / "pack"
     unfinished = overtaken = 0
     for moment in MOMENTS:
         before = set(pack.iterdir())
@@ -270,7 +270,7 @@ def test_a_packing_that_fails_takes_no_room(sessgit: Shell, tmp_path: Path, monk
 def test_what_a_killed_packing_left_goes_with_the_next_one(sessgit: Shell) -> None:
     """However new it is, as the mark says."""
     pack = sessgit.store / "objects" / "pack" / "tmp_pack_Half"
-    layout.Beside(sessgit.store).packing.touch()
+    layout.StorePaths(sessgit.store).packing.touch()
     pack.write_bytes(b"PACK")
     sessgit.now = time.time()
     assert sessgit.json("gc")["leftovers"] == 1
@@ -305,8 +305,8 @@ def test_a_pack_that_another_git_is_writing_stays(sessgit: Shell) -> None:
 
 
 PARTS = (
-    "sessgit.ops.gc._drop", "sessgit.store.transaction.move_all", "sessgit.store.words.forget.words",
-    "sessgit.store.words.forget.rows", "sessgit.store.journal.forget", "sessgit.store.maintenance.prune",
+    "sessgit.check.gc._drop", "sessgit.store.transaction.move_all", "sessgit.store.fulltext.forget.words",
+    "sessgit.store.fulltext.forget.rows", "sessgit.store.journal.forget", "sessgit.store.maintenance.prune",
     "sessgit.store.journal.forget_tags", "sessgit.store.recorder.cursor.forget",
 )  # fmt: skip
 
@@ -336,7 +336,7 @@ def test_a_prune_that_was_interrupted_is_finished_by_the_next(
         run_git(sessgit.store, "cat-file", "-e", blob)
     assert refs.read_all(sessgit.store, layout.KEEP) == {}
     assert "else" not in sessgit.out("ops", "--json")
-    beside = layout.Beside(sessgit.store)
+    beside = layout.StorePaths(sessgit.store)
     assert not beside.cursor(OTHER).exists()
     assert b"else" not in b"".join(path.read_bytes() for path in sessgit.store.glob("text.sqlite3*"))
     fsck(sessgit.store)

@@ -74,7 +74,7 @@ def test_no_room_for_the_pack(sessgit: Shell, size: int, prune: tuple[str, ...])
     assert is_whole(sessgit)
     assert unfinished(sessgit.store) == []
     assert sessgit.json("gc", *prune)["leftovers"] == 0
-    assert not layout.Beside(sessgit.store).packing.exists()
+    assert not layout.StorePaths(sessgit.store).packing.exists()
 
 
 def test_no_room_for_the_packed_refs(sessgit: Shell) -> None:

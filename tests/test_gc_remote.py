@@ -41,7 +41,7 @@ _BUSY = (
 @pytest.fixture
 def sessgit(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """A remote that has two conversations, one of them with more turns than are here; a prune waits for nobody."""
-    monkeypatch.setattr("sessgit.ops.gc._LOCK_WAIT", 0.05)
+    monkeypatch.setattr("sessgit.check.gc._LOCK_WAIT", 0.05)
     talk = sessgit.talk().turns("one", "two")
     sessgit.recorded(talk, sessgit.talk(OTHER).turns("else"))
     remote = bare(tmp_path / "remote")

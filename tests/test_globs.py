@@ -11,9 +11,9 @@ from plain import run_git
 
 from sessgit.model import globs
 from sessgit.model.config import RecordConfig
-from sessgit.ops import privacy
-from sessgit.ops.finding import project
-from sessgit.ops.privacy import Privacy, Verdict
+from sessgit.record import privacy
+from sessgit.record.privacy import Privacy, Verdict
+from sessgit.store import project
 
 
 @pytest.mark.parametrize(

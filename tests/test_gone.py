@@ -11,8 +11,8 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.store import refs
-from sessgit.store.damage import packed as packed_refs
-from sessgit.store.layout import Beside
+from sessgit.store.damage import packed_refs
+from sessgit.store.layout import StorePaths
 
 THIRD = "5e551011-0000-4000-8000-000000000003"
 
@@ -94,7 +94,7 @@ def test_nothing_is_pruned_that_was_lost(packed: Shell) -> None:
 @pytest.mark.parametrize("noted", ["an earlier one", "nothing"])
 def test_what_was_said_since_is_put_back(packed: Shell, noted: str) -> None:
     """The ref is given the commit that the cursor knows, and not the one that it had when it was packed."""
-    note = Beside(packed.store).refs
+    note = StorePaths(packed.store).refs
     before = note.read_bytes()
     packed.recorded(packed.talk().turns("one", "two").rewind(1).turns("other", "more"))
     tip = refs.read_all(packed.store)[f"refs/heads/{SESSION}"]
@@ -131,7 +131,7 @@ def test_a_line_that_is_none_goes_and_is_kept_aside(packed: Shell) -> None:
     damaged = path.read_bytes()
     packed("doctor", "--fix")
     assert packed_refs.faults(packed.store) == []
-    (aside,) = list((Beside(packed.store).state / "damaged").glob("packed-refs.*"))
+    (aside,) = list((StorePaths(packed.store).state / "damaged").glob("packed-refs.*"))
     assert aside.read_bytes() == damaged
     assert run_git(packed.store, "rev-parse", "good^{commit}")
     assert not _locks(packed.store)

@@ -6,7 +6,7 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.ops import operations
+from sessgit.store import operations
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 

@@ -1,4 +1,4 @@
-"""The laws of `model/graph.py`, and that its work grows with the graph and not faster."""
+"""The laws of `model/dependency_graph.py`, and that its work grows with the graph and not faster."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessgit.cli.pages import cell_rails
 from sessgit.errors import DamageError, NotFoundError
-from sessgit.model import graph
-from sessgit.ui.pages import dag
+from sessgit.model import dependency_graph
 
 Needs = dict[str, list[str]]
 
@@ -41,7 +41,7 @@ def closure(needs: Needs, start: str) -> set[str]:
 
 @given(dags())
 def test_the_order_respects_each_edge(needs: Needs) -> None:
-    order = graph.order(needs)
+    order = dependency_graph.order(needs)
     assert sorted(order) == sorted(needs)
     place = {key: number for number, key in enumerate(order)}
     assert all(place[other] < place[key] for key, other in edges(needs))
@@ -50,7 +50,7 @@ def test_the_order_respects_each_edge(needs: Needs) -> None:
 @given(dags())
 def test_of_those_that_are_ready_the_first_goes_first(needs: Needs) -> None:
     keys, done = list(needs), list[str]()
-    for key in graph.order(needs):
+    for key in dependency_graph.order(needs):
         ready = [k for k in keys if k not in done and {o for o in needs[k] if o in needs} <= set(done)]
         assert key == ready[0]
         done.append(key)
@@ -58,12 +58,12 @@ def test_of_those_that_are_ready_the_first_goes_first(needs: Needs) -> None:
 
 @given(dags(shuffled=False))
 def test_what_is_in_order_stays_so(needs: Needs) -> None:
-    assert graph.order(needs) == list(needs)
+    assert dependency_graph.order(needs) == list(needs)
 
 
 @given(dags())
 def test_dependents_are_the_inverse(needs: Needs) -> None:
-    after = graph.dependents(needs)
+    after = dependency_graph.dependents(needs)
     assert list(after) == list(needs)
     assert {(other, key) for key, other in edges(after)} == edges(needs)
     assert all(len(set(others)) == len(others) for others in after.values())
@@ -71,23 +71,25 @@ def test_dependents_are_the_inverse(needs: Needs) -> None:
 
 @given(dags())
 def test_roots_and_leaves(needs: Needs) -> None:
-    assert graph.roots(needs) == [key for key in needs if not any(k == key for k, _ in edges(needs))]
-    assert graph.leaves(needs) == [key for key in needs if not any(o == key for _, o in edges(needs))]
+    assert dependency_graph.roots(needs) == [key for key in needs if not any(k == key for k, _ in edges(needs))]
+    assert dependency_graph.leaves(needs) == [key for key in needs if not any(o == key for _, o in edges(needs))]
 
 
 @given(dags(), st.data())
 def test_a_chain_is_closed_minimal_and_in_order(needs: Needs, data: st.DataObject) -> None:
     start = data.draw(st.sampled_from(list(needs)))
-    chain = graph.chain(needs, start)
+    chain = dependency_graph.chain(needs, start)
     assert set(chain) == closure(needs, start)
     assert len(set(chain)) == len(chain)
-    assert chain == [key for key in graph.order({k: needs[k] for k in needs if k in {*chain, start}}) if key != start]
+    assert chain == [
+        key for key in dependency_graph.order({k: needs[k] for k in needs if k in {*chain, start}}) if key != start
+    ]
 
 
 @given(dags(), st.data())
 def test_following_is_the_chain_turned_round(needs: Needs, data: st.DataObject) -> None:
     start = data.draw(st.sampled_from(list(needs)))
-    following = graph.following(needs, start)
+    following = dependency_graph.following(needs, start)
     assert set(following) == {key for key in needs if start in closure(needs, key)}
     place = {key: number for number, key in enumerate(following)}
     assert all(place[other] < place[key] for key, other in edges(needs) if key in place and other in place)
@@ -95,51 +97,56 @@ def test_following_is_the_chain_turned_round(needs: Needs, data: st.DataObject) 
 
 @given(dags())
 def test_without_a_cycle_none_is_found(needs: Needs) -> None:
-    assert graph.cycle(needs) == []
+    assert dependency_graph.cycle(needs) == []
 
 
 @given(dags(), st.data())
 def test_an_edge_back_makes_a_cycle_that_is_one(needs: Needs, data: st.DataObject) -> None:
     """From a key to itself, or to one that depends on it."""
     below = data.draw(st.sampled_from(list(needs)))
-    above = data.draw(st.sampled_from([below, *graph.following(needs, below)]))
+    above = data.draw(st.sampled_from([below, *dependency_graph.following(needs, below)]))
     round_trip = {**needs, below: [*needs[below], above]}
-    way = graph.cycle(round_trip)
+    way = dependency_graph.cycle(round_trip)
     assert way[0] == way[-1]
     assert len(set(way)) == len(way) - 1
     assert all(other in round_trip[key] for key, other in itertools.pairwise(way))
     with pytest.raises(DamageError, match=" → ".join(way)):
-        graph.order(round_trip)
+        dependency_graph.order(round_trip)
     with pytest.raises(DamageError):
-        graph.chain(round_trip, below)
+        dependency_graph.chain(round_trip, below)
 
 
 @given(dags())
 def test_unknown_dependencies_are_found_and_passed_over(needs: Needs) -> None:
-    found = graph.unknown(needs)
+    found = dependency_graph.unknown(needs)
     assert set(found) == {(key, other) for key, wanted in needs.items() for other in wanted if other not in needs}
     known = {key: [other for other in wanted if other in needs] for key, wanted in needs.items()}
-    assert graph.order(known) == graph.order(needs)
+    assert dependency_graph.order(known) == dependency_graph.order(needs)
 
 
 def test_a_key_that_is_not_there() -> None:
-    for ask in (graph.chain, graph.following):
+    for ask in (dependency_graph.chain, dependency_graph.following):
         with pytest.raises(NotFoundError, match="there is no 7"):
             ask({"1": []}, "7")
 
 
 def test_nothing() -> None:
     empty: Needs = {}
-    assert (graph.order(empty), graph.cycle(empty), graph.roots(empty), graph.leaves(empty)) == ([], [], [], [])
+    assert (
+        dependency_graph.order(empty),
+        dependency_graph.cycle(empty),
+        dependency_graph.roots(empty),
+        dependency_graph.leaves(empty),
+    ) == ([], [], [], [])
 
 
 def test_no_depth_is_too_deep() -> None:
     needs = {number: [number - 1] if number else [] for number in reversed(range(100_000))}
-    assert graph.order(needs) == list(range(100_000))
-    assert graph.chain(needs, 99_999) == list(range(99_999))
-    assert graph.following(needs, 0) == list(range(1, 100_000))
+    assert dependency_graph.order(needs) == list(range(100_000))
+    assert dependency_graph.chain(needs, 99_999) == list(range(99_999))
+    assert dependency_graph.following(needs, 0) == list(range(1, 100_000))
     needs[0] = [99_999]
-    assert len(graph.cycle(needs)) == 100_001
+    assert len(dependency_graph.cycle(needs)) == 100_001
 
 
 # Work
@@ -175,13 +182,13 @@ def work(count: int, ask: Callable[[dict[Key, list[Key]]], object], *, backwards
 @pytest.mark.parametrize(
     "ask",
     [
-        graph.order,
-        graph.cycle,
-        graph.dependents,
-        graph.roots,
-        graph.leaves,
-        lambda needs: graph.chain(needs, max(needs)),
-        lambda needs: graph.following(needs, min(needs)),
+        dependency_graph.order,
+        dependency_graph.cycle,
+        dependency_graph.dependents,
+        dependency_graph.roots,
+        dependency_graph.leaves,
+        lambda needs: dependency_graph.chain(needs, max(needs)),
+        lambda needs: dependency_graph.following(needs, min(needs)),
     ],
 )
 def test_the_work_grows_with_the_graph(ask: Callable[[dict[Key, list[Key]]], object], backwards: bool) -> None:
@@ -197,7 +204,7 @@ def test_the_work_grows_with_the_graph(ask: Callable[[dict[Key, list[Key]]], obj
 @given(dags(shuffled=False))
 def test_a_drawing_has_every_cell_once_and_stays_narrow(needs: Needs) -> None:
     known = {key: [other for other in dict.fromkeys(wanted) if other in needs] for key, wanted in needs.items()}
-    drawn = list(dag.draw(known))
+    drawn = list(cell_rails.draw(known))
     assert [key for _, key, _ in drawn if key] == list(reversed(needs))
     assert all(len(rails) < 2 * 10 for rails, _, _ in drawn)
     assert all(("●" in rails) == bool(key) for rails, key, _ in drawn)
@@ -207,7 +214,7 @@ def test_a_drawing_has_every_cell_once_and_stays_narrow(needs: Needs) -> None:
 def test_more_edges_than_rails() -> None:
     """Those without a rail are told, and begin anew where they stand."""
     needs = {"a": [], **{f"b{number}": ["a"] for number in range(10)}, "c": [f"b{number}" for number in range(10)]}
-    assert [f"{rails}  {key}  {left_out}" for rails, key, left_out in dag.draw(needs)][:5] == [
+    assert [f"{rails}  {key}  {left_out}" for rails, key, left_out in cell_rails.draw(needs)][:5] == [
         "●  c  ['b1', 'b0']",
         "├─┬─┬─┬─┬─┬─┬─╮    []",
         "● │ │ │ │ │ │ │  b9  []",
@@ -219,7 +226,7 @@ def test_more_edges_than_rails() -> None:
 def test_rails_that_meet_and_part() -> None:
     needs = {"1": [], "2": ["1"], "3": ["1"], "4": ["3", "2"], "5": ["4", "2"], "6": ["4", "3"], "7": ["6", "5"]}
     assert (
-        "\n".join(f"{rails.ljust(6)} {key}".rstrip() for rails, key, _ in dag.draw(needs))
+        "\n".join(f"{rails.ljust(6)} {key}".rstrip() for rails, key, _ in cell_rails.draw(needs))
         == """\
 ●      7
 ├─╮

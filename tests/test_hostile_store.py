@@ -16,11 +16,10 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import home
+from sessgit.branch import restore
 from sessgit.errors import DamageError
 from sessgit.model import canonical
-from sessgit.ops import restore
-from sessgit.ops.finding import project
-from sessgit.store import layout, refs, transaction
+from sessgit.store import layout, project, refs, transaction
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -21,8 +21,8 @@ from shell import Shell
 from test_fuzz import BUG, as_before, check
 from transcripts import OTHER, SESSION
 
-from sessgit.ui import cli
-from sessgit.ui.commands import watch
+from sessgit.cli import app
+from sessgit.cli.commands import watch
 
 BY_DESIGN = {"--run", "--to", "--llm", "--with", "--execute", "--unconfined"}
 """Options by which a person lets commands run."""
@@ -79,12 +79,12 @@ def no_client(program: str, words: list[str]) -> None:
 
 def options(name: str) -> list[str]:
     """All options of a command, but those that are there to run something."""
-    command = typer.main.get_command(cli.app).get_command(None, name)  # type: ignore[attr-defined]
+    command = typer.main.get_command(app.app).get_command(None, name)  # type: ignore[attr-defined]
     every = [] if command is None else [name for one in command.params for name in one.opts if name.startswith("-")]
     return [name for name in every if name not in BY_DESIGN] or ["--json"]
 
 
-OPTIONS = {name: options(name) for name in (*cli.COMMANDS, "nonsense") if name != "watch"}
+OPTIONS = {name: options(name) for name in (*app.COMMANDS, "nonsense") if name != "watch"}
 WORDS = st.one_of(
     st.sampled_from(EVIL),
     st.sampled_from([SESSION, f"{SESSION}@1", f"{SESSION}@3.2", OTHER, "forked", "v1", "@2", "add", "html", "markdown",

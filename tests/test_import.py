@@ -10,8 +10,8 @@ from plain import run_git
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.ops import importing
-from sessgit.store.files import lasting
+from sessgit.record import imports
+from sessgit.store.files import durable_write
 
 
 def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
@@ -100,16 +100,16 @@ def test_links_and_empty_files_are_counted(sessgit: Shell, tmp_path: Path) -> No
 
 def test_what_came_in_is_told_when_a_person_ends_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.keep(sessgit.talk().turns("one"))
-    pack = importing.pack
+    pack = imports.pack
 
     def interrupted(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(importing, "pack", interrupted)
+    monkeypatch.setattr(imports, "pack", interrupted)
     done = sessgit("import")
     assert (done.code, done.out) == (130, "")
     assert done.err == "Interrupted: 1 conversation came in. Import again: it goes on.\n"
-    monkeypatch.setattr(importing, "pack", pack)
+    monkeypatch.setattr(imports, "pack", pack)
     assert sessgit.out("import") == "0 conversations, 0 turns brought in; 1 was here already\n"
 
 
@@ -117,8 +117,8 @@ def test_what_grows_by_an_import_is_on_the_disk(sessgit: Shell, monkeypatch: pyt
     talk = sessgit.talk().turns("one")
     sessgit.recorded(talk)
     synced = list[str]()
-    settle = lasting.Aside.settle
-    monkeypatch.setattr(lasting.Aside, "settle", lambda self: (synced.append("now"), settle(self))[1])
+    settle = durable_write.Aside.settle
+    monkeypatch.setattr(durable_write.Aside, "settle", lambda self: (synced.append("now"), settle(self))[1])
     sessgit.recorded(talk.turns("two"))
     assert synced
     synced.clear()

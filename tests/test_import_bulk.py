@@ -24,23 +24,23 @@ from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude.lines import Line
 from sessgit.errors import StoreError
+from sessgit.history.fulltext_update import TurnTexts
 from sessgit.model.conversation.message import Extent
 from sessgit.model.progress import unseen
-from sessgit.ops.bulk import families
-from sessgit.ops.bulk import spoken as spoken_words
-from sessgit.ops.bulk.families import Failure, File
-from sessgit.ops.bulk.gathering import Task, gather
-from sessgit.ops.bulk.spoken import Spoken, Writer
-from sessgit.ops.bulk.work import Work
-from sessgit.ops.reading.following import TurnTexts
-from sessgit.ops.recording import family
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules
+from sessgit.record import fork_detection
+from sessgit.record.bulk import families
+from sessgit.record.bulk import word_list as spoken_words
+from sessgit.record.bulk.families import Failure, File
+from sessgit.record.bulk.gathering import Task, gather
+from sessgit.record.bulk.schedule import Work
+from sessgit.record.bulk.word_list import Spoken, Writer
+from sessgit.record.recording import record
+from sessgit.record.source import Rules
 from sessgit.store import maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index
-from sessgit.store.indexed.rows import Row
-from sessgit.store.packing import pack, quarantine
+from sessgit.store.packing import pack_file, quarantine
+from sessgit.store.sqlite.rows import Row
 from sessgit.store.store import Store
 
 THIRD = "5e551011-0000-4000-8000-000000000003"
@@ -50,7 +50,7 @@ RULES = Rules()
 
 def _files(folder: Path) -> list[File]:
     paths = sorted(folder.rglob("*.jsonl"))
-    return [File(path, path.stem, path.stat().st_size, family.first_prompt(path)) for path in paths]
+    return [File(path, path.stem, path.stat().st_size, fork_detection.first_prompt(path)) for path in paths]
 
 
 def _own(data: bytes, number: int) -> bytes:
@@ -272,9 +272,9 @@ def test_one_that_takes_long_holds_nobody_up_for_good(tmp_path: Path, claude: Pa
 def test_a_large_object_is_written_piece_by_piece(tmp_path: Path) -> None:
     stores.create(tmp_path / "store")
     data = random.Random(1).randbytes(1 << 19).hex().encode() * 9
-    made = pack.Pack(tmp_path / "gathered.pack")
-    small, large = made.add(pack.BLOB, b"small"), made.add(pack.BLOB, data)
-    assert made.read(large) == (pack.BLOB, data)
+    made = pack_file.Pack(tmp_path / "gathered.pack")
+    small, large = made.add(pack_file.BLOB, b"small"), made.add(pack_file.BLOB, data)
+    assert made.read(large) == (pack_file.BLOB, data)
     name = made.finish()
     for end in (".pack", ".idx"):
         (tmp_path / f"gathered{end}").replace(tmp_path / "store" / "objects" / "pack" / f"pack-{name}{end}")
@@ -357,7 +357,7 @@ def test_a_full_disk_leaves_what_came_in(tmp_path: Path, claude: Path) -> None:
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000));"
     big = Talk(THIRD)
     big.prompt("big").tool("Bash", {"command": "x"}, random.Random(1).randbytes(90_000).hex()).save(claude)
-    code = f"{full} import sys; from sessgit.ui.cli import main; main()"
+    code = f"{full} import sys; from sessgit.cli.app import main; main()"
     env = {**os.environ, "SESSGIT_STORE": str(place.store.path), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
     command = [sys.executable, "-c", code, "import", str(tmp_path / "claude")]
     done = subprocess.run(

@@ -9,10 +9,10 @@ from plain import run_git
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.ops.bulk.families import File
-from sessgit.ops.bulk.gathering import Task, gather
-from sessgit.ops.recording.family import first_prompt
-from sessgit.ops.recording.source import Rules
+from sessgit.record.bulk.families import File
+from sessgit.record.bulk.gathering import Task, gather
+from sessgit.record.fork_detection import first_prompt
+from sessgit.record.source import Rules
 from sessgit.store import refs
 from sessgit.store import store as stores
 

@@ -16,15 +16,15 @@ from plain import Git, Keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.errors import NewerStoreError
+from sessgit.history.resolve import Whereabouts, target
 from sessgit.model.address import Address
 from sessgit.model.conversation.turn import Gist, Tokens
-from sessgit.ops.finding.resolve import Whereabouts, target
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store.index import Index
-from sessgit.store.indexed import kin
-from sessgit.store.indexed.past import PastIndex
+from sessgit.store.sqlite import ancestry
+from sessgit.store.sqlite.ref_snapshot import PastIndex
 from sessgit.store.store import Store
 
 
@@ -206,13 +206,13 @@ def test_names_that_are_damaged(store: Store, reopened: Any, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("state", [b"{", b"", b"\xa5" * 9])
 def test_values_that_are_damaged(store: Store, reopened: Any, tmp_path: Path, state: bytes) -> None:
-    told = kin.transcripts(reopened(), [SESSION])
+    told = ancestry.transcripts(reopened(), [SESSION])
     db = sqlite3.connect(store.beside.index)
     with db:
         db.execute("UPDATE branches SET state = ?", (state,))
     db.close()
     index = reopened()
-    assert kin.transcripts(index, [SESSION]) == told
+    assert ancestry.transcripts(index, [SESSION]) == told
     assert picture(index) == made_anew(store, tmp_path)
 
 
@@ -248,7 +248,7 @@ def test_an_index_that_lost_its_turns_does_not_keep_one_from_recording(
 
 def test_it_is_readable_by_its_owner_alone(store: Store, index: Index) -> None:
     assert store.beside.index.stat().st_mode & 0o777 == 0o600
-    assert layout.Beside(store.path).index == store.beside.index
+    assert layout.StorePaths(store.path).index == store.beside.index
 
 
 def test_what_is_missing_for_a_while_comes_back_by_itself(store: Store, index: Index, keep: Keep) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from sessgit.agents.claude import settings
+from sessgit.agents.claude import hook_settings
 from sessgit.errors import ConflictError, UsageError
-from sessgit.ops.install import Installed, Uninstalled, install, uninstall
+from sessgit.record.install import Installed, Uninstalled, install, uninstall
 
 HOOKS_FILE = Path(__file__).parents[1] / "hooks" / "hooks.json"
 
@@ -46,14 +46,14 @@ def test_the_first_time(store: Path, config: Path) -> None:
         store=store,
         stub=store / "hook",
         settings=config / "settings.json",
-        added=settings.HOOK_EVENTS,
+        added=hook_settings.HOOK_EVENTS,
         already_there=(),
         other_stubs=(),
         plugin="",
         hooks_disabled=False,
         older_conversations=0,
     )
-    assert document(config) == settings.with_hooks({}, settings.stub_command(store / "hook"))
+    assert document(config) == hook_settings.with_hooks({}, hook_settings.stub_command(store / "hook"))
     assert (store / "spool").is_dir()
     assert os.access(store / "hook", os.X_OK)
 
@@ -62,7 +62,7 @@ def test_again(store: Path, config: Path) -> None:
     run(store, config)
     before = {path: path.stat().st_mtime_ns for path in (config / "settings.json", store / "hook")}
     result = run(store, config)
-    assert (result.added, result.already_there) == ((), settings.HOOK_EVENTS)
+    assert (result.added, result.already_there) == ((), hook_settings.HOOK_EVENTS)
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
@@ -70,21 +70,21 @@ def test_an_entry_of_an_older_version_is_replaced(store: Path, config: Path) -> 
     run(store, config)
     new = (config / "settings.json").read_text()
     older = new.replace(" || cat >/dev/null; exit 0", "; exit 0")
-    assert older.count("; exit 0") == len(settings.HOOK_EVENTS) and "cat" not in older
+    assert older.count("; exit 0") == len(hook_settings.HOOK_EVENTS) and "cat" not in older
     (config / "settings.json").write_text(older)
-    assert run(store, config).already_there == settings.HOOK_EVENTS
+    assert run(store, config).already_there == hook_settings.HOOK_EVENTS
     assert (config / "settings.json").read_text() == new
     (config / "settings.json").write_text(older)
-    assert uninstall(store, config).removed == settings.HOOK_EVENTS
+    assert uninstall(store, config).removed == hook_settings.HOOK_EVENTS
     assert not (config / "settings.json").exists()
 
 
 def test_the_granularity_can_change(store: Path, config: Path) -> None:
     run(store, config)
     assert run(store, config, granularity="cell").added == ("PostToolUse",)
-    assert settings.installed(document(config)).events == set(settings.CELL_EVENTS)
-    assert run(store, config).already_there == settings.HOOK_EVENTS
-    assert settings.installed(document(config)).events == set(settings.HOOK_EVENTS)
+    assert hook_settings.installed(document(config)).events == set(hook_settings.CELL_EVENTS)
+    assert run(store, config).already_there == hook_settings.HOOK_EVENTS
+    assert hook_settings.installed(document(config)).events == set(hook_settings.HOOK_EVENTS)
     with pytest.raises(UsageError):
         run(store, config, granularity="line")
 
@@ -93,7 +93,7 @@ def test_another_store_takes_over(store: Path, config: Path, tmp_path: Path) -> 
     run(store, config)
     result = run(tmp_path / "other", config)
     assert (result.added, result.other_stubs) == ((), (store / "hook",))
-    assert settings.installed(document(config)).stubs == {str(tmp_path / "other" / "hook")}
+    assert hook_settings.installed(document(config)).stubs == {str(tmp_path / "other" / "hook")}
 
 
 def test_what_a_person_should_know(store: Path, config: Path) -> None:
@@ -114,7 +114,7 @@ def test_uninstalling_leaves_the_store_and_nothing_else(store: Path, config: Pat
     assert uninstall(store, config) == Uninstalled(
         store=store,
         settings=config / "settings.json",
-        removed=settings.HOOK_EVENTS,
+        removed=hook_settings.HOOK_EVENTS,
         stub_removed=True,
         plugin="",
     )
@@ -136,10 +136,10 @@ def test_uninstalling_gives_the_settings_back_byte_for_byte(store: Path, config:
 
 def test_uninstalling_keeps_what_a_person_has_laid_out(store: Path, config: Path) -> None:
     path = config / "settings.json"
-    command = json.dumps(settings.stub_command(store / "hook"))
+    command = json.dumps(hook_settings.stub_command(store / "hook"))
     groups = ", ".join(
         f'"{event}": [{{"hooks": [{{"type": "command", "command": {command}, "timeout": 5}}]}}]'
-        for event in settings.HOOK_EVENTS
+        for event in hook_settings.HOOK_EVENTS
     )
     head = '{ "permissions": { "allow": ["Bash(ls:*)",   "Read"], "deny": [] },\n'
     own = '"Notification": [{"matcher": "", "hooks": [{"type": "command", "command": "say done"}]}]'
@@ -147,7 +147,7 @@ def test_uninstalling_keeps_what_a_person_has_laid_out(store: Path, config: Path
     path.write_text(before)
     assert run(store, config).added == ()
     assert path.read_text() == before
-    assert uninstall(store, config).removed == settings.HOOK_EVENTS
+    assert uninstall(store, config).removed == hook_settings.HOOK_EVENTS
     assert path.read_text() == f'{head}  "hooks": {{ {own} }},\n\n  "model": "opus" }}'
 
 
@@ -162,22 +162,22 @@ def test_settings_that_cannot_be_edited_are_named(store: Path, config: Path) -> 
 
 def disturbed(monkeypatch: pytest.MonkeyPatch, path: Path, times: int) -> None:
     """Another program changes the file just before it is replaced, so many times."""
-    real: Callable[..., bool] = settings.replace
+    real: Callable[..., bool] = hook_settings.replace
     left = iter(range(times))
 
-    def replace(snapshot: settings.Snapshot, new: dict[str, object], **more: bool) -> bool:
+    def replace(snapshot: hook_settings.Snapshot, new: dict[str, object], **more: bool) -> bool:
         if (number := next(left, None)) is not None:
             path.write_text(json.dumps({"theirs": number}))
         return real(snapshot, new, **more)
 
-    monkeypatch.setattr(settings, "replace", replace)
+    monkeypatch.setattr(hook_settings, "replace", replace)
 
 
 def test_a_change_in_between_is_kept(store: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disturbed(monkeypatch, config / "settings.json", 2)
-    assert run(store, config).added == settings.HOOK_EVENTS
+    assert run(store, config).added == hook_settings.HOOK_EVENTS
     assert document(config)["theirs"] == 1
-    assert settings.installed(document(config)).events == set(settings.HOOK_EVENTS)
+    assert hook_settings.installed(document(config)).events == set(hook_settings.HOOK_EVENTS)
 
 
 def test_changes_without_end_are_told(store: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

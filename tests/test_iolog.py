@@ -12,11 +12,11 @@ from foreigners import log, put, went
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessgit.formats.foreign import iolog
+from sessgit.exchange.layouts import iolog
 from sessgit.model import canonical
-from sessgit.model.programs.foreign import Foreign, SourceFile
-from sessgit.model.programs.program import GivenTurn, Part, Saying, ToolCall
-from sessgit.model.scratchpad import pad as pads
+from sessgit.model import pad as pads
+from sessgit.model.foreign_session import Foreign, SourceFile
+from sessgit.model.program_input import GivenTurn, Part, Saying, ToolCall
 
 AT = ".claude-man/sessions"
 

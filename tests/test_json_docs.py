@@ -32,17 +32,17 @@ from strategies import SECRET
 from test_verify import loose, unpack
 from transcripts import MODEL, OTHER, SESSION
 
-from sessgit.model.programs.foreign import agent_id
-from sessgit.ops.bridge import OPERATIONS
-from sessgit.ops.programs.telling import state
-from sessgit.ops.programs.telling.state import Wanted
+from sessgit.api.bridge import OPERATIONS
+from sessgit.api.state import session_state
+from sessgit.api.state.session_state import Wanted
+from sessgit.cli import app
+from sessgit.model.foreign_session import agent_id
 from sessgit.store import locks, log
 from sessgit.store.index import Index
-from sessgit.store.layout import Beside
-from sessgit.store.recorder import latest
-from sessgit.store.recorder.latest import Latest
+from sessgit.store.layout import StorePaths
+from sessgit.store.recorder import last_turn
+from sessgit.store.recorder.last_turn import Latest
 from sessgit.store.store import Store
-from sessgit.ui import cli
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
@@ -252,15 +252,15 @@ def look(world: Printer) -> None:
     store = Store(sessgit.store)
     with closing(Index(store.path, lambda: store)) as index:
         wanted = Wanted({"activation": {"max_depth": 2}, "budget": {"max_recursive_calls": 9}})
-        state.change(store, index, OTHER, wanted, sessgit.now)
+        session_state.change(store, index, OTHER, wanted, sessgit.now)
     by_turn = world("fork", "fork", SESSION, "--at", "2", "--name", "by hand ☃")["id"]
     by_cell = world("fork", "fork", SESSION, "--at", "2.3", "--no-restore")["id"]
     world("fork", "fork", OTHER)
-    beside = Beside(sessgit.store)
+    beside = StorePaths(sessgit.store)
     log.write(beside.log, sessgit.now, "something went wrong")
     with beside.log.open("a") as file:
         file.write("yesterday 0.1 it went wrong as well\n")
-    latest.save(beside, Latest(SESSION, 4, sessgit.now, 84))
+    last_turn.save(beside, Latest(SESSION, 4, sessgit.now, 84))
     sessgit.out("tag", "here", f"{OTHER}@1")
     sessgit.out("tag", "start", f"{OTHER}@0")
     run_git(sessgit.store, "tag", "nowhere", f"{SESSION}^{{tree}}")
@@ -474,7 +474,7 @@ def left(world: Printer) -> None:
     hooked(world.sessgit, talk)
     hooked(world.sessgit, world.sessgit.talk(WATCHED).turns("one"))
     hooked(world.sessgit, world.sessgit.talk(SILENT, style="2.0").turns("one"))
-    with locks.session(Beside(world.sessgit.store), WATCHED) as held:
+    with locks.session(StorePaths(world.sessgit.store), WATCHED) as held:
         assert held
         world("recover", "recover", "--all")
 
@@ -494,7 +494,7 @@ def watched(world: Printer, patch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
         step()
 
-    patch.setattr("sessgit.ui.commands.watch._waiting", lambda: wait)
+    patch.setattr("sessgit.cli.commands.watch._waiting", lambda: wait)
     done = world.sessgit("watch", "--all", "--json")
     assert done.code == 130
     world.printed += [Printed("watch", line, "sessgitwatchv1") for line in done.out.splitlines(keepends=True)]
@@ -510,7 +510,7 @@ def checked(world: Printer) -> None:
     world("repair", "repair", BROKEN, "--dry-run")
     mended = world("repair", "repair", BROKEN)["id"]
     world("repair", "repair", mended)
-    log.write(Beside(sessgit.store).log, sessgit.now, "something went wrong")
+    log.write(StorePaths(sessgit.store).log, sessgit.now, "something went wrong")
     (sessgit.store / "hook").unlink(missing_ok=True)
     world("doctor", "doctor", code=1)
     world("doctor", "doctor", "--fix")
@@ -541,11 +541,11 @@ def test_every_document_has_a_section() -> None:
 
 def test_every_command_is_run(printed: list[Printed]) -> None:
     modules = {
-        name: importlib.import_module(f"sessgit.ui.commands.{name.replace('import', 'import_')}")
-        for name in cli.COMMANDS
+        name: importlib.import_module(f"sessgit.cli.commands.{name.replace('import', 'import_')}")
+        for name in app.COMMANDS
     }
     speaking = {name for name, module in modules.items() if "as_json" in inspect.signature(module.run).parameters}
-    assert speaking == set(cli.COMMANDS) - WITHOUT_JSON - ALWAYS_JSON
+    assert speaking == set(app.COMMANDS) - WITHOUT_JSON - ALWAYS_JSON
     assert speaking | ALWAYS_JSON == {one.command for one in printed}
     forms = {"turn-0", "all-that-is-lost", "a-folder", "from-another-system"}
     named = {name for name in tables() if name.startswith("sessgit")}

@@ -11,10 +11,10 @@ from plain import Git, Keep, run_git
 from shell import Shell
 from transcripts import OTHER, Talk
 
+from sessgit.history import session_files
 from sessgit.model.conversation.message import Message
-from sessgit.model.programs.foreign import agent_id
-from sessgit.ops.files import keeping
-from sessgit.ops.syncing import joining
+from sessgit.model.foreign_session import agent_id
+from sessgit.record import tip_join
 from sessgit.store import layout, refs
 from sessgit.store.store import Store
 
@@ -32,7 +32,7 @@ def kept(store: Store, session: str, **files: str) -> str:
 
 
 def names(store: Store, session: str) -> list[str]:
-    return sorted(keeping.files(store, str(refs.read(store.path, layout.head(session)))))
+    return sorted(session_files.files(store, str(refs.read(store.path, layout.head(session)))))
 
 
 def test_turns_rewinds_and_the_clients_forks_take_them_along(store: Store, keep: Keep, git: Git) -> None:
@@ -47,7 +47,7 @@ def test_turns_rewinds_and_the_clients_forks_take_them_along(store: Store, keep:
     assert names(store, talk.session) == ["a", "b/c"]
     keep(fork)
     assert names(store, OTHER) == ["a", "b/c"]
-    assert keeping.sizes(store, str(refs.read(store.path, layout.head(OTHER)))) == {"a": 1, "b/c": 1}
+    assert session_files.sizes(store, str(refs.read(store.path, layout.head(OTHER)))) == {"a": 1, "b/c": 1}
 
 
 def test_where_two_sides_come_together_nothing_is_lost(store: Store, keep: Keep) -> None:
@@ -58,13 +58,13 @@ def test_where_two_sides_come_together_nothing_is_lost(store: Store, keep: Keep)
     store.repo.move(layout.head(talk.session), ours, base)
     theirs = kept(store, talk.session, a="theirs", b="a file", d="d", **{"source.json": "yours"})
     for one, other in ((ours, theirs), (theirs, ours)):
-        done = joining.reconcile(store, one, other)
+        done = tip_join.reconcile(store, one, other)
         assert done.outcome == "joined"
-        found = {path: store.repo.blob(oid) for path, (oid, _) in keeping.files(store, done.tip).items()}
+        found = {path: store.repo.blob(oid) for path, (oid, _) in session_files.files(store, done.tip).items()}
         assert found["d"] == b"d"
         assert found["a"] in (b"ours", b"theirs")
         assert ("b" in found) != ("b/c" in found)  # one path cannot be a file and a folder
-    assert keeping.joined(store, base, ours).keys() == {"kept"}
+    assert session_files.joined(store, base, ours).keys() == {"kept"}
 
 
 def test_a_merge_brings_what_only_theirs_keeps(sessgit: Shell, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from strategies import REDACTED, SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import flush
-from sessgit.ops import restore
+from sessgit.branch import restore
 from sessgit.store import store as stores
 from sessgit.store.store import Store
 

@@ -5,22 +5,24 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
-from collections import Counter
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1] / "sessgit"
-LAYERS = ("errors", "model", "redact", "store", "agents", "formats", "ops", "environment", "recorder", "ui", "api")
-BESIDE = ({"store", "formats"}, {"agents", "formats"}, {"recorder", "ui"}, {"recorder", "api"}, {"ui", "api"})
-"""Layers that know nothing of each other."""
+FLOORS = (
+    ("errors",), ("model",), ("redact", "formats"), ("store",), ("agents",), ("history",), ("record",), ("branch",),
+    ("purge",), ("sync", "check", "replay"), ("environment",), ("api",), ("exchange",), ("recorder", "cli"),
+)  # fmt: skip
+"""The rooms, floor by floor: imports go down only, and rooms on one floor do not import each other."""
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 ONE_IMPORTER = {
-    "pygit2": "store/backend.py", "pydantic": "model/schema/", "rich": "ui/render.py",
+    "pygit2": "store/backend.py", "pydantic": "model/schema/", "rich": "cli/render.py",
     "jinja2": "formats/template.py", "markdown_it": "formats/prose.py", "pygments": "formats/code.py",
     "re2": "redact/engine.py",
 }  # fmt: skip
-EDGES = ("recorder", "ui", "api")
+EDGES = ("recorder", "cli", "api")
 SPEAKING = {"print", "input", "breakpoint"}
 OF_THE_EDGE = {("sys", "exit"), ("sys", "stdout"), ("sys", "stderr"), ("sys", "stdin"), ("sys", "argv"),
                ("os", "environ"), ("os", "getenv"), ("os", "_exit"), ("os", "getcwd"), ("Path", "cwd"),
@@ -30,7 +32,7 @@ OF_THE_EDGE = {("sys", "exit"), ("sys", "stdout"), ("sys", "stderr"), ("sys", "s
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 
 
-def layer(file: str) -> str:
+def room(file: str) -> str:
     return file.partition("/")[0].removesuffix(".py")
 
 
@@ -53,18 +55,14 @@ def imported(file: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def test_imports_go_one_way() -> None:
+def test_imports_go_down() -> None:
     for file in FILES:
-        own = layer(file)
+        own = room(file)
         if own in ("__init__", "__main__"):
             continue
-        assert own in LAYERS, f"{file} belongs to no layer"
-        allowed = set(LAYERS[: LAYERS.index(own) + 1])
-        for pair in BESIDE:
-            if own in pair:
-                allowed -= pair - {own}
-        used = {name.split(".")[1] for name in imported(file) if name.startswith("sessgit.")} - {"__version__"}
-        assert used <= allowed, file
+        assert own in FLOOR, f"{file} is in no room"
+        used = {name.split(".")[1] for name in imported(file) if name.startswith("sessgit.")} - {own, "__version__"}
+        assert {other for other in used if FLOOR[other] >= FLOOR[own]} == set(), file
 
 
 def test_no_import_leads_back() -> None:
@@ -83,17 +81,10 @@ def test_one_module_imports_it(library: str, file: str) -> None:
 
 def test_the_core_is_mute() -> None:
     for file in FILES:
-        if layer(file) in (*EDGES, "__main__"):
+        if room(file) in (*EDGES, "__main__"):
             continue
         for node in ast.walk(parsed(file)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in SPEAKING, f"{file}:{node.lineno}"
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 assert (node.value.id, node.attr) not in OF_THE_EDGE, f"{file}:{node.lineno}"
-
-
-def test_no_folder_is_crowded() -> None:
-    """Verbs, commands and their pages are one file each by design; elsewhere about a dozen files stand side by side."""
-    counts = Counter(str(PurePosixPath(file).parent) for file in FILES)
-    crowded = {folder: count for folder, count in counts.items() if count > 16}
-    assert set(crowded) <= {"ops", "ui/commands", "ui/pages"}, crowded

@@ -13,13 +13,12 @@ from plain import Git, Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.writing import transcript
+from sessgit.agents.claude.writer import transcript
 from sessgit.errors import StoreError
-from sessgit.ops import operations
-from sessgit.store import journal, layout, locks, maintenance, refs, transaction
+from sessgit.store import journal, layout, locks, maintenance, operations, refs, transaction
 from sessgit.store import store as stores
 from sessgit.store.index import Index
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -87,8 +86,8 @@ def test_killed_between_the_branches_of_a_fork(
 
 
 def recorded_at_once(tmp_path: Path, *talks: Talk) -> object:
-    from sessgit.ops.recording.record import record
-    from sessgit.ops.recording.source import Rules, Source
+    from sessgit.record.recording import record
+    from sessgit.record.source import Rules, Source
 
     stores.create(tmp_path / "alone")
     alone = Store(tmp_path / "alone")
@@ -216,7 +215,7 @@ def test_an_operation_that_others_went_on_from_is_left(sessgit: Shell) -> None:
 @pytest.mark.parametrize("size", [10, 3 << 20])
 def test_the_last_operation_is_found_at_the_end(sessgit: Shell, size: int) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    beside = Beside(sessgit.store)
+    beside = StorePaths(sessgit.store)
     assert journal.last(beside) is None
     beside.journal.write_bytes(b"x" * size + b"\n")
     sessgit.out("rename", SESSION, "a name")
@@ -252,9 +251,9 @@ def test_a_note_of_what_was_appended_and_written_down(sessgit: Shell, monkeypatc
     ours = sessgit.talk().turns("one", "two")
     theirs = ours.branch(OTHER).turns("theirs")
     sessgit.recorded(ours.turns("ours"), theirs)
-    note = Beside(sessgit.store).appending(SESSION)
+    note = StorePaths(sessgit.store).appending(SESSION)
     with monkeypatch.context() as patch:
-        patch.setattr("sessgit.store.recorder.appending.forget", lambda *_: None)
+        patch.setattr("sessgit.store.recorder.append_intent.forget", lambda *_: None)
         sessgit.out("merge", OTHER, "--into", SESSION)
     assert note.exists()
     sessgit.now = time.time()

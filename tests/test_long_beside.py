@@ -21,14 +21,13 @@ from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.beside import sidefiles as beside
-from sessgit.agents.claude.beside.folders import SUBAGENT, SideFile
 from sessgit.agents.claude.lines import parse
+from sessgit.agents.claude.sidecars import sidecar_files as beside
+from sessgit.agents.claude.sidecars.folders import SUBAGENT, SideFile
+from sessgit.branch import restore, sidecars
+from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
-from sessgit.model.cutting import texts
-from sessgit.model.unjoined import Unjoined
-from sessgit.ops import restore
-from sessgit.ops.files import sidefiles
+from sessgit.model.line_list import Unjoined
 from sessgit.store import layout
 from sessgit.store.files import large
 from sessgit.store.recorder import cursor as cursors
@@ -68,8 +67,8 @@ print(peak())
 @pytest.fixture(scope="module")
 def long() -> bytes:
     """A line that is too long to be read."""
-    line = SHORT % (b"words and more words " * (texts.LONGEST_LINE // 20))
-    assert len(line) > texts.LONGEST_LINE
+    line = SHORT % (b"words and more words " * (long_strings.LONGEST_LINE // 20))
+    assert len(line) > long_strings.LONGEST_LINE
     return line
 
 
@@ -151,8 +150,8 @@ def test_a_file_that_begins_with_a_long_line(sessgit: Shell, long: bytes) -> Non
 @pytest.fixture
 def shorter(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A line that is too long, where others are, too, than they are."""
-    monkeypatch.setattr(texts, "LONGEST_LINE", 1500)
-    monkeypatch.setattr("sessgit.model.unjoined._LARGE", 1000)
+    monkeypatch.setattr(long_strings, "LONGEST_LINE", 1500)
+    monkeypatch.setattr("sessgit.model.line_list._LARGE", 1000)
     monkeypatch.setattr(large, "LEAST", 1000)
     return SHORT % (b"words and more words " * 100)
 
@@ -172,7 +171,7 @@ def test_long_lines_are_redacted_as_a_transcripts_own(sessgit: Shell, shorter: b
     assert sessgit("import").code == 0
     store = Store(sessgit.store)
     own = store.lines(store.branches(SESSION)[SESSION], 1).body
-    assert [line for line in own if len(line) > texts.LONGEST_LINE] == [stored, stored[:-3]]
+    assert [line for line in own if len(line) > long_strings.LONGEST_LINE] == [stored, stored[:-3]]
     assert agents(store)[1][2:] == [stored, stored[:-3]]
     assert "With it: a subagent, but for 4 secrets" in sessgit.out("restore", SESSION)
     assert path.read_bytes() == whole
@@ -220,7 +219,7 @@ def test_many_lines_that_are_long_together(keep: Keep, store: Store, claude: Pat
     path = subagent(claude, talk, "abc", "a")
     lines = [SHORT % (b"%d " % number * 350_000) for number in range(10, 80)]
     add(path, *lines)
-    assert path.stat().st_size > texts.LONGEST_LINE
+    assert path.stat().st_size > long_strings.LONGEST_LINE
     keep(talk.answer("One."), final=True)
     assert agents(store)[1][1:] == lines
 
@@ -301,8 +300,8 @@ def test_other_files_beside_it_are_recorded_whole(sessgit: Shell) -> None:
     folder = sessgit.keep(talk).parent
     files = lay_beside(folder, talk)
     result = folder / SESSION / "tool-results" / "big.txt"
-    result.write_bytes(b"words and more words\n" * (texts.LONGEST_LINE // 20))
-    assert result.stat().st_size > texts.LONGEST_LINE
+    result.write_bytes(b"words and more words\n" * (long_strings.LONGEST_LINE // 20))
+    assert result.stat().st_size > long_strings.LONGEST_LINE
     assert sessgit("import", "--from", "claude", str(sessgit.config)).code == 0
     files = side_files(sessgit.config)
     assert "nothing is damaged" in sessgit.out("verify", "--deep")
@@ -344,15 +343,15 @@ def test_pieces_are_one_file(pieces: list[list[bytes]], unended: bool) -> None:
     for kinds in pairwise([*files, *files]):
         parts = [SideFile(SUBAGENT, "agent-a.jsonl", kinds[0])]
         parts += [SideFile(SUBAGENT, "agent-a.jsonl", Unjoined(kinds[1].split(b"\n"), unended=True))]
-        joined = sidefiles._joined_parts([(part, False) for part in parts])
+        joined = sidecars._joined_parts([(part, False) for part in parts])
         came = b"\n" if kinds[0].endswith(b"}") and kinds[1] else b""
         assert bytes(joined.data) == kinds[0] + came + kinds[1]
 
 
 def test_a_file_that_is_longer_is_another_one(tmp_path: Path) -> None:
     path = tmp_path / "agent-a.jsonl"
-    assert sidefiles.put(path, Unjoined([b"a", b"b"])) == "written"
-    assert [sidefiles.put(path, data) for data in (b"a\nb\n", b"a\n", Unjoined([b"a", b"b", b""]))] == [
+    assert sidecars.put(path, Unjoined([b"a", b"b"])) == "written"
+    assert [sidecars.put(path, data) for data in (b"a\nb\n", b"a\n", Unjoined([b"a", b"b", b""]))] == [
         "already", "left", "left",
     ]  # fmt: skip
     assert path.read_bytes() == b"a\nb\n"

@@ -15,10 +15,10 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import reader
 from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.branch import restore
+from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
-from sessgit.model.cutting import texts
-from sessgit.model.unjoined import Unjoined, lines_of, of_lines, pieces
-from sessgit.ops import restore
+from sessgit.model.line_list import Unjoined, lines_of, of_lines, pieces
 from sessgit.store.files import large
 from sessgit.store.store import Store
 
@@ -62,7 +62,9 @@ print(peak())
 def test_there_is_one_copy_of_a_long_line(claude: Path, tmp_path: Path) -> None:
     """Of a line that is too long to be read as JSON, through recording, going on in the same turn, and reading."""
     talk = Talk().turns("one").prompt("two")
-    line = b'{"type":"user","message":{"content":"%s"}}' % (b"words and more words " * (texts.LONGEST_LINE // 20))
+    line = b'{"type":"user","message":{"content":"%s"}}' % (
+        b"words and more words " * (long_strings.LONGEST_LINE // 20)
+    )
     path = talk.save(claude)
     talk.answer("Done.")
     last = talk.lines[-1]
@@ -146,8 +148,8 @@ def test_what_is_laid_out_of_large_turns_is_the_file(
 ) -> None:
     """With long lines before a prompt, in a body, and behind the last turn, where one is torn."""
     monkeypatch.setattr(large, "LEAST", 1000)
-    monkeypatch.setattr("sessgit.model.unjoined._LARGE", 1000)
-    monkeypatch.setattr(texts, "LONGEST_LINE", 1500)
+    monkeypatch.setattr("sessgit.model.line_list._LARGE", 1000)
+    monkeypatch.setattr(long_strings, "LONGEST_LINE", 1500)
     talk, long = Talk().turns("one"), b'{"type":"queue-operation","operation":"%s"}' % (b"x" * 2000)
     talk.lines.insert(1, long.replace(b"x", b"y"))
     talk.lines.append(long)

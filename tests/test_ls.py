@@ -15,8 +15,7 @@ from plain import run_git
 from shell import Shell
 
 from sessgit.agents.claude import home
-from sessgit.ops import ls
-from sessgit.ops.reading import following
+from sessgit.history import fulltext_update, ls
 
 PARSER, LEXER, UPLOAD, ELSEWHERE, HEADLESS = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abcde")
 
@@ -293,7 +292,7 @@ def test_a_search_that_may_lack_something_says_so(sessgit: Shell, monkeypatch: p
         raise sqlite3.OperationalError("database or disk is full")
 
     (sessgit.store / "text.sqlite3").unlink()
-    monkeypatch.setattr(following, "follow", refuse)
+    monkeypatch.setattr(fulltext_update, "follow", refuse)
     done = sessgit("ls", "--search", "tokenizer")
     assert done.out == "0 conversations of 3. In all projects: --all\n"
     assert done.err == "(the text index is behind: database or disk is full)\n"

@@ -10,10 +10,10 @@ from merging import THEIRS, assert_whole, git, prompts, transcript
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.ops.finding import lost
+from sessgit.cli.arguments import completion
+from sessgit.history import lost_sessions
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-from sessgit.ui.arguments import complete
 
 FORK = "f0000001-0000-4000-8000-ffffffffffff"
 HEADS = "for-each-ref", "--format=%(refname) %(objectname)"
@@ -150,10 +150,10 @@ def test_addresses(apart: Shell) -> None:
     assert apart("log", "5e55.m-ffff").code == 4
     assert "5e551011.m-a0005003 has 4 turns, there is no turn 9" in apart("show", "5e55.m@9").err
     told = [("5e55.m-a0005003", "another version")]
-    assert complete.addresses("5e55.") == complete.addresses("5e55.m-a") == told
-    assert complete.addresses("5e55.r") == complete.addresses("5e5.") == []
-    assert complete.addresses("5e55") == [("5e551011", "one")]
-    assert complete.addresses("5e55.m@4") == [("5e55.m@4", "measure both")]
+    assert completion.addresses("5e55.") == completion.addresses("5e55.m-a") == told
+    assert completion.addresses("5e55.r") == completion.addresses("5e5.") == []
+    assert completion.addresses("5e55") == [("5e551011", "one")]
+    assert completion.addresses("5e55.m@4") == [("5e55.m@4", "measure both")]
 
 
 def test_a_title_that_both_have_means_the_head(sessgit: Shell) -> None:
@@ -234,7 +234,7 @@ def test_it_is_no_conversation_that_the_client_lost(apart: Shell) -> None:
     transcript(apart).unlink()
     index = Index(apart.store, lambda: Store(apart.store))
     index.sync()
-    assert lost.sessions(index, apart.config) == [SESSION]
+    assert lost_sessions.sessions(index, apart.config) == [SESSION]
     index.close()
     apart.out("restore", SESSION)
     assert_whole(apart)
@@ -327,7 +327,7 @@ def test_it_goes_where_its_session_goes(apart: Shell) -> None:
 
 def test_what_goes_with_it_is_asked(apart: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("sessgit.ui.render.ask", lambda question: False)
+    monkeypatch.setattr("sessgit.cli.render.ask", lambda question: False)
     done = apart("delete", MACHINE)
     assert (done.code, "  1 branch of other versions\n" in done.err) == (1, True), done
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from sessgit.agents.claude import cells, content
 from sessgit.agents.claude.lines import Line, parse
-from sessgit.agents.claude.writing import marks, written
-from sessgit.agents.claude.writing.transcript import parsed
-from sessgit.agents.claude.writing.written import Chain
+from sessgit.agents.claude.writer import marks, program_lines
+from sessgit.agents.claude.writer.program_lines import Chain
+from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.branch.transcript_end import End
+from sessgit.history.cells import turns
 from sessgit.model.conversation.content import Call
 from sessgit.model.conversation.message import Extent
-from sessgit.model.programs.program import CELL_ID, TYPES, Metadata, Outcome, Reason, Task
-from sessgit.ops.cells import turns
-from sessgit.ops.programs.end import End
+from sessgit.model.program_input import CELL_ID, TYPES, Metadata, Outcome, Reason, Task
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -239,7 +239,7 @@ def test_a_cell_of_the_agent_keeps_its_id() -> None:
 
 def test_shown_reasons() -> None:
     reason = Reason("decision", "Take it.", ("cell_aaaaaaaa", "two runs"), ("a", "b"), "a", 0.75)
-    assert written.shown(reason).split("\n") == [
+    assert program_lines.shown(reason).split("\n") == [
         "Decision: Take it.", "Options: a; b", "Chosen: a", "Evidence: cell_aaaaaaaa; two runs", "Confidence: 0.75",
     ]  # fmt: skip
-    assert written.shown(Reason("trace", "Since.")) == "Since."
+    assert program_lines.shown(Reason("trace", "Since.")) == "Since."

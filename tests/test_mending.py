@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.mending import chain, order
-from sessgit.agents.claude.mending.chain import LOST, Mended
+from sessgit.agents.claude.chain_repair import chain, order
+from sessgit.agents.claude.chain_repair.chain import LOST, Mended
 
 Lines = list[bytes]
 

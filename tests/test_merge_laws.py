@@ -20,23 +20,21 @@ from strategies import _Stage as Stage
 from transcripts import OTHER, SESSION, Talk
 from unifying import PARTS
 
+from sessgit.branch import restore
+from sessgit.branch import undo as undoing
+from sessgit.branch.merging import merge as merges
+from sessgit.branch.merging.merge import Merged, World
+from sessgit.branch.merging.plan import Wish
 from sessgit.errors import ConflictError, SessgitError, UsageError
-from sessgit.model import canonical
+from sessgit.history import reassemble
+from sessgit.history.resolve import Target
+from sessgit.model import canonical, edit_script, merge_decisions, unified_state
 from sessgit.model.config import RecordConfig
 from sessgit.model.conversation.session import Session
-from sessgit.model.merging import compare, merge
-from sessgit.model.merging.merge import Base, Choice
-from sessgit.model.programs import unified
-from sessgit.ops import restore
-from sessgit.ops import undo as undoing
-from sessgit.ops.files import laying
-from sessgit.ops.finding.resolve import Target
-from sessgit.ops.merging import merge as merges
-from sessgit.ops.merging.merge import Merged, World
-from sessgit.ops.merging.plan import Wish
-from sessgit.ops.privacy import Privacy
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.model.merge_decisions import Base, Choice
+from sessgit.record.privacy import Privacy
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -180,7 +178,7 @@ def test_a_merge(broken: bool, data: st.DataObject) -> None:
         now = found.keys(SESSION)
         assert now[: len(keys)] == keys
         assert len(now) == len(keys) + len(done.turns)
-        assert compare.patch(keys, compare.diff(keys, now, str, eq)) == now
+        assert edit_script.patch(keys, edit_script.diff(keys, now, str, eq)) == now
         assert restore.rebuild(found.store, SESSION).data == after
         # The recorder finds nothing that is not recorded, with its cursor or without.
         assert found.record(found.ours) == ()
@@ -280,7 +278,7 @@ def test_what_a_rewind_left_behind_is_one_side_too(data: st.DataObject) -> None:
         data.draw(st.sampled_from(HELD))(stage)
     with place(ours) as found:
         before, keys = found.ours.read_bytes(), found.keys(SESSION)
-        tips = laying.branches(found.store, SESSION)
+        tips = reassemble.branches(found.store, SESSION)
         side = data.draw(st.sampled_from(sorted(set(tips) - {SESSION})))
         theirs = found.keys(side)
         done = found.merge(data.draw(MODES), theirs=side)
@@ -289,18 +287,18 @@ def test_what_a_rewind_left_behind_is_one_side_too(data: st.DataObject) -> None:
         check_appended(before, after[len(before) :])
         now = found.keys(SESSION)
         assert now[: len(keys)] == keys
-        assert laying.branches(found.store, SESSION) == {**tips, SESSION: done.commit}
+        assert reassemble.branches(found.store, SESSION) == {**tips, SESSION: done.commit}
         assert found.keys(side) == theirs
         assert restore.rebuild(found.store, SESSION).data == after
         assert found.record(found.ours) == ()
         (found.store.beside.cursor(SESSION)).unlink()
         assert found.record(found.ours) == ()
-        assert laying.branches(found.store, SESSION) == {**tips, SESSION: done.commit}
+        assert reassemble.branches(found.store, SESSION) == {**tips, SESSION: done.commit}
         assert found.merge(None, theirs=side).commit == ""
         undoing.undo(found.store, "", found.config, NOW)
         assert (found.ours.read_bytes(), found.keys(SESSION)) == (before, keys)
         assert found.record(found.ours) == ()
-        assert laying.branches(found.store, SESSION) == tips
+        assert reassemble.branches(found.store, SESSION) == tips
 
 
 @settings(max_examples=3)
@@ -313,7 +311,7 @@ def test_a_compaction_of_what_was_left_behind_is_none_of_the_heads(mode: Any) ->
     other.answer("One.", "Two.").compact()
     with place(ours) as found:
         keys = found.keys(SESSION)
-        side = next(name for name in laying.branches(found.store, SESSION) if name != SESSION)
+        side = next(name for name in reassemble.branches(found.store, SESSION) if name != SESSION)
         assert found.merge(mode, theirs=side).commit
         assert found.keys(SESSION)[: len(keys)] == keys
 
@@ -351,64 +349,71 @@ _STATES = _SCALARS.map(lambda said: Session("s", "s", **said))
 
 @given(_STATES, _STATES, _STATES)
 def test_swapped_sides_swap_conflicts(base: Session, ours: Session, theirs: Session) -> None:
-    there = merge.decide(Base(base, base), ours, theirs, Choice())
-    back = merge.decide(Base(base, base), theirs, ours, Choice())
+    there = merge_decisions.decide(Base(base, base), ours, theirs, Choice())
+    back = merge_decisions.decide(Base(base, base), theirs, ours, Choice())
     assert [(d.path, d.ours, d.theirs) for d in there if d.conflict] == [
         (d.path, d.theirs, d.ours) for d in back if d.conflict
     ]
     if not any(d.conflict for d in there):
-        left, right = merge.resolved(ours, there), merge.resolved(theirs, back)
+        left, right = merge_decisions.resolved(ours, there), merge_decisions.resolved(theirs, back)
         assert (left.description, left.stage, left.confidence, left.labels) == (
             right.description, right.stage, right.confidence, right.labels,
         )  # fmt: skip
-        own = unified.of_session(right.unified, left.unified)
-        assert unified.same(unified.document(own), unified.document(right.unified))
+        own = unified_state.of_session(right.unified, left.unified)
+        assert unified_state.same(unified_state.document(own), unified_state.document(right.unified))
 
 
 @given(_STATES, _STATES, _STATES)
 def test_only_what_both_changed_is_a_conflict(base: Session, ours: Session, theirs: Session) -> None:
-    found = {d.path for d in merge.decide(Base(base, base), ours, theirs, Choice()) if d.conflict}
-    for path in merge.SCALARS:
+    found = {d.path for d in merge_decisions.decide(Base(base, base), ours, theirs, Choice()) if d.conflict}
+    for path in merge_decisions.SCALARS:
         values = getattr(base, path), getattr(ours, path), getattr(theirs, path)
         assert (path in found) == (len(set(values)) == 3)
-    for path in unified.SCALARS:
-        values = tuple(unified.value(one.unified, path) for one in (base, ours, theirs))
+    for path in unified_state.SCALARS:
+        values = tuple(unified_state.value(one.unified, path) for one in (base, ours, theirs))
         assert (path in found) == (len(set(values)) == 3)
     memories = [one.unified.working_memory for one in (base, ours, theirs)]
     for key in {key for memory in memories for key in memory}:
         said = {canonical.compact(memory[key]) if key in memory else None for memory in memories}
-        assert (f"{unified.MEMORY}.{key}" in found) == (len(said) == 3)
+        assert (f"{unified_state.MEMORY}.{key}" in found) == (len(said) == 3)
 
 
 @given(_STATES, _STATES)
 def test_a_state_merged_with_itself_or_its_base_stays(base: Session, state: Session) -> None:
-    same = {path: unified.value(state.unified, path) for path in unified.COUNTERS}
-    counted = replace(base, unified=unified.with_values(base.unified, same))
+    same = {path: unified_state.value(state.unified, path) for path in unified_state.COUNTERS}
+    counted = replace(base, unified=unified_state.with_values(base.unified, same))
     for began, theirs in ((counted, state), (base, base)):
-        assert merge.resolved(state, merge.decide(Base(began, began), state, theirs, Choice())) == state
+        assert (
+            merge_decisions.resolved(state, merge_decisions.decide(Base(began, began), state, theirs, Choice()))
+            == state
+        )
 
 
 @given(_STATES, _STATES, _STATES, st.sampled_from(["ours", "theirs"]))
-def test_a_side_decides_every_conflict(base: Session, ours: Session, theirs: Session, side: merge.Side) -> None:
-    open_ = {d.path for d in merge.decide(Base(base, base), ours, theirs, Choice()) if d.conflict}
-    found = merge.decide(Base(base, base), ours, theirs, Choice(side))
+def test_a_side_decides_every_conflict(
+    base: Session, ours: Session, theirs: Session, side: merge_decisions.Side
+) -> None:
+    open_ = {d.path for d in merge_decisions.decide(Base(base, base), ours, theirs, Choice()) if d.conflict}
+    found = merge_decisions.decide(Base(base, base), ours, theirs, Choice(side))
     assert not any(d.conflict for d in found)
     assert {d.path for d in found if d.action == side} >= open_
-    after, chosen = merge.resolved(ours, found), ours if side == "ours" else theirs
-    for path in open_ & set(unified.SCALARS):
-        assert unified.value(after.unified, path) == unified.value(chosen.unified, path)
+    after, chosen = merge_decisions.resolved(ours, found), ours if side == "ours" else theirs
+    for path in open_ & set(unified_state.SCALARS):
+        assert unified_state.value(after.unified, path) == unified_state.value(chosen.unified, path)
     memory, wanted = after.unified.working_memory, chosen.unified.working_memory
-    for key in (path.removeprefix(f"{unified.MEMORY}.") for path in open_ if path.startswith(f"{unified.MEMORY}.")):
+    for key in (
+        path.removeprefix(f"{unified_state.MEMORY}.") for path in open_ if path.startswith(f"{unified_state.MEMORY}.")
+    ):
         assert (key in memory) == (key in wanted)
-        assert key not in memory or unified.same(memory[key], wanted[key])
+        assert key not in memory or unified_state.same(memory[key], wanted[key])
 
 
 @given(_STATES, _STATES, _STATES)
 def test_counters_add_up_what_both_counted(base: Session, ours: Session, theirs: Session) -> None:
     """Where neither side began anew, the result is what was there, and what each added to it."""
-    after = merge.resolved(ours, merge.decide(Base(base, base), ours, theirs, Choice()))
-    for path in unified.COUNTERS:
-        b, o, t, found = (unified.value(one.unified, path) or 0 for one in (base, ours, theirs, after))
+    after = merge_decisions.resolved(ours, merge_decisions.decide(Base(base, base), ours, theirs, Choice()))
+    for path in unified_state.COUNTERS:
+        b, o, t, found = (unified_state.value(one.unified, path) or 0 for one in (base, ours, theirs, after))
         if o >= b and t >= b:
             assert found == pytest.approx(b + (o - b) + (t - b))
         assert found >= 0

@@ -17,9 +17,9 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude.home import project_folder
-from sessgit.agents.claude.writing import ending
+from sessgit.agents.claude.writer import file_end
 from sessgit.store import layout, locks
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 
 
@@ -210,7 +210,7 @@ def test_a_command_that_hangs_holds_nobody_up_and_is_interrupted(sessgit: Shell)
     while not begun.exists():
         assert running.poll() is None
         time.sleep(0.02)
-    with locks.session(Beside(sessgit.store), SESSION) as held:
+    with locks.session(StorePaths(sessgit.store), SESSION) as held:
         assert held
     os.killpg(running.pid, signal.SIGINT)
     assert running.wait(20) == 130
@@ -229,7 +229,7 @@ def test_a_client_that_holds_ours_is_found_before_a_command_retells(sessgit: She
 @pytest.mark.parametrize("room", [0, 1, 400])
 def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tuple[str, ...], room: int) -> None:
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
-    append, limits = ending.append, resource.getrlimit(resource.RLIMIT_FSIZE)
+    append, limits = file_end.append, resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def full(path: Path, size: int, data: bytes) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, limits[1]))
@@ -239,7 +239,7 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ending, "append", full)
+        patch.setattr(file_end, "append", full)
         done = sessgit("merge", "e90c", "--into", "5e55", *mode)
     assert done.code == 1
     assert done.err.startswith(f"Error: cannot append to {transcript(sessgit)}: ")
@@ -253,14 +253,14 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
 
 
 STEPS = [
-    "store.recorder.appending.save",
-    "agents.claude.writing.ending.append",
-    "ops.merging.writing.record",
-    "ops.merging.merge.writing.began",
-    "ops.operations.perform",
+    "store.recorder.append_intent.save",
+    "agents.claude.writer.file_end.append",
+    "branch.merging.writing.record",
+    "branch.merging.merge.writing.began",
+    "store.operations.perform",
     "store.journal.append",
     "store.backend.Repository.move",
-    "store.recorder.appending.forget",
+    "store.recorder.append_intent.forget",
 ]
 """What a merge calls one after the other."""
 
@@ -322,14 +322,14 @@ def test_a_merge_that_was_killed_is_told_rightly_by_whoever_records_it(
 def test_a_half_appended_file_is_completed(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tuple[str, ...], written: int
 ) -> None:
-    append = ending.append
+    append = file_end.append
 
     def some(path: Path, size: int, data: bytes) -> None:
         append(path, size, data[:written])
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(ending, "append", some)
+        patch.setattr(file_end, "append", some)
         assert sessgit("merge", "e90c", "--into", "5e55", *mode).code == 70
     assert sessgit("merge", "e90c", "--into", "5e55", *mode).code == 0
     assert len(prompts(sessgit)) == (5 if mode else 4)

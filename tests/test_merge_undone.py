@@ -12,11 +12,11 @@ from merging import NEW, THEIRS, THIRD, assert_whole, authored, git, lines, part
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import journal, locks, refs
 from sessgit.store.index import Index
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 
 MODES = [(), ("--mode", "graft"), ("--turns", "4")]
@@ -72,7 +72,7 @@ def test_what_the_operation_says(sessgit: Shell) -> None:
     moved = {"ref": f"refs/heads/{SESSION}", "before": head, "after": tip(sessgit)}
     assert (done["refs"], done["files"]) == ([moved], [])
     assert (done["appended"], done["cut"]) == ([str(transcript(sessgit))], [])
-    (written,) = journal.read(Beside(sessgit.store))
+    (written,) = journal.read(StorePaths(sessgit.store))
     ((path, piece),) = written.wrote.appended.items()
     assert (path, piece.offset) == (str(transcript(sessgit)), len(before))
     assert piece.offset + piece.length == len(transcript(sessgit).read_bytes())
@@ -261,7 +261,7 @@ def test_a_pick_into_a_new_conversation_goes_as_a_whole(sessgit: Shell) -> None:
 
 def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("sessgit.ops.merging.writing.record", _killed)
+        patch.setattr("sessgit.branch.merging.writing.record", _killed)
         assert sessgit("merge", "e90c", "--into", "5e55", "--new").code == 70
     assert [(one["command"], one["standing"]) for one in sessgit.json("ops")] == [("fork", "done")]
 
@@ -270,13 +270,13 @@ def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, mo
 
 
 STEPS = [
-    "agents.claude.writing.ending.cut",
-    "ops.recording.elsewhere.read_anew",
-    "ops.operations.perform",
+    "agents.claude.writer.file_end.cut",
+    "record.divergence.read_anew",
+    "branch.undo.perform",
     "store.journal.append",
     "store.backend.Repository.move",
     "store.transaction.move_all",
-    "ops.files.endings.done",
+    "branch.append_undo.done",
 ]
 
 
@@ -305,7 +305,7 @@ def test_killed_at_any_step_a_second_undo_completes_it(
 
 
 @pytest.mark.parametrize(
-    "step", ["agents.claude.writing.ending.append", "ops.recording.elsewhere.read_anew", "store.journal.append"]
+    "step", ["agents.claude.writer.file_end.append", "record.divergence.read_anew", "store.journal.append"]
 )
 def test_killed_while_it_is_brought_back_it_is_merged_again(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
@@ -330,7 +330,7 @@ def test_what_a_person_said_after_an_interrupted_merge_is_not_taken_back(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("sessgit.ops.operations.perform", _killed)
+        patch.setattr("sessgit.store.operations.perform", _killed)
         assert sessgit("merge", "e90c", "--into", "5e55", "--mode", "graft").code == 70
     say(sessgit, "and on")
     sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
@@ -348,7 +348,7 @@ def test_another_merge_takes_back_nothing_of_one_that_was_interrupted(
     fork = sessgit.json("fork", SESSION)["id"]
     sessgit.out("edit", fork, "--label", "fast")
     with monkeypatch.context() as patch:
-        patch.setattr("sessgit.ops.operations.perform", _killed)
+        patch.setattr("sessgit.store.operations.perform", _killed)
         assert sessgit("merge", "e90c", "--into", "5e55", "--mode", "graft").code == 70
     interrupted = now(sessgit)
     sessgit.out("merge", fork, "--into", SESSION)
@@ -360,8 +360,8 @@ def test_another_merge_takes_back_nothing_of_one_that_was_interrupted(
 def test_while_a_recorder_is_at_work_nothing_is_taken_back(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55")
     after = now(sessgit)
-    monkeypatch.setattr("sessgit.ops.operations._LOCK_WAIT", 0.01)
-    with locks.session(Beside(sessgit.store), SESSION):
+    monkeypatch.setattr("sessgit.branch.undo._LOCK_WAIT", 0.01)
+    with locks.session(StorePaths(sessgit.store), SESSION):
         done = sessgit("undo")
     assert (done.code, done.err) == (7, "Error: a recorder is at work on 5e551011.\nHint: Try again.\n")
     assert now(sessgit) == after

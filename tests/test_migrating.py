@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shell import Shell
 
-from sessgit.formats.foreign.rlm import flat
+from sessgit.exchange.layouts.rlm import flat
 
 PAGE = Path(__file__).parent.parent / "docs" / "migrating.md"
 APEX, BRANCH = "7f0c9f0e-31f4-4a2b-9d6e-0b7c5a1e2d3f", "8a1d0e1f-42a5-4b3c-8e7f-1c8d6b2f3e4a"

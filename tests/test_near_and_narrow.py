@@ -8,9 +8,9 @@ import pytest
 from shell import NOW, Shell
 from transcripts import SESSION
 
-from sessgit.ops.watch import Change
-from sessgit.ui import context, text
-from sessgit.ui.pages import watch
+from sessgit.cli import invocation, text
+from sessgit.cli.pages import watch
+from sessgit.history.watch import Change
 
 LEXER, UPLOAD = "0b2d7f10-0000-4000-8000-00000000000b", "c13d6a5e-0000-4000-8000-00000000000c"
 
@@ -79,7 +79,7 @@ def test_watch_keeps_its_columns() -> None:
         Change("tag", f"{SESSION}.r-a0000002", time=time, turn=3, text="good"),
         Change("rewind", f"{SESSION}.r-a0000002", time=time, turn=1, text="2"),
     ]
-    lines = [line.rstrip() for line in watch.full(context.read(), changes, NOW)]
+    lines = [line.rstrip() for line in watch.full(invocation.read(), changes, NOW)]
     assert [line[line.index("5e55") :] for line in lines] == [
         "5e551011@12    go on",
         "5e551011@3     .r-a0000002: another way",

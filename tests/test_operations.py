@@ -18,9 +18,8 @@ from shell import NOW, Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.errors import ROOM, MovedError, StoreError
-from sessgit.ops import operations
-from sessgit.store import journal, refs, transaction
-from sessgit.store.layout import Beside
+from sessgit.store import journal, operations, refs, transaction
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 from sessgit.store.transaction import Move
 
@@ -189,7 +188,7 @@ def test_all_refs_or_none(sessgit: Shell) -> None:
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([b"{}", b'{"refs":{}}', b"[]", b"\n", b"null"]), max_size=5))
 def test_a_journal_of_anything_is_read(tmp_path_factory: pytest.TempPathFactory, garbage: list[bytes]) -> None:
-    beside = Beside(tmp_path_factory.mktemp("store"))
+    beside = StorePaths(tmp_path_factory.mktemp("store"))
     one = journal.Operation("2026-03-01T00:00:00.000Z", "tag", "x", (Move("refs/tags/x", None, "0" * 40),))
     beside.journal.write_bytes(b"\n".join(garbage))
     written = journal.append(beside, one)

@@ -15,14 +15,14 @@ from plain import run_git
 from transcripts import SESSION, Talk
 
 from sessgit.errors import StoreError
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import maintenance
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
 from sessgit.store.index import Index
-from sessgit.store.packing import due
-from sessgit.store.packing.pack import BLOB, Pack
+from sessgit.store.packing import schedule
+from sessgit.store.packing.pack_file import BLOB, Pack
 from sessgit.store.store import Store
 
 SIZES = (0, 1, 15, 16, 1023, 1024, 1025, 2047, 2048, 65_535, 65_536, 300_000)
@@ -125,17 +125,17 @@ def test_what_no_ref_leads_to_is_not_packed_again_and_again(store: Store) -> Non
         store.repo.write_blob(b"%d" % number)
     assert maintenance.pack(store.path)
     assert not maintenance.pack(store.path)
-    assert due.loose(store.path).objects > 200
+    assert schedule.loose(store.path).objects > 200
 
 
 def test_many_packs_are_made_few(store: Store) -> None:
-    for number in range(due.MOST_PACKS):
+    for number in range(schedule.MOST_PACKS):
         tree = store.repo.edit_tree(None, {"a": (store.repo.write_blob(b"%d" % number), False)})
         store.repo.move(f"refs/heads/{number}", None, store.repo.write_commit(tree, [], "x", 1))
         run_git(store.path, "repack", "-d", "-q")
-    assert due.packs(store.path) == due.MOST_PACKS
+    assert schedule.packs(store.path) == schedule.MOST_PACKS
     assert maintenance.pack(store.path)
-    assert due.packs(store.path) == 1
+    assert schedule.packs(store.path) == 1
     run_git(store.path, "fsck", "--strict")
 
 

@@ -16,9 +16,9 @@ from sessgit.errors import StoreError
 from sessgit.store import maintenance, refs
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.packing import delta_order
-from sessgit.store.packing.pack import Pack
+from sessgit.store.packing.pack_file import Pack
 from sessgit.store.store import Store
 
 SESSIONS = 12
@@ -84,7 +84,7 @@ def test_all_is_packed_once_whether_a_ref_leads_to_it_or_not(store: Store) -> No
         packs = list((store.path / "objects" / "pack").iterdir())
         assert sorted(path.suffix for path in packs) == [".idx", ".pack"]
         assert "count: 0\n" in run_git(store.path, "count-objects", "-v")
-        assert not Beside(store.path).packing.exists()
+        assert not StorePaths(store.path).packing.exists()
     assert run_git(store.path, "fsck", "--strict", "--no-dangling") == ""
 
 
@@ -114,7 +114,7 @@ def test_packs_that_a_killed_packing_had_replaced_go_with_the_next(store: Store)
     old.write_bytes(b"what is left of it")
     other = old.with_name(f"pack-{'0' * 40}.pack")
     other.write_bytes(b"another one")
-    Beside(store.path).packing.write_text(f"{old.stem}\n../../HEAD\n{other.stem}")
+    StorePaths(store.path).packing.write_text(f"{old.stem}\n../../HEAD\n{other.stem}")
     assert maintenance.sweep(store.path, 2e9) == 1
     assert (old.exists(), other.exists()) == (False, True)
     assert (store.path / "HEAD").exists()

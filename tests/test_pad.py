@@ -15,10 +15,11 @@ from shell import Shell
 from strategies import REDACTED, SECRET
 from transcripts import SESSION, Talk
 
+from sessgit.branch import pad_changes
+from sessgit.branch.pad_changes import Place
 from sessgit.errors import MovedError, UsageError
-from sessgit.model.scratchpad import pad as pads
-from sessgit.ops.pad import changing, lists
-from sessgit.ops.pad.changing import Place
+from sessgit.history import pad_lists
+from sessgit.model import pad as pads
 from sessgit.store import layout
 from sessgit.store.backend import Repository
 from sessgit.store.index import Index
@@ -302,7 +303,7 @@ def test_doubles_become_one_and_old_passes_go(talked: Shell) -> None:
     noted(talked, "pass", "critique", "little")
     first = noted(talked, "claim", "A trie is faster")
     tip = run_git(talked.store, "rev-parse", SESSION).strip()
-    (one,) = lists.pad(store, tip).of("claim")
+    (one,) = pad_lists.pad(store, tip).of("claim")
     other = pads.written(
         pads.Entry("", "claim", "A  trie\nis faster", "2026-03-01T13:30:00.000Z", "e90c55aa", source="bench.py")
     )
@@ -311,7 +312,7 @@ def test_doubles_become_one_and_old_passes_go(talked: Shell) -> None:
     assert talked.out("pad", "compact", "5e55") == (
         "5e551011  1 double united, 1 pass left to the history\n"
         f"  {other.id[:4]}  claim  A  trie\n"
-        f"  {lists.pad(store, tip).of('pass')[0].id[:4]}  expansion  much\n"
+        f"  {pad_lists.pad(store, tip).of('pass')[0].id[:4]}  expansion  much\n"
     )
     assert subject(talked) == "edit: pad made few: 1 double and 1 pass"
     found = talked.json("pad")
@@ -482,23 +483,23 @@ def test_a_list_has_an_end(keep: Keep, store: Store, index: Index, monkeypatch: 
     keep(Talk().turns("one"))
     monkeypatch.setattr(pads, "MOST", 2)
     for number in range(2):
-        changing.perform(store, index, SESSION, changing.add("claim", f"c{number}", Place()), NOW + number)
+        pad_changes.perform(store, index, SESSION, pad_changes.add("claim", f"c{number}", Place()), NOW + number)
     with pytest.raises(UsageError, match="there are 2 on the list “claims” already") as refused:
-        changing.perform(store, index, SESSION, changing.add("claim", "c2", Place()), NOW + 2)
+        pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "c2", Place()), NOW + 2)
     assert "sessgit pad compact" in refused.value.hint
-    changing.perform(store, index, SESSION, changing.add("risk", "r", Place()), NOW + 3)
+    pad_changes.perform(store, index, SESSION, pad_changes.add("risk", "r", Place()), NOW + 3)
 
 
 def test_a_pad_has_an_end_and_can_be_made_smaller(
     keep: Keep, store: Store, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(Talk().turns("one"))
-    made = changing.perform(store, index, SESSION, changing.add("claim", "c", Place()), NOW)
+    made = pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "c", Place()), NOW)
     monkeypatch.setattr(pads, "LARGEST", 10)
     with pytest.raises(UsageError, match="10 B are the most"):
-        changing.perform(store, index, SESSION, changing.add("claim", "d", Place()), NOW + 1)
+        pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "d", Place()), NOW + 1)
     (entry,) = made.pad.entries
-    assert changing.perform(store, index, SESSION, changing.drop([entry.id]), NOW + 2).pad.entries == ()
+    assert pad_changes.perform(store, index, SESSION, pad_changes.drop([entry.id]), NOW + 2).pad.entries == ()
 
 
 # In nobody's way
@@ -509,12 +510,12 @@ def test_recording_goes_on_over_it_and_a_rewind_carries_it_along(
 ) -> None:
     talk = Talk().turns("one", "two")
     keep(talk)
-    changing.perform(store, index, SESSION, changing.add("claim", "a", Place()), NOW)
+    pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "a", Place()), NOW)
     keep(talk.turns("three"))
-    changing.perform(store, index, SESSION, changing.confidence(0.5, "", Place()), NOW + 1)
+    pad_changes.perform(store, index, SESSION, pad_changes.confidence(0.5, "", Place()), NOW + 1)
     keep(talk.rewind(1).turns("two again"))
     tip = git("rev-parse", SESSION).strip()
-    assert [one.kind for one in lists.pad(store, tip).entries] == ["claim", "confidence"]
+    assert [one.kind for one in pad_lists.pad(store, tip).entries] == ["claim", "confidence"]
     assert (store.state(tip).turns, store.state(tip).confidence) == (2, 0.5)
 
 
@@ -523,7 +524,7 @@ def test_a_branch_that_moves_meanwhile_is_read_anew(
 ) -> None:
     """Another machine's process, which holds no lock here, was faster."""
     keep(Talk().turns("one"))
-    changing.perform(store, index, SESSION, changing.add("claim", "a", Place()), NOW)
+    pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "a", Place()), NOW)
     move, raced = Repository.move, list[str]()
 
     def late(self: Repository, name: str, old: str | None, new: str | None) -> None:
@@ -533,7 +534,7 @@ def test_a_branch_that_moves_meanwhile_is_read_anew(
             from sessgit.model.conversation.message import Message
 
             message = Message("edit: other", (("Session", SESSION), ("Event", "edit")))
-            data = lists.read(store, old)["claims"] + pads.written(
+            data = pad_lists.read(store, old)["claims"] + pads.written(
                 pads.Entry("", "claim", "raced", "2026-03-01T13:00:00.000Z", "other")
             ).line + b"\n"  # fmt: skip
             changes: Any = {"pad/claims.jsonl": (store.repo.write_blob(data), False)}
@@ -542,7 +543,7 @@ def test_a_branch_that_moves_meanwhile_is_read_anew(
         move(self, name, old, new)
 
     monkeypatch.setattr(Repository, "move", late)
-    done = changing.perform(store, index, SESSION, changing.add("claim", "b", Place()), NOW + 1)
+    done = pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "b", Place()), NOW + 1)
     assert [one.text for one in done.pad.entries] == ["a", "raced", "b"]
 
 

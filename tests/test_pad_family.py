@@ -12,13 +12,13 @@ from plain import Keep, run_git
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.model import canonical
+from sessgit.branch import pad_changes
+from sessgit.branch.pad_changes import Place
+from sessgit.history import pad_lists
+from sessgit.model import canonical, pad
 from sessgit.model.conversation.message import Message
-from sessgit.model.scratchpad import pad
-from sessgit.model.scratchpad.pad import Entry
-from sessgit.ops.pad import changing, lists
-from sessgit.ops.pad.changing import Place
-from sessgit.ops.syncing import joining
+from sessgit.model.pad import Entry
+from sessgit.record import tip_join
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -212,16 +212,16 @@ def test_two_machines_that_note_something_each_have_both(keep: Keep, store: Stor
     keep(Talk().turns("one"))
     ref = layout.head(SESSION)
     for number, text in enumerate(("stays", "goes")):
-        changing.perform(store, index, SESSION, changing.add("claim", text, Place()), NOW + number)
+        pad_changes.perform(store, index, SESSION, pad_changes.add("claim", text, Place()), NOW + number)
     base = store.repo.ref(ref) or ""
-    drop = next(one.id for one in lists.pad(store, base).entries if one.text == "goes")
-    here = changing.perform(store, index, SESSION, changing.add("claim", "here", Place()), NOW + 9).commit
+    drop = next(one.id for one in pad_lists.pad(store, base).entries if one.text == "goes")
+    here = pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "here", Place()), NOW + 9).commit
     store.repo.move(ref, here, base)
-    changing.perform(store, index, SESSION, changing.drop([drop]), NOW + 10)
-    there = changing.perform(store, index, SESSION, changing.add("claim", "there", Place()), NOW + 11).commit
-    joined = joining.reconcile(store, here, there)
-    assert joined == joining.reconcile(store, there, here)
-    assert {one.text for one in lists.pad(store, joined.tip).entries} == {"stays", "here", "there"}
+    pad_changes.perform(store, index, SESSION, pad_changes.drop([drop]), NOW + 10)
+    there = pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "there", Place()), NOW + 11).commit
+    joined = tip_join.reconcile(store, here, there)
+    assert joined == tip_join.reconcile(store, there, here)
+    assert {one.text for one in pad_lists.pad(store, joined.tip).entries} == {"stays", "here", "there"}
 
 
 # Elsewhere
@@ -272,9 +272,9 @@ def test_whatever_lies_there_goes_on_and_stays(sides: Shell) -> None:
     say(sides, SESSION, "claim", "ours")
     assert git(sides, "rev-parse", f"{SESSION}:pad/insights.jsonl") == before
     strange = b"\n{\n\xff\xfe\x00\n[[[[\n"
-    assert strange in lists.read(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
+    assert strange in pad_lists.read(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
     sides.out("pad", "compact", SESSION)
-    assert strange in lists.read(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
+    assert strange in pad_lists.read(Store(sides.store), git(sides, "rev-parse", SESSION))["claims"]
     assert sides("pad", "cycle", "--into", SESSION).code == 2
     done = sides("pad", "risk", "r", "--into", SESSION)
     assert (done.code, done.err) == (

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.errors import AmbiguousError, NotFoundError, UsageError
-from sessgit.model import canonical
+from sessgit.model import canonical, pad, pad_steps
 from sessgit.model.conversation.session import STAGES
-from sessgit.model.scratchpad import pad, steps
-from sessgit.model.scratchpad.pad import LISTS, Entry
+from sessgit.model.pad import LISTS, Entry
 
 OWN, OTHER = "5e551011", "e90c55aa"
 TIME = 1772370000.0
@@ -141,10 +140,10 @@ def test_whatever_is_on_it_has_a_next_step_and_a_brief(found: dict[str, bytes]) 
     read = pad.read(found)
     for stage in ("", "nonsense", *STAGES):
         for sure in (None, 0.0, 1.0):
-            assert steps.next_step(read, OWN, stage, sure).what
-            brief = steps.brief(read, OWN, "title", stage, sure)
+            assert pad_steps.next_step(read, OWN, stage, sure).what
+            brief = pad_steps.brief(read, OWN, "title", stage, sure)
             assert bool(brief) == bool(read.entries)
-            assert len(brief) <= steps.LONGEST_BRIEF + 100
+            assert len(brief) <= pad_steps.LONGEST_BRIEF + 100
             assert canonical.is_printable(brief.replace("\n", ""))
             brief.encode()
     assert len(pad.gained(read, OWN)) == pad.cycle(read, OWN)
@@ -231,13 +230,13 @@ def test_the_next_step_from_the_beginning_to_the_end() -> None:
         read = pad.Pad((*read.entries, replace(entry, **more)))  # type: ignore[arg-type]
 
     while len(told) < 30:
-        step = steps.next_step(read, OWN, stage, None)
+        step = pad_steps.next_step(read, OWN, stage, None)
         told.append(step.command)
         words = step.command.split()[2:]
         if not words or told[-2:] == [step.command] * 2:
             break
         if words[0] == "stage":
-            steps.check_stage(stage, words[1])
+            pad_steps.check_stage(stage, words[1])
             stage = words[1]
         elif words[0] == "resolve":
             read = pad.Pad(
@@ -267,7 +266,7 @@ def test_a_stage_follows_the_one_before_it_and_going_back_is_free(before: str) -
     allowed = []
     for after in STAGES:
         try:
-            steps.check_stage(before, after)
+            pad_steps.check_stage(before, after)
         except UsageError as error:
             assert error.hint == f"sessgit edit --stage {after} sets it all the same."
         else:
@@ -285,6 +284,6 @@ def test_stages_are_in_order() -> None:
 
 def test_no_file_is_named_as_the_client_reads_it() -> None:
     line = pad.written(Entry("", "claim", "see @/etc/passwd", canonical.rfc3339(TIME), OTHER)).line
-    brief = steps.brief(pad.read({"claims": line}), OWN, "@~/.ssh/id", "", None)
+    brief = pad_steps.brief(pad.read({"claims": line}), OWN, "@~/.ssh/id", "", None)
     assert "@/" not in brief
     assert "@~" not in brief

@@ -96,7 +96,7 @@ def test_killed_before_it_was_written_down_a_second_run_completes_it(
 
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     with monkeypatch.context() as patch:
-        patch.setattr(f"sessgit.ops.merging.writing.{step}", _killed)
+        patch.setattr(f"sessgit.branch.merging.writing.{step}", _killed)
         assert sessgit("pick", "e90c@3", "--into", "5e55").code == 70
     assert sessgit.out("pick", "e90c@3", "--into", "5e55").startswith("5e551011  turn 3 brought back from e90c55aa\n")
     assert prompts(sessgit) == ["one", "ours", "three"]

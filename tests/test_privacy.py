@@ -16,12 +16,12 @@ from transcripts import OTHER, SESSION
 
 from sessgit.agents.claude import home
 from sessgit.model.config import RecordConfig
-from sessgit.ops import privacy
-from sessgit.ops.privacy import Privacy, Verdict
+from sessgit.record import privacy
+from sessgit.record.privacy import Privacy, Verdict
 from sessgit.recorder import drain
 from sessgit.store import refs, settings
-from sessgit.store.indexed import derived
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
+from sessgit.store.sqlite import cache_file
 
 THIRD = "0b2d7f10-0000-4000-8000-00000000000b"
 
@@ -148,7 +148,7 @@ def test_a_folder_with_the_signs_of_a_glob(sessgit: Shell) -> None:
     assert sessgit.json("off", str(odd))["project"] == str(odd)
     assert sessgit.out("config", "record.exclude") == f'["{sessgit.home}/a[[]b][*]"]\n'
     assert sessgit.json("off", str(odd))["changed"] is False
-    assert privacy.verdict(Privacy(settings.load(Beside(sessgit.store)).record), f"{sessgit.home}/abc").recorded
+    assert privacy.verdict(Privacy(settings.load(StorePaths(sessgit.store)).record), f"{sessgit.home}/abc").recorded
     assert sessgit.json("on", str(odd))["changed"]
 
 
@@ -259,8 +259,8 @@ def test_what_was_moved_is_off_with_its_new_project(sessgit: Shell) -> None:
     there.mkdir()
     sessgit.out("restore", SESSION, "--project", str(there))
     sessgit.out("off", str(there))
-    beside = Beside(sessgit.store)
-    derived.remove(beside.index)
+    beside = StorePaths(sessgit.store)
+    cache_file.remove(beside.index)
     path = talk.turns("zebra").save(home.project_folder(sessgit.config, str(there)))
     event = {"session_id": SESSION, "transcript_path": str(path), "cwd": str(there), "hook_event_name": "SessionEnd"}
     (beside.spool / "1-1.json").write_text(json.dumps(event))
@@ -336,7 +336,7 @@ def test_who_moved_on_to_another_folder_stays_in_the_project(sessgit: Shell) -> 
 def test_a_mistake_elsewhere_costs_no_privacy(sessgit: Shell, text: str, exclude: tuple[str, ...]) -> None:
     sessgit.out("install")
     (sessgit.store / "config.toml").write_text(text)
-    found, mistake = settings.careful(Beside(sessgit.store))
+    found, mistake = settings.careful(StorePaths(sessgit.store))
     assert found.record == RecordConfig(exclude=exclude)
     assert mistake.startswith(f"{sessgit.store}/config.toml: ")
 
@@ -352,7 +352,7 @@ def test_a_mistake_that_may_be_about_privacy(sessgit: Shell, text: str) -> None:
     sessgit.out("install")
     (sessgit.store / "config.toml").write_text(text)
     with pytest.raises(SessgitError):
-        settings.careful(Beside(sessgit.store))
+        settings.careful(StorePaths(sessgit.store))
 
 
 def test_the_transcripts_of_the_client_are_where_the_shell_puts_them(sessgit: Shell) -> None:

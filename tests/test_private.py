@@ -21,13 +21,13 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import home
+from sessgit.cli.commands import watch
 from sessgit.errors import SessgitError, StoreError
 from sessgit.store import store as stores
 from sessgit.store.files import private
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.recorder.stub import write_stub
 from sessgit.store.store import Store
-from sessgit.ui.commands import watch
 
 NOBODY = 65534
 BROKEN = f"{SESSION[:-1]}9"
@@ -211,7 +211,7 @@ def test_an_index_that_is_a_link_is_made_anew(sessgit: Shell, tmp_path: Path, na
 def test_a_note_that_is_a_link_is_replaced(sessgit: Shell, tmp_path: Path, name: str) -> None:
     talk = sessgit.talk().turns("one")
     sessgit.recorded(talk)
-    place = (sessgit.store if name == "latest.json" else Beside(sessgit.store).state) / name
+    place = (sessgit.store if name == "latest.json" else StorePaths(sessgit.store).state) / name
     (tmp_path / "outside").write_text("mine")
     place.unlink(missing_ok=True)
     place.symlink_to(tmp_path / "outside")
@@ -231,7 +231,7 @@ def test_nothing_is_appended_through_a_link(sessgit: Shell, tmp_path: Path, name
     (sessgit.store / name).unlink(missing_ok=True)
     (sessgit.store / name).symlink_to(tmp_path / "outside")
     sessgit("tag", "v1", f"{SESSION}@1")
-    (Beside(sessgit.store).spool / "1-0.json").write_text("no event")
+    (StorePaths(sessgit.store).spool / "1-0.json").write_text("no event")
     subprocess.run([sys.executable, "-m", "sessgit.recorder", str(sessgit.store)], check=True)
     assert (tmp_path / "outside").read_text() == "mine"
 
@@ -241,7 +241,7 @@ def test_what_lies_in_the_place_of_the_marker_holds_nobody(sessgit: Shell, tmp_p
     """The client waits for the stub: it ends at once, and the next recorder takes in what was said."""
     path = sessgit.keep(sessgit.talk().turns("one"))
     sessgit.out("install")
-    marker, outside = Beside(sessgit.store).spool / "waiting", tmp_path / "outside"
+    marker, outside = StorePaths(sessgit.store).spool / "waiting", tmp_path / "outside"
     if kind == "folder":
         marker.mkdir()
     elif kind == "pipe":

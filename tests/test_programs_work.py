@@ -12,10 +12,10 @@ from plain import Keep, run_git
 from transcripts import SESSION, Talk
 
 from sessgit import Cell, Session, Store
+from sessgit.branch import transcript_end
 from sessgit.errors import UsageError
-from sessgit.ops.cells import turns
-from sessgit.ops.code import git
-from sessgit.ops.programs import end
+from sessgit.history.cells import turns
+from sessgit.history.code import git
 from sessgit.store.index import Index
 from sessgit.store.layout import head
 from sessgit.store.store import Store as Objects
@@ -48,7 +48,7 @@ class Meter:
         library.world.index._db.set_trace_callback(self.asked.append)
         for name in ("_object", "blob"):
             monkeypatch.setattr(self.repo, name, self._counted(getattr(self.repo, name)))
-        monkeypatch.setattr(end, "_at", self._at(end._at))
+        monkeypatch.setattr(transcript_end, "_at", self._at(transcript_end._at))
 
     def cost(self, do: Callable[[], object]) -> tuple[int, int, list[str], int]:
         written, self.read, self.bytes = self.repo.written, 0, 0

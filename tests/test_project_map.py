@@ -17,9 +17,9 @@ from shell import Shell
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
+from sessgit.branch import restore
+from sessgit.history import client_files
 from sessgit.model import config
-from sessgit.ops import restore
-from sessgit.ops.finding import places
 from sessgit.store.store import Store
 
 THERE = "/Users/anna/src"
@@ -66,11 +66,11 @@ def place(sessgit: Shell, folder: Path) -> Path:
 )
 def test_the_longest_whole_prefix_counts(folder: str, found: str) -> None:
     mapping = {"/u/src/": "/h/code", "/u/src/big": "/b/", "~/there": "~/here", "/usr": "/nowhere", "/none": "/h/none"}
-    assert places.here({**mapping, "/usr/x.y": "/usr/x.y"}, "/home/me")(folder) == found
+    assert client_files.here({**mapping, "/usr/x.y": "/usr/x.y"}, "/home/me")(folder) == found
 
 
 def test_a_folder_that_is_here_stays(tmp_path: Path) -> None:
-    here = places.here({str(tmp_path): "/elsewhere"}, "/home/me")
+    here = client_files.here({str(tmp_path): "/elsewhere"}, "/home/me")
     assert here(str(tmp_path)) == str(tmp_path)
     assert here(f"{tmp_path}/gone") == "/elsewhere/gone"
 
@@ -78,7 +78,7 @@ def test_a_folder_that_is_here_stays(tmp_path: Path) -> None:
 @given(st.dictionaries(st.text(max_size=6), st.text(max_size=6)), st.text(max_size=9))
 def test_any_text_has_a_folder(mapping: dict[str, str], folder: str) -> None:
     known = {left: right for left, right in mapping.items() if config.is_folder(left) and config.is_folder(right)}
-    assert isinstance(places.here(known, "/home/me")(folder), str)
+    assert isinstance(client_files.here(known, "/home/me")(folder), str)
 
 
 # What commands do

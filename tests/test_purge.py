@@ -14,7 +14,7 @@ from transcripts import subagent
 
 from sessgit.agents.claude import home
 from sessgit.store import store as stores
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.secrets import denylist
 
 ODD = 'he said "no\\never"\tand ünÿe ' + "4711" + "\nthen left"
@@ -261,7 +261,7 @@ def test_what_cannot_be_purged_changes_nothing(sessgit: Shell, words: tuple[str,
     done = sessgit("purge", *words)
     assert (done.code, done.out) == (code, ""), done
     assert refs(sessgit.store) == before
-    assert denylist.values(Beside(sessgit.store)) == []
+    assert denylist.values(StorePaths(sessgit.store)) == []
 
 
 def test_a_value_in_the_settings_is_a_persons_to_take_out(sessgit: Shell) -> None:

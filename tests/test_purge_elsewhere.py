@@ -15,10 +15,10 @@ from servers import hook
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.ops.syncing import push as pushing
 from sessgit.store.index import Index
 from sessgit.store.remote.remotes import Link
 from sessgit.store.store import Store
+from sessgit.sync import push as pushing
 
 VALUE = "tiger" + "-Lily_4711+Zebra"
 PLAIN = "5e551011-0000-4000-8000-0000000000aa"

@@ -14,7 +14,7 @@ import pytest
 from purging import SESSION, VALUE, git, holders, refs, told, whole
 from shell import NOW, Shell
 
-from sessgit.ops import purge as purges
+from sessgit.purge import purge as purges
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.secrets import denylist
@@ -57,7 +57,7 @@ def test_a_purge_can_be_killed_at_every_step(sessgit: Shell, held: Path) -> None
         assert refs(sessgit.store) == expected, point
         assert holders(sessgit.store) == [], point
         assert [one["command"] for one in sessgit.json("ops")].count("purge") == 1, point
-        assert not layout.Beside(sessgit.store).purging.exists()
+        assert not layout.StorePaths(sessgit.store).purging.exists()
     whole(sessgit)
 
 
@@ -78,7 +78,7 @@ def test_another_purge_brings_the_killed_one_to_its_end(sessgit: Shell, held: Pa
     ended = set()
     for point in range(steps // 4, steps, max(1, steps // 4)):
         _killed(sessgit, held, point)
-        is_known = bool(denylist.values(layout.Beside(sessgit.store)))
+        is_known = bool(denylist.values(layout.StorePaths(sessgit.store)))
         done = sessgit("purge", "some other value", "--yes")
         assert done.code == 0, done
         assert ("came to its end" in done.out) == (is_known and point < steps)
@@ -123,7 +123,7 @@ def test_one_that_nothing_holds_is_killed(sessgit: Shell, tmp_path: Path) -> Non
         assert _killed(sessgit, tmp_path / "held", point) < 0, point
         assert sessgit("purge", VALUE, "--yes").code == 0
         assert [one["command"] for one in sessgit.json("ops")] == ["purge"], point
-        assert len(denylist.values(layout.Beside(sessgit.store))) == 1
+        assert len(denylist.values(layout.StorePaths(sessgit.store))) == 1
     assert sessgit.json("verify")["findings"] == []
 
 

@@ -10,11 +10,11 @@ from clones import Clone, bare
 from purging import VALUE, purged_beside
 from transcripts import OTHER, Talk
 
+from sessgit.branch import edit, tag
+from sessgit.branch import fork as forks
 from sessgit.errors import UsageError
-from sessgit.ops import edit, tag
-from sessgit.ops import fork as forks
-from sessgit.ops.finding.forkpoint import Point
-from sessgit.ops.finding.resolve import Target, Whereabouts
+from sessgit.history.fork_point import Point
+from sessgit.history.resolve import Target, Whereabouts
 from sessgit.store import refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store

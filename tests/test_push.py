@@ -17,9 +17,9 @@ from servers import PASSWORD, USER, hook, http, silent
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.cli import invocation, remote_argument
 from sessgit.store import refs, settings
-from sessgit.store.layout import Beside
-from sessgit.ui import context, remotes
+from sessgit.store.layout import StorePaths
 
 SHORT = "5e551011"
 THEIRS, OURS = f"{SHORT}.m-a0005003", f"{SHORT}.m-a0000003"
@@ -418,7 +418,7 @@ def test_a_setting_that_chooses_nothing(pair: Desks, value: str) -> None:
 
 
 def test_a_mistake_elsewhere_in_the_settings_costs_no_recording(pair: Desks) -> None:
-    beside = Beside(pair.here.shell.store)
+    beside = StorePaths(pair.here.shell.store)
     beside.config.write_text('[sync]\ninclude = ["~/*"]\n[archive]\nafter = "soon"\n')
     found, problem = settings.careful(beside)
     assert found.sync.include == ()
@@ -553,8 +553,8 @@ def test_where_nothing_changed_a_person_hears_so(pair: Desks, monkeypatch: pytes
     pair.here.record(pair.here.shell.talk().turns("one"))
     pair.here.out("push", "--all")
     pair.here.out("config", "sync.include", '["*"]')
-    read = context.read
-    monkeypatch.setattr(context, "read", lambda: replace(read(), terminal=True, pager=""))
+    read = invocation.read
+    monkeypatch.setattr(invocation, "read", lambda: replace(read(), terminal=True, pager=""))
     assert pair.here.out("push", "--all") == "origin has all of it.\n"
     assert pair.here.out("pull") == "Nothing new in origin.\n"
     assert pair.here.out("sync") == "origin and this machine have the same.\n"
@@ -567,11 +567,11 @@ def test_how_it_gets_on_is_one_line(
 ) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     sessgit.out("remote", "add", "origin", "/stick")
-    monkeypatch.setattr(remotes, "_SHOWN_AFTER", 0.0)
-    monkeypatch.setattr(remotes, "_EACH", 0.0)
+    monkeypatch.setattr(remote_argument, "_SHOWN_AFTER", 0.0)
+    monkeypatch.setattr(remote_argument, "_EACH", 0.0)
     for terminal in (True, False):
-        here = replace(context.read(), error_terminal=terminal, width=40)
-        with remotes.linked(here, remotes.one(here, "origin")) as link:
+        here = replace(invocation.read(), error_terminal=terminal, width=40)
+        with remote_argument.linked(here, remote_argument.one(here, "origin")) as link:
             link.say("Receiving objects:  50% (1/2)\x1b[31m")
             time.sleep(0.01)
             link.say("x" * 100)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sessgit.errors import UsageError
 from sessgit.model import canonical
-from sessgit.model.query import MOST_TERMS, Query, Snippet, Term, fold, parse, snippet, spaced
+from sessgit.model.search_query import MOST_TERMS, Query, Snippet, Term, fold, parse, snippet, spaced
 
 
 def terms(*words: str) -> tuple[tuple[Term, ...], ...]:

@@ -11,11 +11,11 @@ from plain import Git, Keep
 from strategies import SECRET
 from transcripts import SESSION, Talk
 
+from sessgit.check import verify
 from sessgit.errors import NotFoundError, SessgitError
-from sessgit.ops import verify
-from sessgit.ops.recording import file_hash
-from sessgit.ops.recording.record import Result, record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record import file_hash
+from sessgit.record.recording import Result, record
+from sessgit.record.source import Rules, Source
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
@@ -386,7 +386,7 @@ def test_a_session_of_older_redaction_rules_goes_on(keep: Keep, store: Store, mo
     secret = "Zk3fP9qLw8Xv2Nn5" + "Rt7Yb1Cd4Gh6Jm0K"
     talk = Talk().prompt(f"NEXTCLOUD_TOKEN={secret}").answer("Read.")
     with monkeypatch.context() as then:
-        then.setattr("sessgit.ops.recording.source.RULES_VERSION", 7)
+        then.setattr("sessgit.record.source.RULES_VERSION", 7)
         then.setattr("sessgit.store.secrets.secret_filter.scan", lambda text: None)
         keep(talk)
     talk.prompt(f"STATUSPAGE_API_KEY={secret}").answer("Read.")
@@ -405,7 +405,7 @@ def test_a_session_stays_with_the_rules_that_it_was_begun_by(
     shown = "\n".join(f"{number:>6}→line {number} of a file" for number in range(1, 400))
     talk = Talk().prompt("Read it").tool("Read", {"file_path": "/p/a.py"}, shown).answer("Read.")
     with monkeypatch.context() as then:
-        then.setattr("sessgit.model.cutting.texts.RULES_VERSION", 1)
+        then.setattr("sessgit.model.long_strings.RULES_VERSION", 1)
         keep(talk)
     talk.prompt("Once more").tool("Read", {"file_path": "/p/a.py"}, shown).answer("Read.")
     keep(talk)

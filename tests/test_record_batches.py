@@ -11,7 +11,7 @@ from pictures import log
 from transcripts import SESSION, Talk
 
 from sessgit.recorder import drain
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
 
 
@@ -27,7 +27,7 @@ from sessgit.store.store import Store
 )
 def test_what_they_come_to(store: Store, claude: Path, names: tuple[str, ...], last: str) -> None:
     path = Talk().turns("one").prompt("two").save(claude)
-    spool = Beside(store.path).spool
+    spool = StorePaths(store.path).spool
     for number, name in enumerate(names):
         payload = {"hook_event_name": name, "session_id": SESSION, "transcript_path": str(path), "cwd": str(claude)}
         event = spool / f"1-{number}.json"
@@ -36,4 +36,4 @@ def test_what_they_come_to(store: Store, claude: Path, names: tuple[str, ...], l
     drain.run(store.path, claude.parents[1], {"PATH": os.environ["PATH"], "HOME": str(claude)})
     assert log(store, SESSION)[-1] == last
     assert list(spool.iterdir()) == []
-    assert not Beside(store.path).log.exists()
+    assert not StorePaths(store.path).log.exists()

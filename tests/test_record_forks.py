@@ -10,8 +10,8 @@ from plain import Git, Keep
 from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.ops import fork, restore
-from sessgit.ops.finding.forkpoint import Point
+from sessgit.branch import fork, restore
+from sessgit.history.fork_point import Point
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

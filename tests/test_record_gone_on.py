@@ -12,7 +12,8 @@ from pictures import branches, log, prompts, rewound, text
 from plain import Keep
 from transcripts import SESSION, Talk
 
-from sessgit.ops import restore, verify
+from sessgit.branch import restore
+from sessgit.check import verify
 from sessgit.store.store import Store
 
 SECOND = "turns/0000/000002/transcript.jsonl"

@@ -13,9 +13,9 @@ from pictures import branches, conversation, log, rewound
 from plain import Keep, Rivalled
 from transcripts import SESSION, Talk
 
-from sessgit.ops import restore
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.branch import restore
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository
 from sessgit.store.index import Index

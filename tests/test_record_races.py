@@ -10,11 +10,11 @@ from pictures import branches, conversation, log, prompts, text
 from plain import Keep, Rivalled
 from transcripts import SESSION, Talk
 
+from sessgit.branch import restore
 from sessgit.errors import StoreError
 from sessgit.model.conversation.message import Message
-from sessgit.ops import restore
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.backend import Repository

@@ -10,9 +10,9 @@ import pytest
 from plain import Git
 from transcripts import Talk
 
-from sessgit.ops.recording import catchup
-from sessgit.ops.recording.record import Result, record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record import catch_up
+from sessgit.record.recording import Result, record
+from sessgit.record.source import Rules, Source
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -42,9 +42,9 @@ def test_the_next_pass_reads_what_came_in_their_place(
         return record(store, index, source, Rules(), heard)
 
     once(lambda *_: write(path, after))
-    assert not catchup.is_level(store.beside, talk.session, path)
+    assert not catch_up.is_level(store.beside, talk.session, path)
     once()
-    assert catchup.is_level(store.beside, talk.session, path)
+    assert catch_up.is_level(store.beside, talk.session, path)
     stored = git("show", f"{talk.session}:turns/0000/000002/transcript.jsonl").splitlines()
     read = [json.loads(line).get("uuid") for line in talk.lines[-3:]]
     assert [json.loads(line).get("uuid") for line in stored] == [*read, last["uuid"]]

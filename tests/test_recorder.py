@@ -18,12 +18,12 @@ from inotify import opens
 from plain import run_git
 from transcripts import Talk
 
-from sessgit.agents.claude.settings import stub_command
-from sessgit.ops.install import install
-from sessgit.ops.privacy import switch_off, switch_on
+from sessgit.agents.claude.hook_settings import stub_command
+from sessgit.record.install import install
+from sessgit.record.privacy import switch_off, switch_on
 from sessgit.store import locks, refs
-from sessgit.store.layout import Beside
-from sessgit.store.recorder import latest
+from sessgit.store.layout import StorePaths
+from sessgit.store.recorder import last_turn
 
 PATIENCE = 30.0
 SESSIONS = [f"{n}{n}{n}{n}{n}{n}{n}{n}-0000-4000-8000-000000000000" for n in range(1, 6)]
@@ -59,7 +59,7 @@ class Place:
         return max((int(word) for word in words), default=0)
 
     def log(self) -> str:
-        path = Beside(self.store).log
+        path = StorePaths(self.store).log
         return path.read_text() if path.exists() else ""
 
     def is_quiet(self) -> bool:
@@ -184,7 +184,7 @@ def test_what_is_killed_in_the_middle_is_recorded_by_the_next_event(place: Place
 
 def test_a_session_that_someone_else_records_is_left_to_them(place: Place) -> None:
     path = talk(SESSIONS[0], "one").save(place.projects)
-    with locks.session(Beside(place.store), SESSIONS[0]) as held:
+    with locks.session(StorePaths(place.store), SESSIONS[0]) as held:
         assert held
         place.event("SessionStart", path)
         until(lambda: len(place.recorders()) == 1)
@@ -317,7 +317,7 @@ def private(place: Place) -> Path:
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
     run_git(folder, *identity, "commit", "-q", "--allow-empty", "-m", "one")
     run_git(folder, "worktree", "add", "-q", str(place.root / "tree"))
-    switch_off(Beside(place.store), str(folder), str(place.root / "home"))
+    switch_off(StorePaths(place.store), str(folder), str(place.root / "home"))
     return folder
 
 
@@ -354,7 +354,7 @@ def test_the_project_is_where_the_conversation_began(place: Place, private: Path
 
 
 def test_what_is_switched_off_on_the_way_stays_as_it_is_and_goes_on_when_it_is_on(place: Place) -> None:
-    folder, beside, home = place.root / "calc", Beside(place.store), str(place.root / "home")
+    folder, beside, home = place.root / "calc", StorePaths(place.store), str(place.root / "home")
     folder.mkdir()
     made = in_project(SESSIONS[0], folder, "one")
     path = made.save(place.projects)
@@ -385,7 +385,7 @@ def test_what_is_switched_off_on_the_way_stays_as_it_is_and_goes_on_when_it_is_o
 def test_a_mistake_in_the_settings_never_records_what_they_may_exclude(
     place: Place, text: str, recorded: bool, said: str
 ) -> None:
-    Beside(place.store).config.write_text(text)
+    StorePaths(place.store).config.write_text(text)
     hidden = in_project(SESSIONS[0], "/off/calc", "zebra").save(place.projects)
     path = in_project(SESSIONS[1], "/open", "lion").save(place.projects)
     for one in (hidden, path):
@@ -400,28 +400,28 @@ def test_how_long_after_the_answer(place: Place) -> None:
     path = talk(SESSIONS[0], "one").save(place.projects)
     written = path.stat().st_mtime
     place.event("Stop", path, last_assistant_message="done: one")
-    until(lambda: latest.load(Beside(place.store)) is not None)
+    until(lambda: last_turn.load(StorePaths(place.store)) is not None)
     until(place.is_quiet)
-    told = latest.load(Beside(place.store))
+    told = last_turn.load(StorePaths(place.store))
     assert told is not None and told.delay is not None
     assert (told.session, told.turn) == (SESSIONS[0], 1)
     assert told.delay == pytest.approx((told.time - written) * 1000, abs=1)
     assert 0 < told.delay < PATIENCE * 1000
-    assert Beside(place.store).latest.stat().st_mode & 0o777 == 0o600
+    assert StorePaths(place.store).latest.stat().st_mode & 0o777 == 0o600
 
 
 def test_what_was_recorded_without_an_answer_tells_no_time(place: Place) -> None:
     path = talk(SESSIONS[0], "one", "two").save(place.projects)
     place.event("SessionEnd", path)
-    until(lambda: latest.load(Beside(place.store)) is not None)
+    until(lambda: last_turn.load(StorePaths(place.store)) is not None)
     until(place.is_quiet)
-    told = latest.load(Beside(place.store))
+    told = last_turn.load(StorePaths(place.store))
     assert told is not None
     assert (told.session, told.turn, told.delay) == (SESSIONS[0], 2, None)
 
 
 def test_a_note_that_cannot_be_written_costs_no_turn(place: Place) -> None:
-    Beside(place.store).latest.mkdir()
+    StorePaths(place.store).latest.mkdir()
     place.event("SessionEnd", talk(SESSIONS[0], "one").save(place.projects))
     until(lambda: place.turns(SESSIONS[0]) == 1)
     until(place.is_quiet)

@@ -19,7 +19,7 @@ from test_recorder import SESSIONS, Place, talk, until
 
 from sessgit.model import canonical
 from sessgit.store import locks
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.recorder import launch
 
 _PARENT = """
@@ -43,7 +43,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def waiting(place: Place) -> int:
-    return len(list(Beside(place.store).spool.glob("*.json")))
+    return len(list(StorePaths(place.store).spool.glob("*.json")))
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def killed(place: Place, path: Path) -> Iterator[int]:
     """Fires an event and kills its recorder before that has read the spool; nothing reaps it until the end."""
     payload = {"session_id": path.stem, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
     parent = subprocess.Popen(
-        [sys.executable, "-c", _PARENT, str(place.store / "hook"), str(Beside(place.store).spool / "waiting")],
+        [sys.executable, "-c", _PARENT, str(place.store / "hook"), str(StorePaths(place.store).spool / "waiting")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=place.env,
@@ -108,7 +108,7 @@ def test_a_recorder_that_a_command_starts_is_no_child_of_it_and_gets_no_key(plac
     python = place.root / "python"
     python.write_text(f'#!/bin/sh\nenv >"{seen}.new"; echo "$PPID $PWD" >>"{seen}.new"; mv "{seen}.new" "{seen}"\n')
     python.chmod(0o755)
-    Beside(place.store).spool.joinpath("1-0.json").write_text("{}")
+    StorePaths(place.store).spool.joinpath("1-0.json").write_text("{}")
     given = {**place.env, "LANG": "C.UTF-8", "ANTHROPIC_API_KEY": "sk-ant-1", "PWD": str(place.root)}
     launch.start_if_needed(place.store, str(python), given)
     until(seen.exists)
@@ -126,7 +126,7 @@ def test_nothing_is_started_where_nothing_waits_or_nothing_is_to_be_recorded(pla
         assert run(place, "ls", SESSGIT_OFF="1").stdout == ""
         assert place.recorders() == []
         assert (waiting(place), place.turns(SESSIONS[0])) == (1, 0)
-    next(Beside(place.store).spool.glob("*.json")).unlink()
+    next(StorePaths(place.store).spool.glob("*.json")).unlink()
     launch.start_if_needed(place.store, "/nowhere/python", place.env)
     launch.start_if_needed(place.root / "nowhere", "/nowhere/python", place.env)
     assert place.recorders() == []
@@ -139,7 +139,7 @@ def test_status_tells_what_waits(place: Place) -> None:
         return [line[12:] for line in lines[start:]]
 
     with killed(place, talk(SESSIONS[0], "one").save(place.projects)):
-        (event,) = Beside(place.store).spool.glob("*.json")
+        (event,) = StorePaths(place.store).spool.glob("*.json")
         os.utime(event, (time.time() - 300,) * 2)
         off = {"SESSGIT_OFF": "1"}
         assert json.loads(run(place, "status", "--json", **off).stdout)["sessgit.status/v1"]["waiting"] == {
@@ -150,7 +150,7 @@ def test_status_tells_what_waits(place: Place) -> None:
             "no recorder was running: SESSGIT_OFF=1 lets none start here",
         ]
         shutil.copy(event, event.with_name("1-1.json"))
-        held = locks.recording(Beside(place.store))
+        held = locks.recording(StorePaths(place.store))
         assert attention(**off)[:2] == ["2 events wait to be recorded, the first came 5m ago", "a recorder is running"]
         locks.release(held)
         assert attention()[:2] == [
@@ -172,7 +172,7 @@ def test_status_tells_what_waits(place: Place) -> None:
     ],
 )
 def test_doctor_tells_what_waits(place: Place, age: float, is_running: bool, said: str, severity: str) -> None:
-    spool = Beside(place.store).spool
+    spool = StorePaths(place.store).spool
     path = talk(SESSIONS[0], "one").save(place.projects)
     payload = {"session_id": path.stem, "transcript_path": str(path), "cwd": "/", "hook_event_name": "SessionEnd"}
     moment = time.time() - age + (60 if age == 0 else 0)
@@ -181,7 +181,7 @@ def test_doctor_tells_what_waits(place: Place, age: float, is_running: bool, sai
         event.write_text(json.dumps(payload))
         event.chmod(0o600)
         os.utime(event, (moment,) * 2)
-    held = locks.recording(Beside(place.store)) if is_running else 0
+    held = locks.recording(StorePaths(place.store)) if is_running else 0
     (found,) = (one for one in doctor(place)["findings"] if one["kind"] == "spool")
     assert found["severity"] == severity
     what = re.sub(r"\b([89]|1\d) seconds", "7 seconds", found["what"])

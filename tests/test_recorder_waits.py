@@ -12,7 +12,7 @@ from inotify import Opens, opens
 from test_recorder import SESSIONS, Place, talk, until
 
 from sessgit.store import locks
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 _GIT = """#!/bin/sh
 # Waits before it packs, so that something can happen meanwhile.
@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Place:
 @contextmanager
 def waited_for(place: Place, session: str) -> Iterator[Opens]:
     """Holds a session's lock, and counts how often others try to get it."""
-    beside = Beside(place.store)
+    beside = StorePaths(place.store)
     with locks.session(beside, session) as held, opens(beside.lock(f"session-{session}")) as tries:
         assert held
         yield tries
@@ -73,7 +73,7 @@ def test_what_took_a_busy_recorder_for_one_that_is_yet_to_read_is_found(place: P
     place.event("Stop", many, last_assistant_message="done: prompt 59")
     until(waits.exists)
     (recorder,) = place.recorders()
-    marker = Beside(place.store).waiting
+    marker = StorePaths(place.store).waiting
     assert not marker.exists()
     marker.write_text(f"{recorder}\n")
     place.event("Stop", late, last_assistant_message="done: late")
@@ -86,7 +86,7 @@ def test_what_took_a_busy_recorder_for_one_that_is_yet_to_read_is_found(place: P
 
 
 def test_a_session_that_cannot_be_locked_keeps_no_other_one_waiting(place: Place) -> None:
-    lock = Beside(place.store).lock(f"session-{SESSIONS[0]}")
+    lock = StorePaths(place.store).lock(f"session-{SESSIONS[0]}")
     lock.mkdir()
     paths = [talk(session, "one").save(place.projects) for session in SESSIONS[:2]]
     for path in paths:

@@ -22,7 +22,7 @@ from transcripts import OTHER, SESSION
 from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedError, StoreError, UsageError
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.remote import incoming, outgoing, remotes, transport
 from sessgit.store.remote.remotes import Link, Remote
 from sessgit.store.store import Store
@@ -363,7 +363,7 @@ def test_only_what_is_named_goes(store: Store, link: Link, hub: Path) -> None:
 
 
 def test_a_push_leaves_nothing_beside_the_store(store: Store, link: Link, hub: Path) -> None:
-    state = Beside(store.path).state
+    state = StorePaths(store.path).state
     before = sorted(state.iterdir())
     left = state / "push-killed"
     left.mkdir()

@@ -11,9 +11,9 @@ from strategies import SECRET
 
 from sessgit.model.conversation.content import Call, Change
 from sessgit.model.conversation.turn import Cell
-from sessgit.model.programs.program import Outcome
-from sessgit.ops.replay import compare
-from sessgit.ops.replay.caged.sandbox import below, replacing
+from sessgit.model.program_input import Outcome
+from sessgit.replay import compare
+from sessgit.replay.sandbox.workspace import below, replacing
 
 ANY = st.text(st.sampled_from("ab\n \t→1:/.-\0é\u202e"), max_size=30)
 JSON = st.recursive(

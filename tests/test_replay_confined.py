@@ -29,11 +29,11 @@ from strategies import SECRET
 from test_cells_hostile import put, rewrite
 from transcripts import SESSION, Talk
 
-from sessgit.ops.replay import files
-from sessgit.ops.replay import plan as plans
-from sessgit.ops.replay import run as runs
-from sessgit.ops.replay.caged import confine, isolation, sandbox
-from sessgit.ops.replay.caged.confine import Confinement, Ended, Limits
+from sessgit.replay import files
+from sessgit.replay import plan as plans
+from sessgit.replay import run as runs
+from sessgit.replay.sandbox import isolation, process_limits, workspace
+from sessgit.replay.sandbox.process_limits import Confinement, Ended, Limits
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -65,7 +65,7 @@ def box(tmp_path: Path) -> Confinement:
 
 
 def shell(box: Confinement, command: str) -> Ended:
-    return confine.run(["/bin/bash", "-c", command], box.writable[0], box)
+    return process_limits.run(["/bin/bash", "-c", command], box.writable[0], box)
 
 
 # The cage
@@ -553,7 +553,7 @@ def test_a_function_of_a_program_is_called_with_the_arguments(sessgit: Shell) ->
     assert branch is not None
     plan = plans.plan(store, index, branch, plans.Choice(functions=functions))
     assert [item.kind for item in plan.items] == ["function"] * 5
-    with sandbox.made(sandbox.Origin(str(sessgit.project), str(sessgit.project)), os.environ) as made:
+    with workspace.made(workspace.Origin(str(sessgit.project), str(sessgit.project)), os.environ) as made:
         results = runs.run(plan, made, runs.How(functions=functions))
     index.close()
     assert [one.outcome for one in results] == ["equal", "equal", "equal", "differs", "equal"]

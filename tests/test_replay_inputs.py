@@ -19,7 +19,7 @@ from strategies import SECRET
 from test_cells_hostile import put
 from transcripts import SESSION
 
-from sessgit.ops.replay import speaking
+from sessgit.replay import model_runner
 from sessgit.store import layout
 
 EACH = """\
@@ -139,10 +139,10 @@ def test_the_clients_own_way(talked: Shell, tmp_path: Path) -> None:
 
 
 def test_which_way_is_meant() -> None:
-    assert speaking.protocol("claude -p") == "stream-json"
-    assert speaking.protocol("A=1 /usr/bin/claude") == "stream-json"
-    assert speaking.protocol("python claude") == "each"
-    assert speaking.protocol("") == "each"
+    assert model_runner.protocol("claude -p") == "stream-json"
+    assert model_runner.protocol("A=1 /usr/bin/claude") == "stream-json"
+    assert model_runner.protocol("python claude") == "each"
+    assert model_runner.protocol("") == "each"
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from test_verify import loose, unpack
 from transcripts import OTHER, SESSION
 
 from sessgit.store import refs
-from sessgit.store.damage import packed as packed_refs
-from sessgit.store.layout import Beside
+from sessgit.store.damage import packed_refs
+from sessgit.store.layout import StorePaths
 
 HEAD = f"refs/heads/{SESSION}"
 NOBODYS = "1234567890123456789012345678901234567890"
@@ -151,9 +151,9 @@ def test_a_ref_that_holds_nothing(held: Shell, data: bytes, mend: tuple[str, ...
 
 def test_a_ref_of_which_nothing_is_known(held: Shell) -> None:
     """It is told, nothing is pruned meanwhile, and the file is recorded anew."""
-    Beside(held.store).refs.unlink()
+    StorePaths(held.store).refs.unlink()
     (held.store / "packed-refs").write_bytes(b"")
-    Beside(held.store).cursor(SESSION).unlink()
+    StorePaths(held.store).cursor(SESSION).unlink()
     (held.store / HEAD).write_bytes(b"")
     held.keep(held.talk().turns("one", "two", "three"))
     assert held("gc", "--prune", "--yes").code == 7
@@ -168,7 +168,7 @@ def test_a_fork_that_was_never_packed(held: Shell, known: str) -> None:
     held.out("fork", SESSION, "--at", "1")
     before = refs.read_all(held.store)
     if known == "the journal":
-        Beside(held.store).refs.unlink()
+        StorePaths(held.store).refs.unlink()
     (held.store / "refs" / "heads" / FORK).unlink()
     assert held("gc", "--prune", "--yes").code == 3
     found = json.loads(held("verify", "--json").out)["sessgit.verify/v1"]["findings"]
@@ -182,7 +182,7 @@ def test_a_fork_that_was_never_packed(held: Shell, known: str) -> None:
 def test_a_fork_that_was_never_made_is_not_lost(held: Shell) -> None:
     """The journal is written before the ref is: a kill in between leaves a fork that never was."""
     held.out("fork", SESSION, "--at", "1")
-    Beside(held.store).refs.unlink()
+    StorePaths(held.store).refs.unlink()
     (held.store / "refs" / "heads" / FORK).unlink()
     next(held.config.glob(f"projects/*/{FORK}.jsonl")).unlink()
     assert held.json("verify")["findings"] == []
@@ -257,7 +257,7 @@ def test_what_may_not_be_read_is_not_lost(held: Shell) -> None:
 
 
 def test_the_folder_of_states_is_made_again(held: Shell) -> None:
-    for path in sorted(Beside(held.store).state.rglob("*"), reverse=True):
+    for path in sorted(StorePaths(held.store).state.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
-    Beside(held.store).state.rmdir()
+    StorePaths(held.store).state.rmdir()
     held.out("import", str(held.home / "elsewhere"))

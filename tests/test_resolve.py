@@ -283,13 +283,13 @@ def test_a_current_session_that_cannot_be_recorded(sessgit: Shell, monkeypatch: 
 
 
 def test_a_view_that_is_older_is_told(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sessgit.ops.recording import catchup
+    from sessgit.record import catch_up
     from sessgit.store import locks
-    from sessgit.store.layout import Beside
+    from sessgit.store.layout import StorePaths
 
-    monkeypatch.setattr(catchup, "WAIT", 0.05)
+    monkeypatch.setattr(catch_up, "WAIT", 0.05)
     path = sessgit.keep(sessgit.talk(UPLOAD).turns("fix flaky upload", "again"))
-    with locks.session(Beside(sessgit.store), UPLOAD) as held:
+    with locks.session(StorePaths(sessgit.store), UPLOAD) as held:
         assert held
         done = sessgit("log", "0b2d", "--oneline")
     assert (done.out, done.err) == (

@@ -11,7 +11,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION
 
 from sessgit.agents.claude import home
-from sessgit.ui import text
+from sessgit.cli import text
 
 
 def test_a_file_that_the_client_has_deleted(sessgit: Shell) -> None:

@@ -16,11 +16,11 @@ from shell import Shell
 from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.branch import restore
+from sessgit.history import reassemble
+from sessgit.history.reassemble import Piece
 from sessgit.model.conversation.message import Extent
-from sessgit.model.unjoined import Unjoined
-from sessgit.ops import restore
-from sessgit.ops.files import laying
-from sessgit.ops.files.laying import Piece
+from sessgit.model.line_list import Unjoined
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
@@ -196,7 +196,9 @@ def piece(offset: int, *lines: bytes, file: int = 1) -> Piece:
 
 
 def test_bytes_between_pieces_are_missing_but_for_those_before_the_first_of_a_later_file() -> None:
-    laid = laying.lay_out([piece(24, b"two"), piece(10, b"one"), piece(7, b"three", file=2), piece(20, b"4", file=2)])
+    laid = reassemble.lay_out(
+        [piece(24, b"two"), piece(10, b"one"), piece(7, b"three", file=2), piece(20, b"4", file=2)]
+    )
     assert laid.data == Unjoined([b"one", b"two", b"three", b"4"], False)
     assert (laid.missing, laid.file, laid.end) == (10 + 10 + 7, 2, 22)
 
@@ -211,6 +213,6 @@ def test_bytes_between_pieces_are_missing_but_for_those_before_the_first_of_a_la
     ],
 )
 def test_lines_that_stand_there_already_are_not_laid_again(second: Piece, there: list[bytes]) -> None:
-    laid = laying.lay_out([second, piece(0, b"one", b"two", b"six")])
+    laid = reassemble.lay_out([second, piece(0, b"one", b"two", b"six")])
     assert laid.data == Unjoined(there, False)
     assert laid.missing == 0

@@ -8,10 +8,10 @@ import pytest
 from shell import Shell
 from transcripts import SESSION
 
-from sessgit.agents.claude.writing import transcript
-from sessgit.ops import restore
+from sessgit.agents.claude.writer import transcript
+from sessgit.branch import restore
+from sessgit.cli import text
 from sessgit.store.store import Store
-from sessgit.ui import text
 
 
 def name_line(name: str) -> bytes:

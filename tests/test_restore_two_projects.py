@@ -8,9 +8,9 @@ from pathlib import Path
 from clones import Clone, bare
 from transcripts import SESSION, Talk
 
-from sessgit.ops import restore
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.branch import restore
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 
 
 def read(clone: Clone, path: Path) -> None:

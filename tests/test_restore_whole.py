@@ -17,19 +17,18 @@ from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.writing import transcript
+from sessgit.agents.claude.writer import transcript
+from sessgit.branch import restore, sidecars
+from sessgit.cli import text
 from sessgit.errors import ConflictError
+from sessgit.history import client_files
 from sessgit.model.conversation.session import Session
-from sessgit.ops import restore
-from sessgit.ops.files import sidefiles
-from sessgit.ops.finding import places
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
-from sessgit.ui import text
 
 
 def recorded_whole(sessgit: Shell, talk: Talk | None = None, *, words: str = "") -> tuple[Path, dict[str, bytes]]:
@@ -173,10 +172,10 @@ def test_notes_on_a_subagent_are_the_last_ones(keep: Keep, store: Store, claude:
 
 
 def test_names_of_files_are_never_paths(store: Store, tmp_path: Path) -> None:
-    place = sidefiles.Place(tmp_path, tmp_path / "projects" / "-x", SESSION)
+    place = sidecars.Place(tmp_path, tmp_path / "projects" / "-x", SESSION)
     for kind in ("subagent", "large tool result", "task", "todo list", "plan", "nothing"):
         for name in ("../../x.json", "..", ".hidden.json", "a/b.md", "", "agent-../x.jsonl", "x-agent-/y.json"):
-            assert place.of(sidefiles.SideFile(kind, name, b"")) is None
+            assert place.of(sidecars.SideFile(kind, name, b"")) is None
 
 
 @pytest.mark.parametrize("in_its_place", ["link", "folder"])
@@ -327,7 +326,7 @@ def test_a_place_that_is_not_known(store: Store, keep: Keep, claude: Path, tmp_p
     keep(Talk(cwd="").turns("one").save(tmp_path), final=True)
     with pytest.raises(Exception, match="it is not known where the file"):
         restore.restore(store, SESSION, claude.parents[1])
-    assert places.place_of(tmp_path, Session(SESSION, SESSION)) is None
+    assert client_files.place_of(tmp_path, Session(SESSION, SESSION)) is None
 
 
 def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None:
@@ -335,7 +334,7 @@ def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None
     path.write_text("theirs")
     with pytest.raises(ConflictError):
         transcript.write(path, b"ours")
-    assert (sidefiles.put(path, b"ours"), sidefiles.put(path, b"theirs")) == ("left", "already")
+    assert (sidecars.put(path, b"ours"), sidecars.put(path, b"theirs")) == ("left", "already")
 
 
 STEPS = st.lists(st.sampled_from(("say", "say other", "turn", "rewind", "keep", "lose")), max_size=14)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
+from sessgit.branch import fork
 from sessgit.model.conversation.session import Session
-from sessgit.ops import fork
 
 NAMED = "my-session"
 

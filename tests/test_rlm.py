@@ -18,10 +18,10 @@ from plain import run_git
 from shell import Shell
 
 from sessgit.errors import NotFoundError
-from sessgit.formats.foreign.rlm import sessions as layout
-from sessgit.formats.foreign.rlm import turns
-from sessgit.model.programs.foreign import Foreign
-from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Reason, Step, Task, ToolCall
+from sessgit.exchange.layouts.rlm import sessions as layout
+from sessgit.exchange.layouts.rlm import turns
+from sessgit.model.foreign_session import Foreign
+from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Reason, Step, Task, ToolCall
 
 A, B = "cell_a1b2c3d4", "cell_e5f6g7h8"
 

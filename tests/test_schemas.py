@@ -15,17 +15,16 @@ from shell import Shell
 from transcripts import SESSION, Talk
 from unifying import EVERYTHING
 
-from sessgit.model import canonical
+from sessgit.api.state import session_state
+from sessgit.api.state import unified as programs
+from sessgit.api.state.session_state import Wanted
+from sessgit.history.cells import graph as cell_graph
+from sessgit.history.cells import index as cell_index
+from sessgit.model import canonical, unified_state
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
-from sessgit.model.programs import unified
 from sessgit.model.schema import documents, exchanged, parts, stored
-from sessgit.ops.cells import graph as cell_graph
-from sessgit.ops.cells import index as cell_index
-from sessgit.ops.programs.telling import state
-from sessgit.ops.programs.telling import unified as programs
-from sessgit.ops.programs.telling.state import Wanted
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -131,15 +130,15 @@ def test_the_files_are_what_the_code_says() -> None:
 
 def test_the_shapes_have_the_keys_of_the_values() -> None:
     """What is validated is what is stored: neither has a key that the other lacks."""
-    assert parts.KEYS["activation"] == tuple(one.name for one in fields(unified.Activation))
-    assert parts.KEYS["budget"] == tuple(one.name for one in fields(unified.Budget))
+    assert parts.KEYS["activation"] == tuple(one.name for one in fields(unified_state.Activation))
+    assert parts.KEYS["budget"] == tuple(one.name for one in fields(unified_state.Budget))
     every = {f"{part}.{key}" for part, keys in parts.KEYS.items() for key in keys}
-    assert every == {*unified.SCALARS, *unified.COUNTERS, *unified.OWN, unified.MEMORY}
+    assert every == {*unified_state.SCALARS, *unified_state.COUNTERS, *unified_state.OWN, unified_state.MEMORY}
     assert set(exchanged.UnifiedActivation.__annotations__) == set(parts.KEYS["activation"])
 
 
 def test_the_shape_of_a_state_has_every_key_that_is_written() -> None:
-    whole = Session("a", "a", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified.of(EVERYTHING))
+    whole = Session("a", "a", tokens={"m": Tokens(1, 2, 3, 4)}, unified=unified_state.of(EVERYTHING))
     document = json.loads(sessions.dumps(whole))
     shapes = {
         "metadata": stored.Metadata, "budget": stored.Used, "cells": stored.CellCount, "authored": stored.Authored,
@@ -164,7 +163,7 @@ def test_what_is_recorded_fits(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, 
     index = Index(store.path, lambda: store)
     index.sync()
     if has_program:
-        state.change(store, index, SESSION, Wanted(EVERYTHING), 1.8e9)
+        session_state.change(store, index, SESSION, Wanted(EVERYTHING), 1.8e9)
     counts = dict.fromkeys(("session", "cell", "pad-entry"), 0)
     for tip in refs.read_all(store.path).values():
         for commit in store.repo.first_parents(tip):

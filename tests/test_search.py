@@ -17,16 +17,15 @@ from strategies import Transcript, transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.errors import UsageError
-from sessgit.ops import search
-from sessgit.ops.reading import following
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
-from sessgit.ops.search import Where
+from sessgit.history import fulltext_update, search
+from sessgit.history.search import Where
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.recorder import drain
 from sessgit.store import store as stores
+from sessgit.store.fulltext.index import TextIndex
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-from sessgit.store.words.index import TextIndex
 
 PARSER, UPLOAD, ELSEWHERE = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abc")
 
@@ -248,7 +247,7 @@ def test_what_a_tool_printed_in_colours_is_found(sessgit: Shell) -> None:
 def test_an_import_leaves_nothing_to_index(sessgit: Shell) -> None:
     store = Store(sessgit.store)
     index, text = Index(sessgit.store, lambda: store), TextIndex(sessgit.store)
-    assert following.is_level(index, text)
+    assert fulltext_update.is_level(index, text)
     index.close()
     text.close()
 
@@ -261,7 +260,7 @@ def test_the_recorder_leaves_nothing_to_index(sessgit: Shell) -> None:
     text = TextIndex(sessgit.store)
     store = Store(sessgit.store)
     index = Index(sessgit.store, lambda: store)
-    assert following.is_level(index, text)
+    assert fulltext_update.is_level(index, text)
     index.close()
     text.close()
     assert addresses(sessgit, "alpha") == ["c@1"]
@@ -335,7 +334,7 @@ def test_no_query_is_too_odd(
 def test_frequent_words(keep: Keep, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all words are in more lines than are ranked, the newest turns come first and the rest is not counted."""
     keep(Talk().turns(*("alpha gamma" if n < 15 else "alpha beta" for n in range(29)), "alpha 7"))
-    monkeypatch.setattr("sessgit.store.words.find._MOST", 10)
+    monkeypatch.setattr("sessgit.store.fulltext.lookup._MOST", 10)
 
     def turns(query: str, limit: int, **where: Any) -> tuple[list[int], int | None]:
         results = search.search(index, query, Where(**where), limit, 80, lambda done, all_: None)

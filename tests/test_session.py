@@ -14,7 +14,7 @@ from unifying import PARTS
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import STATES, Origin, Session
 from sessgit.model.conversation.turn import Tokens, Turn
-from sessgit.model.programs.unified import NOTHING, Activation, Budget, Unified
+from sessgit.model.unified_state import NOTHING, Activation, Budget, Unified
 
 COUNT = st.integers(0, 2**53 - 1)
 TEXT = st.text(max_size=8)

@@ -13,8 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit import __version__
-from sessgit.agents.claude import jsontext, settings
-from sessgit.agents.claude.settings import CELL_EVENTS, HOOK_EVENTS, installed, stub_command, with_hooks, without_hooks
+from sessgit.agents.claude import hook_settings, json_edit
+from sessgit.agents.claude.hook_settings import (
+    CELL_EVENTS,
+    HOOK_EVENTS,
+    installed,
+    stub_command,
+    with_hooks,
+    without_hooks,
+)
 from sessgit.errors import ConflictError, SessgitError, StoreError, UsageError
 
 COMMAND = "[ -r /s/hook ] && sh /s/hook || cat >/dev/null; exit 0"
@@ -44,7 +51,7 @@ def ordered(document: object) -> str:
 
 @pytest.mark.parametrize("path", ["/s/hook", "/a b/hook", "/it's/hook", '/"$(id)`/hook', "/ä\n&& sh/hook", "/hook"])
 def test_a_command_names_its_stub(path: str) -> None:
-    assert settings.stub_of(stub_command(Path(path))) == path
+    assert hook_settings.stub_of(stub_command(Path(path))) == path
 
 
 def test_the_command_is_the_one_of_the_contract() -> None:
@@ -52,7 +59,7 @@ def test_the_command_is_the_one_of_the_contract() -> None:
     assert stub_command(Path("/it's/hook")) == (
         """[ -r '/it'"'"'s/hook' ] && sh '/it'"'"'s/hook' || cat >/dev/null; exit 0"""
     )
-    assert settings.stub_of(OLDER) == "/s/hook"
+    assert hook_settings.stub_of(OLDER) == "/s/hook"
     with pytest.raises(UsageError):
         stub_command(Path("s/hook"))
 
@@ -74,7 +81,7 @@ def test_the_command_is_the_one_of_the_contract() -> None:
     ],
 )
 def test_other_commands_are_not_ours(command: object) -> None:
-    assert settings.stub_of(command) is None
+    assert hook_settings.stub_of(command) is None
 
 
 # Documents
@@ -226,9 +233,9 @@ def test_a_text_is_the_same_again_once_the_hooks_are_out(
 ) -> None:
     text, document = laid
     once = with_hooks(document, COMMAND, events)
-    there = jsontext.changed(text, document, once)
+    there = json_edit.changed(text, document, once)
     assert ordered(json.loads(there)) == ordered(once)
-    back = jsontext.changed(there, once, without_hooks(once))
+    back = json_edit.changed(there, once, without_hooks(once))
     assert ordered(json.loads(back)) == ordered(document)
     if document:
         assert back == text
@@ -242,7 +249,7 @@ def test_hooks_that_a_person_laid_out_go_and_nothing_else(
     document = with_hooks(laid[1], COMMAND)
     text = laid_out(data.draw, document, "\n")
     left = without_hooks(document)
-    after = jsontext.changed(text, document, left)
+    after = json_edit.changed(text, document, left)
     assert ordered(json.loads(after)) == ordered(left)
     assert len(after) < len(text)
     at = 0
@@ -254,7 +261,7 @@ def test_hooks_that_a_person_laid_out_go_and_nothing_else(
 def test_any_change_of_a_text(before: Any, after: Any, data: st.DataObject) -> None:
     text = laid_out(data.draw, before, "\n")
     try:
-        found = jsontext.changed(text, before, after)
+        found = json_edit.changed(text, before, after)
     except ValueError:  # keys have changed places
         assert isinstance(before, dict | list) and isinstance(after, dict | list)
         return
@@ -265,12 +272,12 @@ def test_any_change_of_a_text(before: Any, after: Any, data: st.DataObject) -> N
 
 
 def change(path: Path, document: dict[str, Any]) -> bool:
-    return settings.replace(settings.read(path), document)
+    return hook_settings.replace(hook_settings.read(path), document)
 
 
 def test_a_file_that_is_not_there_is_made(tmp_path: Path) -> None:
     path = tmp_path / "new" / "settings.json"
-    assert settings.read(path).document == {}
+    assert hook_settings.read(path).document == {}
     assert change(path, {"ä": [1]})
     assert path.read_bytes() == '{\n  "ä": [\n    1\n  ]\n}\n'.encode()
     assert path.stat().st_mode & 0o777 == 0o600
@@ -296,7 +303,7 @@ def test_a_file_that_is_not_there_is_made(tmp_path: Path) -> None:
 def test_the_layout_of_a_file_is_kept(tmp_path: Path, before: bytes, after: bytes) -> None:
     path = tmp_path / "settings.json"
     path.write_bytes(before)
-    assert change(path, settings.read(path).document | {"b": []})
+    assert change(path, hook_settings.read(path).document | {"b": []})
     assert path.read_bytes() == after
 
 
@@ -344,34 +351,34 @@ def test_the_owner_is_kept(tmp_path: Path) -> None:
 def test_whoever_wrote_in_between_wins(tmp_path: Path, later: bytes | None, keep_empty: bool) -> None:
     path = tmp_path / "settings.json"
     path.write_text('{"a": 0}')
-    snapshot = settings.read(path)
+    snapshot = hook_settings.read(path)
     path.unlink()
     if later is not None:
         path.write_bytes(later)
     with pytest.raises(ConflictError, match=r"settings\.json was"):
-        settings.replace(snapshot, {}, keep_empty=keep_empty)
+        hook_settings.replace(snapshot, {}, keep_empty=keep_empty)
     assert (path.read_bytes() if path.exists() else None) == later
     assert len(list(tmp_path.iterdir())) == (later is not None)
 
 
 def test_a_file_that_came_in_between_wins(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
-    snapshot = settings.read(path)
+    snapshot = hook_settings.read(path)
     path.write_text("{}")
     with pytest.raises(ConflictError):
-        settings.replace(snapshot, {"a": 1})
+        hook_settings.replace(snapshot, {"a": 1})
     assert path.read_text() == "{}"
 
 
 def test_a_file_that_would_be_empty_is_removed_if_asked(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text('{"a": 0}')
-    assert settings.replace(settings.read(path), {}, keep_empty=False)
+    assert hook_settings.replace(hook_settings.read(path), {}, keep_empty=False)
     assert not path.exists()
     real = tmp_path / "dot.json"
     real.write_text('{"a": 0}')
     path.symlink_to(real)
-    assert settings.replace(settings.read(path), {}, keep_empty=False)
+    assert hook_settings.replace(hook_settings.read(path), {}, keep_empty=False)
     assert real.read_text() == "{}"
 
 
@@ -395,7 +402,7 @@ def test_what_cannot_be_written_back_unharmed_is_refused(tmp_path: Path, content
     path = tmp_path / "settings.json"
     path.write_bytes(content)
     with pytest.raises(ConflictError) as caught:
-        settings.read(path)
+        hook_settings.read(path)
     assert str(path) in str(caught.value)
     assert "by hand" in caught.value.hint
     assert path.read_bytes() == content
@@ -405,15 +412,15 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.mkdir()
     with pytest.raises(ConflictError):
-        settings.read(path)
+        hook_settings.read(path)
     path.rmdir()
     os.mkfifo(path)
     with pytest.raises(ConflictError):
-        settings.read(path)
+        hook_settings.read(path)
     path.unlink()
     path.symlink_to(path)
     with pytest.raises(SessgitError, match="cannot be read"):
-        settings.read(path)
+        hook_settings.read(path)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -433,6 +440,6 @@ def test_the_plugin_runs_the_default_store_on_the_same_events() -> None:
     expected = json.loads(json.dumps(WHOLE).replace(json.dumps(COMMAND), json.dumps(command)))
     assert ordered(plugin["hooks"]) == ordered(expected)
     manifest = json.loads((HOOKS_FILE.parent / ".claude-plugin" / "plugin.json").read_text())
-    assert manifest["name"] == settings.PLUGIN
+    assert manifest["name"] == hook_settings.PLUGIN
     assert manifest["version"] == __version__
     assert (HOOKS_FILE.parent / manifest["hooks"]).samefile(HOOKS_FILE)

@@ -15,12 +15,12 @@ from shell import Shell
 from shown import document
 from transcripts import OTHER, SESSION
 
+from sessgit.cli import invocation, text
+from sessgit.cli.pages.turn_pieces import duration
+from sessgit.cli.text import plain, wrap
 from sessgit.store import store as stores
-from sessgit.store.indexed import derived
-from sessgit.store.layout import Beside
-from sessgit.ui import context, text
-from sessgit.ui.pages.pieces import duration
-from sessgit.ui.text import plain, wrap
+from sessgit.store.layout import StorePaths
+from sessgit.store.sqlite import cache_file
 
 # As it was recorded
 
@@ -58,8 +58,8 @@ def test_lines_of_a_fork_have_its_own_id(sessgit: Shell) -> None:
 
 def test_lines_on_a_terminal_steer_nothing(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().prompt("go").raw(b"\x1b[2J\xff").answer("Done."))
-    read = context.read
-    monkeypatch.setattr(context, "read", lambda: replace(read(), terminal=True, height=9999))
+    read = invocation.read
+    monkeypatch.setattr(invocation, "read", lambda: replace(read(), terminal=True, height=9999))
     shown = sessgit.out("show", "5e55", "--raw")
     assert "\x1b" not in shown
     assert "\ufffd[2J\ufffd\n" in shown
@@ -82,8 +82,8 @@ def test_nothing_from_a_transcript_steers_the_terminal(sessgit: Shell) -> None:
 
 
 def test_on_a_terminal_with_colours(parser: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = context.read
-    monkeypatch.setattr(context, "read", lambda: replace(read(), colour=True))
+    read = invocation.read
+    monkeypatch.setattr(invocation, "read", lambda: replace(read(), colour=True))
     screen = pyte.Screen(80, 30)
     pyte.Stream(screen).feed(parser.out("show", "5e55@1").replace("\n", "\r\n"))
     lines = [line.rstrip() for line in screen.display]
@@ -118,7 +118,7 @@ def test_a_damaged_turn_is_told(sessgit: Shell) -> None:
     assert sessgit("log", "5e55", "-p") == done
     other = sessgit.talk("0b2d7f10-0000-4000-8000-00000000000b").prompt("two").tool("Read", {"file_path": "/a.py"})
     sessgit.out("import", str(sessgit.keep(other.answer("Read."))))
-    derived.remove(Beside(sessgit.store).index)
+    cache_file.remove(StorePaths(sessgit.store).index)
     assert [found["id"] for found in sessgit.json("ls", "--", "/a.py")] == ["0b2d7f10-0000-4000-8000-00000000000b"]
 
 

@@ -20,9 +20,9 @@ from test_cold import loaded
 from transcripts import MODEL, OTHER, SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
-from sessgit.ops import stats
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.history import stats
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -10,13 +10,13 @@ import pytest
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-from sessgit.agents.claude import settings
-from sessgit.ops.status import Recording, recording
+from sessgit.agents.claude import hook_settings
+from sessgit.check.status import Recording, recording
+from sessgit.cli import text
 from sessgit.store import log
-from sessgit.store.layout import Beside
-from sessgit.store.recorder import latest
-from sessgit.store.recorder.latest import Latest
-from sessgit.ui import text
+from sessgit.store.layout import StorePaths
+from sessgit.store.recorder import last_turn
+from sessgit.store.recorder.last_turn import Latest
 
 
 def size(sessgit: Shell) -> str:
@@ -75,7 +75,7 @@ def test_a_commit_for_each_cell(sessgit: Shell) -> None:
     sessgit.out("install", "--granularity", "cell")
     assert sessgit.out("config", "record.granularity") == "cell\n"
     assert "PostToolUse" in (sessgit.config / "settings.json").read_text()
-    assert sessgit.json("install")["already_there"] == list(settings.CELL_EVENTS)
+    assert sessgit.json("install")["already_there"] == list(hook_settings.CELL_EVENTS)
 
 
 def test_what_an_installation_says_of_a_plugin_and_of_disabled_hooks(sessgit: Shell) -> None:
@@ -107,7 +107,7 @@ Session     5e551011@2  parser · 2 turns · all recorded
 def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     sessgit.out("install")
-    beside = Beside(sessgit.store)
+    beside = StorePaths(sessgit.store)
     for note, said in (
         (Latest(SESSION, 2, sessgit.now, 84), ", 84 ms after the answer"),
         (Latest(SESSION, 2, sessgit.now, 1249), ", 1.2 s after the answer"),
@@ -115,10 +115,10 @@ def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
         (Latest(SESSION, 1, sessgit.now, 84), ""),
         (Latest(OTHER, 2, sessgit.now, 84), ""),
     ):
-        latest.save(beside, note)
-        assert latest.load(beside) == note
+        last_turn.save(beside, note)
+        assert last_turn.load(beside) == note
         assert sessgit.out("status").splitlines()[0] == f"Recording   on · last turn 2h ago (5e551011@2){said}"
-    latest.save(beside, Latest(SESSION, 2, sessgit.now, 84))
+    last_turn.save(beside, Latest(SESSION, 2, sessgit.now, 84))
     last = sessgit.json("status")["last"]
     assert (last["id"], last["turn"], last["recorded"], last["delay"]) == (
         SESSION,
@@ -140,14 +140,14 @@ def test_how_long_the_last_recording_took(sessgit: Shell) -> None:
 )  # fmt: skip
 def test_a_damaged_note_is_none(sessgit: Shell, content: str) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    Beside(sessgit.store).latest.write_text(content)
-    assert latest.load(Beside(sessgit.store)) is None
+    StorePaths(sessgit.store).latest.write_text(content)
+    assert last_turn.load(StorePaths(sessgit.store)) is None
     assert sessgit.json("status")["last"]["recorded"] is None
 
 
 def test_a_time_that_no_calendar_has(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    latest.save(Beside(sessgit.store), Latest(SESSION, 1, 1e15, 84))
+    last_turn.save(StorePaths(sessgit.store), Latest(SESSION, 1, 1e15, 84))
     assert sessgit.json("status")["last"]["recorded"] is None
 
 
@@ -155,7 +155,7 @@ def test_what_needs_attention(sessgit: Shell) -> None:
     path = sessgit.recorded(sessgit.talk().turns("one"))
     path.unlink()
     sessgit.keep(sessgit.talk(OTHER).turns("two"))
-    log.write(Beside(sessgit.store).log, sessgit.now - 7200, "5e55: something\x1b[31m went wrong")
+    log.write(StorePaths(sessgit.store).log, sessgit.now - 7200, "5e55: something\x1b[31m went wrong")
     assert sessgit.out("status").splitlines()[-4:] == [
         "Attention   the client deleted 1 conversation: sessgit restore --all-lost",
         "Attention   1 older conversation can be brought in: sessgit import",
@@ -167,7 +167,7 @@ def test_what_needs_attention(sessgit: Shell) -> None:
 def test_a_reason_is_told_whole(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     reason = " ".join(f"word{number:03d}" for number in range(40))
-    log.write(Beside(sessgit.store).log, sessgit.now, reason)
+    log.write(StorePaths(sessgit.store).log, sessgit.now, reason)
     lines = sessgit.out("status").splitlines()
     assert max(map(len, lines)) <= 80
     assert reason in " ".join(line[12:] for line in lines)

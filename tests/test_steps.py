@@ -15,9 +15,9 @@ from plain import run_git
 from strategies import REDACTED, SECRET, Transcript, pieces, transcripts
 from transcripts import SESSION, Talk
 
-from sessgit.ops import restore
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.branch import restore
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors

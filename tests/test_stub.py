@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from sessgit.agents.claude.settings import stub_command
+from sessgit.agents.claude.hook_settings import stub_command
 from sessgit.errors import UsageError
 from sessgit.store.recorder.stub import remove_stub, template, write_stub
 

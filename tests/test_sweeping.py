@@ -16,7 +16,7 @@ from transcripts import SESSION
 
 from sessgit.store import layout, locks, refs
 from sessgit.store import store as stores
-from sessgit.store.packing import making
+from sessgit.store.packing import git_packs
 
 _SLOW = """#!/bin/sh
 # Sends the beginning of a pack, and the rest once it is told to go on.
@@ -56,7 +56,7 @@ def test_what_is_being_fetched_outlasts_the_sweep_of_a_killed_packing(
     slow.write_text(_SLOW.format(python=shlex.quote(sys.executable), go=go))
     slow.chmod(0o755)
     run_git(second, "config", "remote.origin.uploadpack", str(slow))
-    layout.Beside(second).packing.touch()  # a packing was killed
+    layout.StorePaths(second).packing.touch()  # a packing was killed
     command = [sys.executable, "-m", "sessgit", "pull"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as pull:
         try:
@@ -65,7 +65,7 @@ def test_what_is_being_fetched_outlasts_the_sweep_of_a_killed_packing(
                 assert pull.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            assert making.sweep(second) == 0
+            assert git_packs.sweep(second) == 0
             assert unfinished(second) == fetched
         finally:
             go.touch()
@@ -79,15 +79,15 @@ def test_who_is_alone_sweeps_at_once(sessgit: Shell) -> None:
     """Whoever keeps others from writing, and whoever comes when nobody writes."""
     sessgit.recorded(sessgit.talk().turns("one"))
     left = sessgit.store / "objects" / "pack" / "tmp_pack_Half"
-    beside = layout.Beside(sessgit.store)
+    beside = layout.StorePaths(sessgit.store)
     beside.packing.touch()
     left.write_bytes(b"PACK")
     held = locks.writing(beside)
-    assert making.sweep(sessgit.store) == 0
+    assert git_packs.sweep(sessgit.store) == 0
     assert left.exists()
     locks.release(held)
     with locks.pruning(beside) as alone:
         assert alone
-        assert making.sweep(sessgit.store, alone=True) == 1
+        assert git_packs.sweep(sessgit.store, alone=True) == 1
     left.write_bytes(b"PACK")
-    assert making.sweep(sessgit.store) == 1
+    assert git_packs.sweep(sessgit.store) == 1

@@ -16,14 +16,14 @@ from machines import on_another
 from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.branch import backfill, restore, tag
 from sessgit.errors import ConflictError
 from sessgit.model.conversation.session import Origin, Session
-from sessgit.ops import operations, restore, tag
-from sessgit.ops.files import behind
-from sessgit.ops.syncing import joining
-from sessgit.ops.syncing.outcome import Left
+from sessgit.record import tip_join
+from sessgit.store import operations
 from sessgit.store.remote import remotes
 from sessgit.store.store import Store
+from sessgit.sync.outcome import Left
 
 Machines = Callable[..., list[Clone]]
 
@@ -140,7 +140,7 @@ def test_what_was_brought_together_is_one_way_again_everywhere(machines: Machine
     # Reading the file once more changes nothing, and what it lacks can be appended.
     two.record(theirs)
     assert two.refs() == {HEAD: one.tip(), f"{HEAD}.r-a0005002": before}
-    assert behind.bring_level(two.store, SESSION, two.config, two.place / f"{SESSION}.jsonl") == 2
+    assert backfill.bring_level(two.store, SESSION, two.config, two.place / f"{SESSION}.jsonl") == 2
     two.record_file(final=True)
     assert two.keys() == one.keys()
     for clone in (two, one, three, two):
@@ -563,14 +563,14 @@ _SAID = st.fixed_dictionaries(
 
 @given(_SAID, _SAID, _SAID, st.booleans())
 def test_swapped_sides_say_the_same(base: Session, ours: Session, theirs: Session, later: bool) -> None:
-    said = joining._state(base, ours, theirs, theirs_is_later=later)
-    assert said == joining._state(base, theirs, ours, theirs_is_later=not later)
+    said = tip_join._state(base, ours, theirs, theirs_is_later=later)
+    assert said == tip_join._state(base, theirs, ours, theirs_is_later=not later)
     for name in ("name", "description", "stage", "confidence", "project"):
         values = [getattr(one, name) for one in (base, ours, theirs)]
         changed = {value for value in values[1:] if value != values[0]}
         assert getattr(said, name) in (changed or values)
-    assert joining._state(base, base, theirs, theirs_is_later=later) == theirs
-    assert joining._state(base, ours, ours, theirs_is_later=later) == ours
+    assert tip_join._state(base, base, theirs, theirs_is_later=later) == theirs
+    assert tip_join._state(base, ours, ours, theirs_is_later=later) == ours
 
 
 # Redaction

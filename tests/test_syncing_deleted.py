@@ -11,9 +11,9 @@ from clones import Clone, bare, opened, told
 from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.ops import gc
-from sessgit.ops.syncing.outcome import Left
+from sessgit.check import gc
 from sessgit.store import refs
+from sessgit.sync.outcome import Left
 
 Machines = Callable[..., list[Clone]]
 

@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from plain import run_git
 from transcripts import OTHER, SESSION, File, Talk
 
+from sessgit.branch import restore
 from sessgit.errors import ConflictError
-from sessgit.ops import restore
 from sessgit.store import layout, refs
 from sessgit.store.backend import Repository
 

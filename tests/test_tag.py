@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from plain import Rivalled, run_git
 from shell import Shell
 
+from sessgit.branch import tag as tags
 from sessgit.errors import MovedError, UsageError
+from sessgit.history import resolve
 from sessgit.model.address import check_tag
-from sessgit.ops import tag as tags
-from sessgit.ops.finding import resolve
 from sessgit.store import layout, refs
 from sessgit.store import store as stores
 from sessgit.store.index import Index

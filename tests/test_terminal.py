@@ -16,10 +16,10 @@ from shell import Shell
 from test_hostile_store import rewritten, says
 from transcripts import OTHER, SESSION
 
-from sessgit.model import words
-from sessgit.store.layout import Beside
+from sessgit.cli import text
+from sessgit.model import humanize
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store
-from sessgit.ui import text
 
 STEERING = "\x1b]8;;http://x\x07\x1b[31m\x9b1m\x9d0;t\x9c\u202egnp\u2066\u2028"
 TAG = "x;touch${IFS}made|$(touch${IFS}made)`id`'\""
@@ -28,7 +28,7 @@ TAG = "x;touch${IFS}made|$(touch${IFS}made)`id`'\""
 
 @given(st.text().filter(lambda text: "\0" not in text))
 def test_a_word_for_a_shell_is_one_line_and_the_word_itself(word: str) -> None:
-    quoted = words.shell(word)
+    quoted = humanize.shell(word)
     assert not spoils(quoted)
     assert "\n" not in quoted
     done = subprocess.run(["bash", "-c", f"printf %s {quoted}"], capture_output=True, check=True)
@@ -112,7 +112,7 @@ def test_a_remote_that_can_have_no_such_name(sessgit: Shell, name: str) -> None:
 def test_what_stands_in_the_journal_steers_nothing(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     sessgit.out("tag", "v1", f"{SESSION}@1")
-    place = Beside(sessgit.store).journal
+    place = StorePaths(sessgit.store).journal
     line = json.loads(place.read_text().splitlines()[-1])
     changes = [{"summary": STEERING, "command": STEERING}, {"time": STEERING}, {"id": f"1234{STEERING}"}]
     changes += [{"refs": {f"refs/heads/{STEERING}": [None, "a" * 40]}}, {"files": {STEERING: "x"}}]

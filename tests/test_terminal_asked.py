@@ -126,7 +126,7 @@ def test_ctrl_c_is_the_pagers_while_it_has_not_read_all(sessgit: Shell, tmp_path
 def test_ctrl_c_ends_a_command_again_after_a_pager(one: Shell) -> None:
     code = (
         "import os, signal\n"
-        "from sessgit.ui import render\n"
+        "from sessgit.cli import render\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "assert render._paged('cat >/dev/null', 'text')\n"
         "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    print('deaf')\n"

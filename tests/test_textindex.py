@@ -15,17 +15,16 @@ from plain import Git, Keep
 from strategies import REDACTED, SECRET
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.cli.pages.search import as_json
 from sessgit.errors import StoreError
-from sessgit.ops import search
-from sessgit.ops.reading import following
-from sessgit.ops.search import Where
-from sessgit.recorder import words as in_background
+from sessgit.history import fulltext_update, search
+from sessgit.history.search import Where
+from sessgit.recorder import fulltext_update as in_background
 from sessgit.store import layout
+from sessgit.store.fulltext.index import TextIndex
 from sessgit.store.index import Index
-from sessgit.store.indexed import derived
+from sessgit.store.sqlite import cache_file
 from sessgit.store.store import Store
-from sessgit.store.words.index import TextIndex
-from sessgit.ui.pages.search import as_json
 
 Places = Callable[..., list[str]]
 
@@ -187,7 +186,7 @@ def test_a_file_that_is_of_no_use_is_made_anew(keep: Keep, places: Places, store
     elif damage == "names":
         data = data.replace(b"CREATE INDEX placed_at ON placed", b"CREATE INDEX placed_at ON pl\xf5ced")
     if damage == "gone":
-        derived.remove(path)
+        cache_file.remove(path)
     elif damage not in ("version", "values"):
         path.write_bytes(b"" if damage == "empty" else data)
     assert places("alpha7") == ["one@8"]
@@ -227,7 +226,7 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
     def refuse(*_: object) -> None:
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
-    monkeypatch.setattr(derived, "_opened", refuse)
+    monkeypatch.setattr(cache_file, "_opened", refuse)
     results = search.search(index, "alpha", Where(), 10, 160, lambda done, all_: None)
     assert results.total == 1
     assert results.behind == "the text index cannot be written here: what was recorded last is not searched"
@@ -293,18 +292,18 @@ def test_who_finds_it_locked_leaves_it_or_says_so(keep: Keep, index: Index, stor
     other = TextIndex(store.path)
     with other.writing():
         in_background.follow(index, 5.0)
-    assert not following.is_level(index, other)
+    assert not fulltext_update.is_level(index, other)
     in_background.follow(index, 5.0)
-    assert following.is_level(index, other)
+    assert fulltext_update.is_level(index, other)
     other.close()
 
 
 def test_a_short_time_is_kept_to(keep: Keep, index: Index, store: Store, tmp_path: Path) -> None:
     keep(Talk().turns("alpha"))
     text = TextIndex(store.path)
-    assert not following.follow(index, text, seconds=0.0)
-    assert following.follow(index, text)
-    assert following.is_level(index, text)
+    assert not fulltext_update.follow(index, text, seconds=0.0)
+    assert fulltext_update.follow(index, text)
+    assert fulltext_update.is_level(index, text)
     text.close()
 
 
@@ -326,8 +325,8 @@ def parts(store: Store) -> int:
 def test_where_much_comes_at_once_parts_are_joined_at_the_end(
     keep: Keep, places: Places, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "_BATCH", 1)
-    monkeypatch.setattr(following, "_MANY", 2)
+    monkeypatch.setattr(fulltext_update, "_BATCH", 1)
+    monkeypatch.setattr(fulltext_update, "_MANY", 2)
     keep(Talk(OTHER).turns("alpha"))
     talk = Talk().turns(*(f"alpha {number}" for number in range(7)))
     keep(talk)
@@ -337,7 +336,7 @@ def test_where_much_comes_at_once_parts_are_joined_at_the_end(
     keep(talk.turns("one more"))
     assert len(places("more")) == 1
     assert config(store) == {"automerge": 4, "crisismerge": 16}
-    monkeypatch.setattr(following, "_PARTS", 2)
+    monkeypatch.setattr(fulltext_update, "_PARTS", 2)
     keep(talk.turns("alpha and", "beta"))
     assert len(places("beta")) == 1
     assert parts(store) == 1

@@ -17,16 +17,16 @@ from shell import NOW, Shell
 from test_cold import loaded
 from transcripts import Talk
 
+from sessgit.cli import text
+from sessgit.cli.invocation import Invocation
+from sessgit.cli.pages import tree as page
+from sessgit.history import tree
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
-from sessgit.ops import tree
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-from sessgit.ui import text
-from sessgit.ui.context import Context
-from sessgit.ui.pages import tree as page
 
 PARSER, LEXER, UPLOAD, TRIE = (f"{c * 8}-0000-4000-8000-{c * 12}" for c in "abcd")
 HAND, CELL = (f"f000000{n}-0000-4000-8000-{'f' * 12}" for n in (1, 3))
@@ -344,7 +344,7 @@ def test_every_session_stands_once_whatever_the_store_says(made: list[Made], wid
         store = Store(path)
         for number, one in enumerate(made):
             write(store, number, one)
-        here = Context(path, path, path, "/shop", "", False, False, False, width, 24, "", now=NOW)
+        here = Invocation(path, path, path, "/shop", "", False, False, False, width, 24, "", now=NOW)
         everything = tree.forest(here.index, tree.Wanted(everything=True, fold=False), {})
         drawn = [node.branch.name for found in everything.families for node in found.nodes]
         assert max(Counter(drawn).values(), default=1) == 1

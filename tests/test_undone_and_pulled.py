@@ -10,7 +10,8 @@ import pytest
 from clones import Clone, pair
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.ops import restore, verify
+from sessgit.branch import restore
+from sessgit.check import verify
 
 
 @pytest.fixture

@@ -21,24 +21,23 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 from unifying import EVERYTHING, NOW, PARTS, change
 
+from sessgit.api.state import session_state
+from sessgit.api.state import unified as programs
+from sessgit.api.state.session_state import Wanted
+from sessgit.branch import fork as forks
+from sessgit.branch import undo as undoing
 from sessgit.errors import NotFoundError, UsageError
+from sessgit.history import fork_point
+from sessgit.history.resolve import Target
+from sessgit.model import unified_state
 from sessgit.model.config import Price
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
-from sessgit.model.programs import unified
-from sessgit.model.programs.unified import Activation, Budget, Unified
-from sessgit.ops import fork as forks
-from sessgit.ops import operations
-from sessgit.ops import undo as undoing
-from sessgit.ops.finding import forkpoint
-from sessgit.ops.finding.resolve import Target
-from sessgit.ops.programs.telling import state
-from sessgit.ops.programs.telling import unified as programs
-from sessgit.ops.programs.telling.state import Wanted
-from sessgit.store import layout
+from sessgit.model.unified_state import Activation, Budget, Unified
+from sessgit.store import layout, operations
 from sessgit.store.index import Index
-from sessgit.store.indexed import derived
-from sessgit.store.indexed.rows import Branch
+from sessgit.store.sqlite import cache_file
+from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -171,7 +170,7 @@ def test_what_is_wrong_changes_nothing(
     keep(Talk().turns("one"))
     tip = head(index).tip
     with pytest.raises(UsageError) as caught:
-        state.change(store, index, SESSION, wanted, NOW)
+        session_state.change(store, index, SESSION, wanted, NOW)
     assert error in str(caught.value)
     assert hint in caught.value.hint
     assert head(index).tip == tip
@@ -185,9 +184,9 @@ def test_a_session_that_is_not_there(store: Store, index: Index) -> None:
 
 def test_a_memory_may_be_as_large_as_that(store: Store, index: Index, keep: Keep) -> None:
     keep(Talk().turns("one"))
-    room = unified.LARGEST_MEMORY - len('{"x":"","y":0}')
+    room = unified_state.LARGEST_MEMORY - len('{"x":"","y":0}')
     change(store, index, SESSION, remember={"x": "é" * (room // 2), "y": 0})
-    assert unified.size(own(index).working_memory) == unified.LARGEST_MEMORY
+    assert unified_state.size(own(index).working_memory) == unified_state.LARGEST_MEMORY
     with pytest.raises(UsageError, match="are the most"):
         change(store, index, SESSION, remember={"y": 10})
     change(store, index, SESSION, remember={"y": 1})
@@ -206,7 +205,7 @@ def test_what_nobody_could_read_goes_where_it_is_set(store: Store, index: Index,
     document = json.loads(sessions.dumps(head(index).state))
     document["activation"] = {"activation_mode": "sometimes", "mood": "good"}
     odd = sessions.loads(document)
-    assert odd.unified == unified.NOTHING
+    assert odd.unified == unified_state.NOTHING
     commit = store.write_commit(tip, {}, odd, store.message(tip), [tip], store.commit(tip).time)
     store.repo.move(layout.head(SESSION), tip, commit)
     done = change(store, index, SESSION, {"activation": {"rlm_active": True}})
@@ -225,7 +224,7 @@ def test_many_changes_between_two_turns_are_one_commit_each(store: Store, index:
     assert [row.turn for row in index.turns(SESSION)] == [1, 2]
     turns, branches = index.turns(SESSION), index.branches()
     index.close()
-    derived.remove(layout.Beside(store.path).index)
+    cache_file.remove(layout.StorePaths(store.path).index)
     anew = Index(store.path, lambda: store)
     anew.sync()
     assert (anew.turns(SESSION), anew.branches()) == (turns, branches)
@@ -241,13 +240,13 @@ def test_a_rewind_carries_it_over(store: Store, index: Index, keep: Keep) -> Non
     change(store, index, SESSION, EVERYTHING)
     keep(talk.turns("three"))
     keep(talk.rewind(1).turns("instead"))
-    assert unified.document(own(index)) == EVERYTHING
+    assert unified_state.document(own(index)) == EVERYTHING
     assert head(index).state.turns == 2
 
 
 def _forked(store: Store, index: Index, turn: int, session: str) -> Session:
     index.sync()
-    point = forkpoint.point(store, index, Target(head(index), turn))
+    point = fork_point.point(store, index, Target(head(index), turn))
     return forks.fork(store, head(index).state, point, forks.Plan(session, "", NOW, None)).state
 
 
@@ -258,7 +257,7 @@ def test_a_fork_takes_it_as_of_its_turn(store: Store, index: Index, keep: Keep) 
     keep(talk.turns("two"))
     change(store, index, SESSION, {"activation": {"current_depth": 2}}, remember={"plan": "later"})
     first = _forked(store, index, 1, "f1").unified
-    assert unified.document(first) == {key: part for key, part in EVERYTHING.items() if key != "trajectory"}
+    assert unified_state.document(first) == {key: part for key, part in EVERYTHING.items() if key != "trajectory"}
     second = _forked(store, index, 2, "f2").unified
     assert (second.activation.current_depth, second.working_memory["plan"]) == (2, "later")
     keep(talk.turns("three"))
@@ -273,7 +272,7 @@ def test_a_copy_that_the_client_made_takes_it_as_of_its_turn(store: Store, index
     copy = talk.fork_session()
     change(store, index, SESSION, remember={"plan": "later"})
     keep(copy.turns("theirs"))
-    assert unified.document(own(index, OTHER)) == {k: part for k, part in EVERYTHING.items() if k != "trajectory"}
+    assert unified_state.document(own(index, OTHER)) == {k: part for k, part in EVERYTHING.items() if k != "trajectory"}
 
 
 # Two machines
@@ -298,7 +297,7 @@ def machines(tmp_path: Path) -> Iterator[list[Clone]]:
 def test_what_two_machines_set_is_joined(machines: list[Clone]) -> None:
     one, two = machines
     more = {"total_recursive_calls": 2, "cost_usd": 0.5}
-    state.change(
+    session_state.change(
         one.store, one.index, SESSION, Wanted({"activation": {"current_depth": 0}}, {"a": 1, "both": "one"}, more=more),
         one.now(),
     )  # fmt: skip
@@ -306,7 +305,7 @@ def test_what_two_machines_set_is_joined(machines: list[Clone]) -> None:
         {"activation": {"current_depth": 3, "rlm_active": False}, "trajectory": {"export_path": "/two"}},
         {"b": 2, "both": "two"}, ("é",), {"total_recursive_calls": 1},
     )  # fmt: skip
-    state.change(two.store, two.index, SESSION, wanted, two.now())
+    session_state.change(two.store, two.index, SESSION, wanted, two.now())
     one.push()
     assert told(two.pull().changes) == [("joined", 0, "")]
     found = two.store.state(two.tip()).unified
@@ -326,7 +325,7 @@ def test_what_two_machines_set_is_joined(machines: list[Clone]) -> None:
 def test_turns_of_one_and_words_of_the_other_are_joined(machines: list[Clone]) -> None:
     one, two = machines
     two.record(on_another(Talk().turns("one")).turns("two"))
-    state.change(one.store, one.index, SESSION, Wanted(remember={"a": 1}), one.now())
+    session_state.change(one.store, one.index, SESSION, Wanted(remember={"a": 1}), one.now())
     one.push()
     assert told(two.pull().changes) == [("joined", 0, "")]
     found = two.store.state(two.tip())
@@ -338,22 +337,22 @@ def test_a_join_is_the_same_from_both_sides(
     base: Unified, ours: Unified, theirs: Unified, later: bool, known: bool
 ) -> None:
     began = base if known else None
-    there = unified.joined(began, ours, theirs, later=later)
-    back = unified.joined(began, theirs, ours, later=not later)
-    assert unified.same(unified.document(there), unified.document(back))
+    there = unified_state.joined(began, ours, theirs, later=later)
+    back = unified_state.joined(began, theirs, ours, later=not later)
+    assert unified_state.same(unified_state.document(there), unified_state.document(back))
 
 
 @given(PARTS, PARTS, st.booleans())
 def test_a_join_keeps_what_only_one_side_changed(base: Unified, ours: Unified, later: bool) -> None:
     for left, right in ((ours, base), (base, ours)):
-        found = unified.joined(base, left, right, later=later)
-        assert unified.same(unified.document(found), unified.document(ours))
-    assert unified.joined(None, ours, ours, later=later) == ours
+        found = unified_state.joined(base, left, right, later=later)
+        assert unified_state.same(unified_state.document(found), unified_state.document(ours))
+    assert unified_state.joined(None, ours, ours, later=later) == ours
 
 
 def test_a_join_without_a_beginning_counts_nothing_twice() -> None:
     ours, theirs = (Unified(budget=Budget(None, calls, cost)) for calls, cost in ((5, 0.5), (3, 0.75)))
-    found = unified.joined(None, ours, theirs, later=True)
+    found = unified_state.joined(None, ours, theirs, later=True)
     assert (found.budget.total_recursive_calls, found.budget.cost_usd) == (5, 0.75)
 
 

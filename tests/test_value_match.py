@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sessgit.model.secrets import json_unescape, value_match
-from sessgit.model.secrets.value_match import ValueMatcher, clean_lines, clean_text
+from sessgit.redact import json_unescape, value_match
+from sessgit.redact.value_match import ValueMatcher, clean_lines, clean_text
 
 KEY = b"k" * 32
 MARK = "[redacted:purged]"

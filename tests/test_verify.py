@@ -17,7 +17,7 @@ from shell import Shell
 from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
-from sessgit.ops import verify
+from sessgit.check import verify
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.store import Store

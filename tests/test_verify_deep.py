@@ -21,12 +21,13 @@ from test_verify import loose, unpack
 from test_verify_sides import ENTRY, state
 from transcripts import OTHER, SESSION, Talk, subagent
 
+from sessgit.branch import restore
+from sessgit.check.verifying.checked_commits import Known, Memory
+from sessgit.history import search
 from sessgit.model import canonical
-from sessgit.ops import restore, search
-from sessgit.ops.verifying.memory import Known, Memory
+from sessgit.store.fulltext import checking
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-from sessgit.store.words import checking
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from damaging import SECOND, THIRD, Recorded, harmed
 from plain import run_git
 from transcripts import OTHER, SESSION, Talk
 
+from sessgit.check import verify
 from sessgit.model import canonical
-from sessgit.ops import verify
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

@@ -20,10 +20,10 @@ from shell import Shell
 from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
+from sessgit.history import search
+from sessgit.history.cells import turns
 from sessgit.model import canonical
-from sessgit.ops import search
-from sessgit.ops.cells import turns
-from sessgit.ops.syncing import joining
+from sessgit.record import tip_join
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -48,7 +48,7 @@ def joined(kept: Recorded, later: int = 1) -> Recorded:
     one = kept.then("edit", "edit: label a", files={**kept.stated(authored={"labels": ["a"]}), "pad/x.md": b"x"})
     run_git(store.path, "update-ref", f"refs/heads/{SESSION}", before)
     kept.then("edit", "edit: stage shaping", files={**kept.stated(authored={"stage": "shaping"}), "pad/y.md": b"y"})
-    made = joining.reconcile(store, one, kept.remade(later=later))
+    made = tip_join.reconcile(store, one, kept.remade(later=later))
     store.repo.release()
     assert made.outcome == "joined"
     run_git(store.path, "update-ref", f"refs/heads/{SESSION}", made.tip)

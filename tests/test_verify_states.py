@@ -11,9 +11,9 @@ import pytest
 from damaging import Recorded
 from transcripts import OTHER, SESSION
 
+from sessgit.check.verifying import states
+from sessgit.check.verifying.turns import Where
 from sessgit.model import canonical
-from sessgit.ops.verifying import states
-from sessgit.ops.verifying.turns import Where
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 

@@ -23,9 +23,8 @@ from shell import Shell
 from test_cold import LARGE
 from transcripts import OTHER, SESSION
 
-from sessgit.ops import watch
-from sessgit.ops.reading import pulse
-from sessgit.ops.watch import Change, Trouble
+from sessgit.history import ref_poller, watch
+from sessgit.history.watch import Change, Trouble
 from sessgit.store import refs
 from sessgit.store.layout import session_of
 from sessgit.store.store import Store
@@ -347,7 +346,7 @@ def test_refs_are_read_only_when_one_may_have_moved(sessgit: Shell, monkeypatch:
 def test_every_way_to_move_a_ref_stirs(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     store = sessgit.store
-    beat = pulse.Pulse(store)
+    beat = ref_poller.Pulse(store)
     assert beat.stirred()
     for command in (
         ("tag", "v1", SESSION),
@@ -368,7 +367,7 @@ def test_every_way_to_move_a_ref_stirs(sessgit: Shell) -> None:
 def test_two_changes_at_one_time_are_both_seen(sessgit: Shell) -> None:
     """The time of a folder is as coarse as the disk has it: so one that is new is not believed."""
     sessgit.recorded(sessgit.talk().turns("one", "two"))
-    beat = pulse.Pulse(sessgit.store)
+    beat = ref_poller.Pulse(sessgit.store)
     run_git(sessgit.store, "tag", "v1", SESSION)
     assert beat.stirred()
     folder = sessgit.store / "refs" / "tags"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessgit.cli.arguments.moments import since
 from sessgit.errors import UsageError
-from sessgit.ui.arguments.when import since
 
 NOW = datetime(2026, 3, 10, 13, 30, tzinfo=UTC).timestamp()
 

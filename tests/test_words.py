@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sessgit.formats import phrases
-from sessgit.model import words
+from sessgit.model import humanize
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from sessgit.model import words
     ],
 )  # fmt: skip
 def test_tokens(number: int, shown: str) -> None:
-    assert words.tokens(number) == shown
+    assert humanize.tokens(number) == shown
 
 
 @pytest.mark.parametrize(

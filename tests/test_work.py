@@ -17,14 +17,14 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import reader
 from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.writing import transcript
+from sessgit.agents.claude.writer import transcript
+from sessgit.branch import edit
+from sessgit.branch.merging import sides
+from sessgit.history import reassemble
 from sessgit.model.conversation import session as sessions
-from sessgit.ops import edit
-from sessgit.ops.files import laying
-from sessgit.ops.merging import sides
-from sessgit.ops.recording import record as recording
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.record import recording
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store.backend import Repository
 from sessgit.store.index import Index
 from sessgit.store.store import Store
@@ -210,7 +210,7 @@ def test_a_fork_reads_each_line_once_and_its_first_recording_writes_none_anew(
     read = calls(monkeypatch, transcript, "parse")
     sessgit.out("fork", "5e55")
     assert len(talk.lines) <= len(read) <= len(talk.lines) + 10
-    monkeypatch.setattr(laying, "prefix", lambda *_: pytest.fail("it is there as it was written"))
+    monkeypatch.setattr(reassemble, "prefix", lambda *_: pytest.fail("it is there as it was written"))
     assert len(sessgit.json("log", "f000")["turns"]) == 20
 
 

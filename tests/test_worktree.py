@@ -21,8 +21,8 @@ from transcripts import OTHER, SESSION
 
 from sessgit.agents.claude import home
 from sessgit.errors import SessgitError
-from sessgit.ops.code import git
-from sessgit.ops.code.git import Head
+from sessgit.history.code import git
+from sessgit.history.code.git import Head
 
 FIRST = "f0000001-0000-4000-8000-ffffffffffff"
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from sessgit.agents.claude import cells
 from sessgit.agents.claude.lines import is_prompt
-from sessgit.agents.claude.writing import written
-from sessgit.agents.claude.writing.transcript import parsed
-from sessgit.agents.claude.writing.written import Chain
+from sessgit.agents.claude.writer import program_lines
+from sessgit.agents.claude.writer.program_lines import Chain
+from sessgit.agents.claude.writer.transcript import parsed
 from sessgit.model import canonical
-from sessgit.model.programs.program import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
+from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 
 COMMON = {"cwd": "/home/ada/calc"}
 
@@ -53,9 +53,9 @@ TURNS = st.lists(
 
 @given(TURNS)
 def test_what_every_client_resumes(given_: list[GivenTurn]) -> None:
-    data = written.transcript("s", given_, names(), COMMON)
-    assert data == written.transcript("s", given_, names(), COMMON)
-    assert data.startswith(written.transcript("s", given_[:-1], names(), COMMON))
+    data = program_lines.transcript("s", given_, names(), COMMON)
+    assert data == program_lines.transcript("s", given_, names(), COMMON)
+    assert data.startswith(program_lines.transcript("s", given_[:-1], names(), COMMON))
     found = lines(data)
     uuids = [line["uuid"] for line in found]
     times = [line["timestamp"] for line in found]
@@ -81,7 +81,7 @@ def test_what_every_client_resumes(given_: list[GivenTurn]) -> None:
 
 @given(TURNS)
 def test_the_cells_are_those_that_were_given(given_: list[GivenTurn]) -> None:
-    data = written.transcript("s", given_, names(), COMMON)
+    data = program_lines.transcript("s", given_, names(), COMMON)
     body = parsed(data.split(b"\n")[:-1])
     starts = [n for n, line in enumerate(body) if is_prompt(line)]
     ends = [*starts[1:], len(body)][: len(starts)]
@@ -98,7 +98,7 @@ def test_a_pending_cell_between_others() -> None:
     parts: list[Part] = [
         Step(Task("repl", "slow", {"n": 1}, id="cell_aaaaaaaa")), Saying("Meanwhile."),
     ]  # fmt: skip
-    data = written.transcript(
+    data = program_lines.transcript(
         "s", [GivenTurn("go", tuple(parts), time=0.5, key="p1")], lambda word: f"u.{word}", COMMON
     )
     usage = {"input_tokens": 0, "output_tokens": 0}

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sessgit.model.programs.unified import MODES, NOTHING, Activation, Budget, Unified
-from sessgit.ops.programs.telling import state
-from sessgit.ops.programs.telling.state import Changed, Wanted
+from sessgit.api.state import session_state
+from sessgit.api.state.session_state import Changed, Wanted
+from sessgit.model.unified_state import MODES, NOTHING, Activation, Budget, Unified
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -49,4 +49,4 @@ PARTS = st.just(NOTHING) | st.builds(Unified, ACTIVATIONS, MEMORIES, BUDGETS, TE
 
 
 def change(store: Store, index: Index, session: str, parts: dict[str, Any] | None = None, **more: Any) -> Changed:
-    return state.change(store, index, session, Wanted(parts or {}, **more), NOW)
+    return session_state.change(store, index, session, Wanted(parts or {}, **more), NOW)

@@ -1,1 +1,1 @@
-"""The library: what `from sessgit import Store` gives."""
+"""The library: what `from sessgit import …` offers."""

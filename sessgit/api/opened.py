@@ -13,15 +13,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from sessgit.errors import NotFoundError
+from sessgit.history import client_files, resolve
+from sessgit.history.resolve import Target, Whereabouts
 from sessgit.model.config import Config
-from sessgit.ops.finding import places, resolve
-from sessgit.ops.finding.resolve import Target, Whereabouts
-from sessgit.ops.privacy import Privacy
-from sessgit.ops.programs.world import World
-from sessgit.ops.recording import catchup
+from sessgit.record import catch_up
+from sessgit.record.context import Context
+from sessgit.record.privacy import Privacy
 from sessgit.store import settings
 from sessgit.store.index import Index
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store as Objects
 
 
@@ -33,7 +33,7 @@ class Opened:
         self.path, self.config, self.home = path, config, home
         self._off = off
         self._lock = threading.RLock()
-        self._opened: World | None = None
+        self._opened: Context | None = None
         self._settings: tuple[tuple[int, ...], Config] = ((), Config())
         _stores.add(self)
 
@@ -56,9 +56,9 @@ class Opened:
         return self._lock
 
     @property
-    def world(self) -> World:
+    def world(self) -> Context:
         """The open store, with the settings as they are now; whoever uses it holds `lock`."""
-        beside = Beside(self.path)
+        beside = StorePaths(self.path)
         version = _version(beside.config)
         if self._opened is None:
             config = settings.load(beside)
@@ -66,7 +66,7 @@ class Opened:
             index = Index(self.path, lambda: objects)
             index.sync()
             self._settings = version, config
-            self._opened = World(objects, index, self.config, self._privacy(), dict(os.environ), time.time)
+            self._opened = Context(objects, index, self.config, self._privacy(), dict(os.environ), time.time)
             index.here = self._here()
         elif version != self._settings[0]:
             self._settings = version, settings.load(beside)
@@ -87,7 +87,7 @@ class Opened:
 
     def _catch_up(self, found: Target) -> None:
         world = self.world
-        catchup.catch_up(lambda: world.store, world.index, found.state, self.config, world.privacy, world.now())
+        catch_up.catch_up(lambda: world.store, world.index, found.state, self.config, world.privacy, world.now())
         world.index.sync(found.session)
 
     @property
@@ -96,15 +96,15 @@ class Opened:
         _ = self.world
         return self._settings[1].prices
 
-    def _here(self) -> places.Here:
-        return places.here(self._settings[1].project.map, str(self.home))
+    def _here(self) -> client_files.Here:
+        return client_files.here(self._settings[1].project.map, str(self.home))
 
     def _privacy(self) -> Privacy:
         return Privacy(self._settings[1].record, str(self.home), self._off)
 
 
 _stores = weakref.WeakSet[Opened]()
-_left = list[World]()
+_left = list[Context]()
 
 
 def _after_fork() -> None:

@@ -11,23 +11,22 @@ from typing import Any
 from sessgit.api import replaying
 from sessgit.api.opened import Opened
 from sessgit.api.replaying import Executors, Replayed
+from sessgit.api.state import known_cells, reasons, unified
 from sessgit.api.values import Cell, State, Turn
+from sessgit.api.writer import Lives
+from sessgit.branch import fork as forks
 from sessgit.errors import NotFoundError
-from sessgit.model import graph
+from sessgit.history import documents, show
+from sessgit.history.cells import listing
+from sessgit.history.views import read_turn
+from sessgit.model import dependency_graph
 from sessgit.model.conversation.session import Session as SessionState
 from sessgit.model.conversation.turn import Cell as StoredCell
-from sessgit.model.programs.program import Reason
-from sessgit.ops import fork as forks
-from sessgit.ops import show
-from sessgit.ops.cells import listing
-from sessgit.ops.programs.held import Lives
-from sessgit.ops.programs.telling import known, reasons, unified
-from sessgit.ops.reading import documents
-from sessgit.ops.reading.views import read_turn
-from sessgit.ops.replay.plan import Choice
-from sessgit.store.indexed.rows import Branch, Row
+from sessgit.model.program_input import Reason
+from sessgit.replay.plan import Choice
+from sessgit.store.sqlite.rows import Branch, Row
 
-AnyCell = StoredCell | known.Recorded
+AnyCell = StoredCell | known_cells.Recorded
 
 
 class Recorded(ABC):
@@ -114,11 +113,11 @@ class Recorded(ABC):
         needs = self._recorded().needs
         if str(cell) not in needs:
             raise NotFoundError(f"{self.id[:8]} has no cell {cell}", f"sessgit cells {self.id[:8]} lists them.")
-        return graph.chain(needs, str(cell))
+        return dependency_graph.chain(needs, str(cell))
 
     def execution_order(self) -> list[str]:
         """The ids of all recorded cells, each after those that it depends on."""
-        return graph.order(self._recorded().needs)
+        return dependency_graph.order(self._recorded().needs)
 
     # Reasons, and the whole
 
@@ -183,7 +182,7 @@ class Recorded(ABC):
         with self.store.lock:
             branch, read = self._branch(), self._read
             if read is None or read.tip != branch.tip:
-                read = self._read = _Read(branch.tip, known.read(self.store.world, branch))
+                read = self._read = _Read(branch.tip, known_cells.read(self.store.world, branch))
             return read
 
     def _turn(self, branch: Branch, row: Row, lives: Callable[[int, AnyCell], Lives]) -> Turn:
@@ -202,11 +201,11 @@ class _Read:
     """The recorded cells as of a commit."""
 
     tip: str
-    cells: list[known.Recorded]
+    cells: list[known_cells.Recorded]
 
     @cached_property
     def needs(self) -> dict[str, list[str]]:
-        return known.needs(self.cells)
+        return known_cells.needs(self.cells)
 
 
 def _cell(cell: AnyCell, turn: int, ordinal: int, lives: Lives) -> Cell:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sessgit.api.values import Cell
-from sessgit.ops.replay import plan
-from sessgit.ops.replay import run as runs
-from sessgit.ops.replay.caged.sandbox import NOWHERE
-from sessgit.ops.replay.compare import Outcome
-from sessgit.ops.replay.plan import Choice, Plan
+from sessgit.replay import plan
+from sessgit.replay import run as runs
+from sessgit.replay.compare import Outcome
+from sessgit.replay.plan import Choice, Plan
+from sessgit.replay.sandbox.workspace import NOWHERE
 from sessgit.store.index import Index
-from sessgit.store.indexed.rows import Branch
+from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
 Executors = Mapping[str | tuple[str, str], Callable[..., Any]]

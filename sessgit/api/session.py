@@ -13,18 +13,18 @@ from typing import Any, Literal, Self
 from sessgit.api.opened import Opened
 from sessgit.api.pad import Pad
 from sessgit.api.recorded import Recorded
+from sessgit.api.state import plans, reasons
+from sessgit.api.state import session_state as states
+from sessgit.api.transcript_log import WAIT
 from sessgit.api.turn import OpenCell, OpenTurn
 from sessgit.api.values import Cell, several
+from sessgit.api.writer import Held
+from sessgit.branch import edit as edits
+from sessgit.branch import fork as forks
 from sessgit.errors import SessgitError, UsageError
+from sessgit.history import fork_point
 from sessgit.model.address import check_name
-from sessgit.model.programs.program import GivenTurn, Metadata, Outcome, Reason, Task, ToolCall
-from sessgit.ops import edit as edits
-from sessgit.ops import fork as forks
-from sessgit.ops.finding import forkpoint
-from sessgit.ops.programs.held import Held
-from sessgit.ops.programs.log import WAIT
-from sessgit.ops.programs.telling import beside, reasons
-from sessgit.ops.programs.telling import state as states
+from sessgit.model.program_input import GivenTurn, Metadata, Outcome, Reason, Task, ToolCall
 
 Stage = Literal["", "gathering", "shaping", "critiquing", "synthesized"]
 
@@ -157,12 +157,12 @@ class Session(Recorded):
 
         Raises UsageError for anything else.
         """
-        beside.write_todos(self._writer(), todos)
+        plans.write_todos(self._writer(), todos)
 
     def create_plan(self, content: str) -> str:
         """A plan in Markdown, in a file of the client's; returns its name, three words and `.md`. It is recorded with
         the turn."""
-        return beside.create_plan(self._writer(), content)
+        return plans.create_plan(self._writer(), content)
 
     def record_reasoning(
         self, text: str, *, kind: Literal["trace", "decision"] = "trace", evidence: Collection[Cell | str] = (),
@@ -260,7 +260,7 @@ def fork(store: Opened, address: str, at: int | str | None = None, name: str = "
         found = store.target(address, None if at is None else str(at))
         if name:
             edits.check_free(store.world.index, check_name(name), "", found.state.project)
-        point = forkpoint.point(store.world.store, store.world.index, found)
+        point = fork_point.point(store.world.store, store.world.index, found)
         plan = forks.Plan(str(uuid.uuid4()), name, store.world.now(), store.config)
         made = forks.fork(store.world.store, found.state, point, plan)
         store.world.index.sync(made.state.id)

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from sessgit import environment
+from sessgit.api import new_session
 from sessgit.api import session as sessions
+from sessgit.api.new_session import New
 from sessgit.api.opened import Opened
 from sessgit.api.session import Session
 from sessgit.api.values import Merge, Summary, several
+from sessgit.branch import archive as archives
+from sessgit.branch.edit import check_free
+from sessgit.branch.merging import merge as merges
+from sessgit.branch.merging.plan import Wish
 from sessgit.errors import StoreError, UsageError
+from sessgit.history import diff as diffs
+from sessgit.history import resolve
 from sessgit.model.address import check_name
-from sessgit.model.merging.merge import Choice
-from sessgit.ops import archive as archives
-from sessgit.ops import diff as diffs
-from sessgit.ops.edit import check_free
-from sessgit.ops.finding import resolve
-from sessgit.ops.merging import merge as merges
-from sessgit.ops.merging.plan import Wish
-from sessgit.ops.programs import creating
-from sessgit.ops.programs.creating import New
+from sessgit.model.merge_decisions import Choice
 from sessgit.store import store as stores
 
 Mode = Literal["summary", "graft", "pick"]
@@ -75,7 +75,7 @@ class Store(Opened):
             raise UsageError("the working folder is gone", "cwd names the folder that a session belongs to.") from error
         new = New(id or str(uuid.uuid4()), folder, name, description, tuple(several("labels", labels)))
         with self.lock:
-            branch = creating.create(self.world, new)
+            branch = new_session.create(self.world, new)
         return Session(self, branch.name)
 
     def load_session(self, address: str) -> Session:

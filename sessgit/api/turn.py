@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from sessgit.api import validation
+from sessgit.api.writer import Held
 from sessgit.errors import SessgitError
-from sessgit.model.programs.program import Outcome, Part, Saying
-from sessgit.ops.programs import checking
-from sessgit.ops.programs.held import Held
+from sessgit.model.program_input import Outcome, Part, Saying
 
 
 class OpenTurn:
@@ -27,7 +27,7 @@ class OpenTurn:
 
         Raises UsageError, with the one before left, where these are none.
         """
-        checking.said(text, model, tokens or {})
+        validation.said(text, model, tokens or {})
         self._answer = (text, model, tokens or {})
 
     def say(self, text: str, *, model: str = "") -> None:

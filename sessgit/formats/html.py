@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from sessgit import __version__
 from sessgit.formats import calls, code, phrases, prose, template
 from sessgit.formats.texts import ALL, OUTPUT, WORDS, Bound, clean, cut, one_line
-from sessgit.model import words
+from sessgit.model import humanize
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.story import Relative, Story, Told
 
@@ -88,7 +88,7 @@ def render(story: Story, turns: Iterable[Told], *, full: bool = False) -> Iterat
         "relative": phrases.relative,
         "moment": phrases.moment,
         "heading": phrases.heading,
-        "counted": words.counted,
+        "counted": humanize.counted,
         "about_turn": phrases.about_turn,
         "tools": phrases.tools,
     }

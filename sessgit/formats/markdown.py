@@ -15,7 +15,7 @@ from markupsafe import escape
 from sessgit import __version__
 from sessgit.formats import calls, phrases, prose, template
 from sessgit.formats.texts import ALL, OUTPUT, WORDS, Bound, Cut, clean, cut, longest_run, one_line
-from sessgit.model import words
+from sessgit.model import humanize
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.story import Story, Told
 
@@ -58,7 +58,7 @@ def render(story: Story, turns: Iterable[Told], *, full: bool = False) -> Iterat
         "relative": phrases.relative,
         "moment": phrases.moment,
         "about_turn": phrases.about_turn,
-        "counted": words.counted,
+        "counted": humanize.counted,
         "typed": line,
         "cell": lambda text: line(text).replace("|", "\\|"),
         "quoted": quoted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sessgit.formats.texts import one_line
-from sessgit.model import canonical, words
+from sessgit.model import canonical, humanize
 from sessgit.model.conversation.content import Call
 from sessgit.model.conversation.story import Heading, Relative, Story, Told
 
@@ -36,11 +36,11 @@ def facts(story: Story) -> list[tuple[str, str]]:
         ("Model", models),
         ("Turns", turns(story)),
         ("Tokens", _tokens(story)),
-        ("Cost", words.money(story.cost) if story.total.total else ""),
+        ("Cost", humanize.money(story.cost) if story.total.total else ""),
         ("Stage", one_line(state.stage, 40)),
         ("Labels", ", ".join(one_line(label, 60) for label in state.labels)),
-        ("Left behind", f"{words.counted(story.rewound, 'turn')}, by rewinds" if story.rewound else ""),
-        ("Elsewhere", f"{words.counted(story.elsewhere, 'turn')}, in other versions" if story.elsewhere else ""),
+        ("Left behind", f"{humanize.counted(story.rewound, 'turn')}, by rewinds" if story.rewound else ""),
+        ("Elsewhere", f"{humanize.counted(story.elsewhere, 'turn')}, in other versions" if story.elsewhere else ""),
     )
     return [(name, value) for name, value in every if value]
 
@@ -64,12 +64,12 @@ def about_turn(told: Told) -> list[str]:
     """What stands beside a turn's number: how long it took, by which model, what it used."""
     turn = told.turn
     times = [moment for piece in told.pieces if (moment := canonical.seconds(piece.time)) is not None]
-    new = words.said_and_heard(turn.total)
+    new = humanize.said_and_heard(turn.total)
     parts = (
         duration(max(times) - times[0]) if times else "",
         one_line(turn.model, 60),
-        f"{words.tokens(new)} tokens" if new else "",
-        words.money(told.cost) if turn.total.total else "",
+        f"{humanize.tokens(new)} tokens" if new else "",
+        humanize.money(told.cost) if turn.total.total else "",
         "interrupted" if turn.interrupted else "",
     )
     return [part for part in parts if part]
@@ -94,7 +94,7 @@ def is_remark(text: str) -> bool:
 
 def images(number: int) -> str:
     """`2 images, not shown`."""
-    return f"{words.counted(number, 'image')}, not shown"
+    return f"{humanize.counted(number, 'image')}, not shown"
 
 
 def outcome(call: Call) -> tuple[str, bool]:
@@ -116,7 +116,7 @@ def place(text: str, project: str) -> str:
 def relative(member: Relative) -> str:
     """`4 turns`, `6 turns, left at turn 4`."""
     where = "" if member.left is None else f", left at {f'turn {member.left}' if member.left else 'the start'}"
-    return f"{words.counted(member.turns, 'turn')}{where}"
+    return f"{humanize.counted(member.turns, 'turn')}{where}"
 
 
 def moment(text: str) -> str:
@@ -149,8 +149,8 @@ def _tokens(story: Story) -> str:
     total = story.total
     if not total.total:
         return ""
-    new = words.tokens(words.said_and_heard(total))
-    return f"{new} new, {words.tokens(total.cache_read)} from the cache" if total.cache_read else new
+    new = humanize.tokens(humanize.said_and_heard(total))
+    return f"{new} new, {humanize.tokens(total.cache_read)} from the cache" if total.cache_read else new
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sessgit.model import canonical, words
+from sessgit.model import canonical, humanize
 
 _LINE_END = re.compile(r"\r+\n|\r|\u2028|\u2029")
 
@@ -62,8 +62,8 @@ def cut(text: str, bound: Bound) -> Cut:
 
 def _left_out(text: str, head: str, tail: str) -> str:
     lines = text.count("\n") - head.count("\n") - tail.count("\n") - 1
-    size = words.size(len(text.encode("utf-8", "replace")) - len((head + tail).encode("utf-8", "replace")))
-    return f"{words.counted(lines, 'line')} left out ({size})" if lines > 0 else f"{size} left out"
+    size = humanize.size(len(text.encode("utf-8", "replace")) - len((head + tail).encode("utf-8", "replace")))
+    return f"{humanize.counted(lines, 'line')} left out ({size})" if lines > 0 else f"{size} left out"
 
 
 def one_line(text: str, width: int) -> str:

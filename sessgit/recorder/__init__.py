@@ -1,1 +1,1 @@
-"""The detached process that records what the hooks' events tell of."""
+"""The detached process that records the events of the hooks."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from sessgit.errors import SessgitError
 from sessgit.store import locks, log
 from sessgit.store.files import owner
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.recorder.claim import Claim
 
 LONGEST = 60
@@ -35,7 +35,7 @@ def main(store: Path, claim: Claim) -> None:
     if not claim.take(time.time()):
         return
     with suppress(SessgitError):  # then nothing can be locked
-        locks.recording(Beside(store))
+        locks.recording(StorePaths(store))
     from sessgit.recorder import drain
 
     home = os.environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
@@ -54,11 +54,11 @@ def detach() -> None:
 
 if __name__ == "__main__":
     _store = Path(sys.argv[1])
-    _claim = Claim(Beside(_store))
+    _claim = Claim(StorePaths(_store))
     try:
         main(_store, _claim)
     except Exception as error:
-        log.write(Beside(_store).log, time.time(), f"recorder: {type(error).__name__}: {error}")
+        log.write(StorePaths(_store).log, time.time(), f"recorder: {type(error).__name__}: {error}")
         _claim.give_up()
     # At once: whoever sees this process still alive may take it for one that has yet to read the spool.
     os._exit(0)

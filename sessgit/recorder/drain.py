@@ -13,21 +13,21 @@ from pathlib import Path
 
 from sessgit.agents.claude import flush, home
 from sessgit.errors import SessgitError
+from sessgit.history import client_files
+from sessgit.history.code import git
 from sessgit.model import ids
 from sessgit.model.config import Config, seconds
-from sessgit.ops import privacy
-from sessgit.ops.code import git
-from sessgit.ops.finding import places
-from sessgit.ops.privacy import Privacy
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Source, rules_by
+from sessgit.record import privacy
+from sessgit.record.privacy import Privacy
+from sessgit.record.recording import record
+from sessgit.record.source import Source, rules_by
 from sessgit.store import locks, log, settings
 from sessgit.store.index import Index
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.recorder import cursor as cursors
-from sessgit.store.recorder import latest, spool
+from sessgit.store.recorder import last_turn, spool
 from sessgit.store.recorder.claim import Claim
-from sessgit.store.recorder.latest import Latest
+from sessgit.store.recorder.last_turn import Latest
 from sessgit.store.recorder.spool import Event, Unreadable
 from sessgit.store.store import Store
 
@@ -52,7 +52,7 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str], claim: Claim
     A command does not, so one recorder waits for it. `claim` is what this process has of the claim to read the spool;
     it is given up first.
     """
-    beside = Beside(store_path)
+    beside = StorePaths(store_path)
     claim = claim or Claim(beside)
     try:
         config, mistake = settings.careful(beside)
@@ -66,7 +66,7 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str], claim: Claim
         log.write(beside.log, time.time(), f"the settings are passed over: {mistake}")
     store = Store(store_path, fsync=config.record.fsync)
     index = Index(store_path, lambda: store)
-    index.here = places.here(config.project.map, env.get("HOME") or "/")
+    index.here = client_files.here(config.project.map, env.get("HOME") or "/")
     drain = _Drain(store, index, config, config_folder, env, claim)
     try:
         while drain.once():
@@ -82,9 +82,9 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str], claim: Claim
     finally:
         index.close()
     if beside.repacking.exists() and not locks.is_repacking(beside):
-        from sessgit.store.packing import repacking
+        from sessgit.store.packing import background_repack
 
-        repacking.start(store_path, env)
+        background_repack.start(store_path, env)
 
 
 class _Drain:
@@ -182,21 +182,21 @@ class _Drain:
         rules = rules_by(self.config.record)
         done = record(self.store, self.index, source, rules)
         if done.aside == "archived":
-            from sessgit.ops import archive
+            from sessgit.branch import archive
 
             archive.bring_back(self.store, self.index, done.session, time.time())
             done = record(self.store, self.index, source, rules)
         if done.turns:
             now = time.time()
             delay = max(0, round((now - written) * 1000)) if stops else None
-            latest.save(self.store.beside, Latest(done.session, done.turns[-1], now, delay))
+            last_turn.save(self.store.beside, Latest(done.session, done.turns[-1], now, delay))
 
     def index_words(self) -> None:
         """Makes what was recorded searchable; what goes wrong is for the next search to put right."""
-        from sessgit.recorder import words
+        from sessgit.recorder import fulltext_update
 
         try:
-            words.follow(self.index, _INDEXING)
+            fulltext_update.follow(self.index, _INDEXING)
         except (SessgitError, sqlite3.Error) as error:
             self._log(f"the text index: {error}")
 
@@ -205,7 +205,7 @@ class _Drain:
         after = seconds(self.config.archive.after)
         if after == math.inf:
             return
-        from sessgit.ops import archive
+        from sessgit.branch import archive
         from sessgit.store import maintenance
 
         try:
@@ -220,9 +220,9 @@ class _Drain:
 
 def _pack(store: Path, lock: int) -> None:
     """Packs the store where it is time to; `lock` is the descriptor of the maintenance lock, which is held."""
-    from sessgit.store.packing import due
+    from sessgit.store.packing import schedule
 
-    if not due.is_due(store):
+    if not schedule.is_due(store):
         return
     from sessgit.store import maintenance
 

@@ -17,7 +17,7 @@ from sessgit.errors import SessgitError
 from sessgit.recorder.__main__ import detach
 from sessgit.store import locks, log, maintenance
 from sessgit.store.files import owner
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 _LOWEST = 19
 _TRIES = 10
@@ -27,7 +27,7 @@ _POLL = 0.05
 
 def main(store: Path) -> None:
     """Packs again what imports packed, unless another process does."""
-    beside = Beside(store)
+    beside = StorePaths(store)
     owner.check(store)
     with locks.repacking(beside) as held:
         for _ in range(_TRIES * held):
@@ -39,7 +39,7 @@ def main(store: Path) -> None:
             time.sleep(_BETWEEN)
 
 
-def _give_way(beside: Beside) -> None:
+def _give_way(beside: StorePaths) -> None:
     """Kills this process and its git once another process waits for the lock."""
     while not locks.is_maintenance_wanted(beside):
         time.sleep(_POLL)
@@ -53,4 +53,4 @@ if __name__ == "__main__":
     try:
         main(_store)
     except (SessgitError, OSError) as error:
-        log.write(Beside(_store).log, time.time(), f"packing in the background: {error}")
+        log.write(StorePaths(_store).log, time.time(), f"packing in the background: {error}")

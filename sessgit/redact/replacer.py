@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from sessgit.model.cutting.jsonscan import Token, decode, encode, string_tokens
+from sessgit.model.json_scan import Token, decode, encode, string_tokens
 from sessgit.redact import key_lines, views
 from sessgit.redact.assignments import Naming, find_assigned, is_secret_literal, naming_of
 from sessgit.redact.engine import Hits, scan

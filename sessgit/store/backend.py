@@ -21,13 +21,13 @@ from pygit2.enums import FileMode, ObjectType, Option
 
 from sessgit.errors import ROOM, MovedError, NotFoundError, StoreError, UnreadableError
 from sessgit.model import canonical
-from sessgit.model.unjoined import Bytes
-from sessgit.store import locks, proving, refs
-from sessgit.store.files import large, lasting, private
-from sessgit.store.layout import Beside
+from sessgit.model.line_list import Bytes
+from sessgit.store import locks, object_verify, refs
+from sessgit.store.files import durable_write, large, private
+from sessgit.store.layout import StorePaths
 
 if TYPE_CHECKING:
-    from sessgit.store.packing.pack import Pack
+    from sessgit.store.packing.pack_file import Pack
 
 AUTHOR = ("sessgit", "sessgit@localhost")
 _WRITE_TRIES = 5
@@ -47,8 +47,8 @@ _CONFIG = {"gc.auto": "0", "core.logAllRefUpdates": "false", "receive.denyDelete
 # Of commits and trees: else it grows to 256 MB, and the larger it is, the less it pays.
 pygit2.settings.cache_max_size(16 << 20)
 
-Commit = proving.Commit
-Entry = proving.Entry
+Commit = object_verify.Commit
+Entry = object_verify.Entry
 
 
 def create(path: Path) -> None:
@@ -123,9 +123,9 @@ class Repository:
 
     def __init__(self, path: Path, *, fsync: bool = False, pack: Pack | None = None) -> None:
         self.path = path
-        self._beside = Beside(path)
+        self._beside = StorePaths(path)
         self._pack = pack
-        self._aside = lasting.Aside(path) if fsync else None
+        self._aside = durable_write.Aside(path) if fsync else None
         self._pruned, self.was_reopened = locks.last_pruning(self._beside), False
         with _translated(f"cannot open the store at {path}", "sessgit doctor says what is wrong with it."):
             self._open()
@@ -175,7 +175,7 @@ class Repository:
             written, self._odb, self._repo = _PackBackend(self._pack), pygit2.Odb(), repo
             self._odb.add_backend(written, _FIRST)
             repo.set_odb(self._odb)
-            self._sources: list[proving.Source] = [written.read_cb]
+            self._sources: list[object_verify.Source] = [written.read_cb]
             return
         if self._aside is not None:
             repo.odb.add_backend(pygit2.OdbBackendLoose(str(self._aside.folder), -1, False), _FIRST)
@@ -187,7 +187,7 @@ class Repository:
         odb = repo.odb
         sources = [backend.read for backend in odb.backends]  # parts of what `odb` holds: to be gone before it
         packs = sources.pop(self._aside is not None)  # what is aside is little, and comes first there
-        self._sources = [packs, proving.loose(self.path / "objects"), *sources]
+        self._sources = [packs, object_verify.loose(self.path / "objects"), *sources]
         self._repo, self._odb = repo, odb
 
     def settle(self) -> None:
@@ -243,7 +243,7 @@ class Repository:
         for name, inner in nested.items():
             below = self.entry(base, name) if base else None
             oid = self.edit_tree(below[0] if below and below[1] else None, inner)
-            direct[name] = (oid, True) if oid != proving.EMPTY_TREE else None
+            direct[name] = (oid, True) if oid != object_verify.EMPTY_TREE else None
         self.hold()
         with _translated("cannot write to the store", ROOM):
             builder = self._repo.TreeBuilder(base) if base else self._repo.TreeBuilder()
@@ -258,7 +258,7 @@ class Repository:
         """A commit that no ref points to yet; author and committer date are `time`, in UTC, and never before 1970."""
         if time >> 32:  # the library would write 32 bits of it
             said = (tree, parents, AUTHOR, max(0, time), message)
-            return self._write(lambda: self._repo.write(ObjectType.COMMIT, proving.commit(*said)))
+            return self._write(lambda: self._repo.write(ObjectType.COMMIT, object_verify.commit(*said)))
         who = pygit2.Signature(*AUTHOR, time, 0)
         return self._write(lambda: self._repo.create_commit(None, who, who, message, tree, list(parents)))
 
@@ -298,7 +298,7 @@ class Repository:
 
     def blob(self, oid: str) -> bytes:
         """The bytes of a file."""
-        proved = proving.file(self._sources, oid, _UNREAD)
+        proved = object_verify.file(self._sources, oid, _UNREAD)
         if proved is not None:
             return proved
         try:
@@ -385,7 +385,7 @@ class Repository:
     def merge_bases(self, a: str, b: str) -> list[str]:
         """The newest commits that the histories of both lead to, sorted; none of them leads to another."""
         with _translated("cannot read the history of the store"):
-            found = proving.first_known(b, {str(c.id) for c in self._repo.walk(a)}, self.commit)
+            found = object_verify.first_known(b, {str(c.id) for c in self._repo.walk(a)}, self.commit)
         return sorted(one for one in found if not any(one != other and self.is_ancestor(one, other) for other in found))
 
     def _object(self, oid: str) -> pygit2.Object:
@@ -415,7 +415,7 @@ class Repository:
                 with locks.moving(self._beside), private.files():
                     self._move(name, old, new)
                     if self._aside is not None:
-                        lasting.write_out(self.path)
+                        durable_write.write_out(self.path)
                     return
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
                 if (now := self.ref(name)) != old:

@@ -22,8 +22,8 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.turn import Gist
 from sessgit.store import layout, refs
-from sessgit.store.indexed import derived, tables
-from sessgit.store.indexed.rows import Branch, Outline, Row
+from sessgit.store.sqlite import cache_file, tables
+from sessgit.store.sqlite.rows import Branch, Outline, Row
 
 if TYPE_CHECKING:
     from sessgit.store.store import Store
@@ -153,7 +153,7 @@ class Index:
         """Adds all rows of the index of another store, whose branches have just come into this one. Rows that cannot be
         added are made from the branches when they are asked for."""
         with suppress(sqlite3.Error):
-            self._db.execute("ATTACH ? AS other", (str(layout.Beside(other).index),))
+            self._db.execute("ATTACH ? AS other", (str(layout.StorePaths(other).index),))
             try:
                 with self._db:
                     self._db.execute("BEGIN IMMEDIATE")
@@ -268,7 +268,7 @@ class Index:
     def remember(self, gists: Mapping[str, Gist]) -> None:
         """Keeps what turns hold, by their last commit, so that it need not be read from their lines again."""
         told = [(commit, json.dumps(gist.as_json())) for commit, gist in gists.items()]
-        touched = [(derived.text(p), c, p in gist.files_changed) for c, gist in gists.items() for p in gist.files]
+        touched = [(cache_file.text(p), c, p in gist.files_changed) for c, gist in gists.items() for p in gist.files]
         with suppress(sqlite3.Error), self._db:  # it is only asked for again
             self._db.executemany("INSERT OR REPLACE INTO gists VALUES (?,?)", told)
             self._db.executemany("INSERT OR REPLACE INTO touched VALUES (?,?,?)", touched)
@@ -312,7 +312,7 @@ class Index:
         try:
             return [self._branch(*row) for row in self._ask(query, arguments)]
         except ValueError:
-            self._renew(derived.DAMAGE)
+            self._renew(cache_file.DAMAGE)
         self.sync()
         return [self._branch(*row) for row in self._ask(query, arguments)]
 
@@ -332,15 +332,15 @@ class Index:
 
     def _renew(self, error: sqlite3.Error) -> None:
         """Puts an empty index in the place of a damaged file; any other error goes on as one of ours."""
-        if not derived.is_damage(error):
+        if not cache_file.is_damage(error):
             raise StoreError(f"the index cannot be used: {error}", "Delete index.sqlite3: it is made anew.") from error
         self._db.close()
-        derived.remove(layout.Beside(self.path).index)
+        cache_file.remove(layout.StorePaths(self.path).index)
         self._db = self._opened()
 
     def _opened(self) -> sqlite3.Connection:
         """The file, which is closed when nobody has the index any more, at the latest when the program ends."""
-        db = derived.connect(layout.Beside(self.path).index, tables.INDEX)
+        db = cache_file.connect(layout.StorePaths(self.path).index, tables.INDEX)
         weakref.finalize(self, db.close)
         return db
 
@@ -352,7 +352,7 @@ def _of_session(session: str) -> tuple[str, tuple[str, ...]]:
 
 def _taken(values: Sequence[object]) -> list[object]:
     """The values as SQLite takes them."""
-    return [derived.text(value) if isinstance(value, str) else value for value in values]
+    return [cache_file.text(value) if isinstance(value, str) else value for value in values]
 
 
 def _row(fields: tuple[str, int, str, str, int, str, int]) -> Row:

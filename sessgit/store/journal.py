@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sessgit.errors import ROOM, StoreError
 from sessgit.model import canonical
 from sessgit.store import layout, locks
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.transaction import Move
 
 _END = 1 << 20
@@ -70,7 +70,7 @@ class Operation:
         return self.wrote.files
 
 
-def append(beside: Beside, operation: Operation) -> Operation:
+def append(beside: StorePaths, operation: Operation) -> Operation:
     """Writes the operation to the disk and returns it with its id, eight hexadecimal digits."""
     document: dict[str, Any] = {
         "time": operation.time,
@@ -99,7 +99,7 @@ def append(beside: Beside, operation: Operation) -> Operation:
     return replace(operation, id=str(document["id"]), summary=str(document["summary"]))
 
 
-def read(beside: Beside, start: int = 0) -> list[Operation]:
+def read(beside: StorePaths, start: int = 0) -> list[Operation]:
     """The operations, oldest first; only those that were written from byte `start` on."""
     try:
         lines = beside.journal.read_bytes()[start:].split(b"\n")
@@ -111,7 +111,7 @@ def read(beside: Beside, start: int = 0) -> list[Operation]:
     return [operation for operation in found if operation is not None]
 
 
-def last(beside: Beside) -> Operation | None:
+def last(beside: StorePaths) -> Operation | None:
     """The newest operation, read without all the others."""
     try:
         size = beside.journal.stat().st_size
@@ -125,7 +125,7 @@ def last(beside: Beside) -> Operation | None:
     return next(reversed(read(beside)), None)
 
 
-def forget(beside: Beside, sessions: Collection[str]) -> None:
+def forget(beside: StorePaths, sessions: Collection[str]) -> None:
     """Takes the words out of what was written down of sessions, a name or a description.
 
     Each is overwritten in its place, so that whoever appends meanwhile is not disturbed.
@@ -143,7 +143,7 @@ def forget(beside: Beside, sessions: Collection[str]) -> None:
         _overwrite(beside, without)
 
 
-def forget_tags(beside: Beside, is_there: Callable[[str], bool]) -> None:
+def forget_tags(beside: StorePaths, is_there: Callable[[str], bool]) -> None:
     """Takes out the names of tags of which nothing is there any more that they ever stood at; `is_there` tells of a
     commit. In its place a name gets one that no tag can have, the same one everywhere."""
     stood: dict[str, set[str]] = {}
@@ -173,7 +173,7 @@ def _nobody(length: int, number: int) -> bytes:
     return (_GONE + str(number).zfill(length - 1)[-(length - 1) :] if length > 1 else _GONE).encode()
 
 
-def _overwrite(beside: Beside, change: Callable[[bytes], bytes]) -> None:
+def _overwrite(beside: StorePaths, change: Callable[[bytes], bytes]) -> None:
     """Puts other lines, as long as they were, in the places of lines."""
     try:
         with beside.journal.open("r+b", buffering=0) as file:
@@ -226,7 +226,7 @@ def _pieces(said: dict[str, list[Any]]) -> dict[str, Piece]:
     return found
 
 
-def _is_torn(beside: Beside, size: int) -> bool:
+def _is_torn(beside: StorePaths, size: int) -> bool:
     if not size:
         return False
     with beside.journal.open("rb") as file:

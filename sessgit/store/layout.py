@@ -104,7 +104,7 @@ def turn(number: int) -> str:
     return f"{TURNS}/{number // FAN_OUT:04d}/{number:06d}"
 
 
-class Beside:
+class StorePaths:
     """The paths beside the repository's own files; none of them is ever pushed."""
 
     def __init__(self, store: Path) -> None:

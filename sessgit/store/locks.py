@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.store.files import private
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 _POLL = 0.01
 _MARK = 8
@@ -29,7 +29,7 @@ LONGEST_PRUNE = 120.0
 
 
 @contextmanager
-def session(beside: Beside, name: str, timeout: float = 0) -> Iterator[bool]:
+def session(beside: StorePaths, name: str, timeout: float = 0) -> Iterator[bool]:
     """Holds the lock of a session; yields False where another process still holds it after `timeout` seconds.
 
     The lock saves double work. What keeps the store right is the compare-and-swap on its refs.
@@ -39,7 +39,7 @@ def session(beside: Beside, name: str, timeout: float = 0) -> Iterator[bool]:
 
 
 @contextmanager
-def names(beside: Beside, timeout: float = 0) -> Iterator[bool]:
+def names(beside: StorePaths, timeout: float = 0) -> Iterator[bool]:
     """Holds the lock of whoever gives a name, so that no two sessions get the same; False where someone else does."""
     with _held(beside, "names", timeout) as held:
         yield held
@@ -54,25 +54,25 @@ def appending(handle: int) -> Iterator[None]:
     yield
 
 
-def reading(beside: Beside) -> int:
+def reading(beside: StorePaths) -> int:
     """Return a descriptor that holds the claim to read the spool next, until `release` or the end of the process; 0
     while another process holds it."""
     return _acquire(beside.lock("spool"), 0)
 
 
-def recording(beside: Beside) -> int:
+def recording(beside: StorePaths) -> int:
     """Return a descriptor that says until the end of the process that a recorder is running, as many may be."""
     return _acquire(beside.lock("recorder"), _LONGEST_LOOK, shared=True)
 
 
-def is_recording(beside: Beside) -> bool:
+def is_recording(beside: StorePaths) -> bool:
     """Return whether a recorder is running."""
     with _nobody(beside.lock("recorder")) as alone:
         return not alone
 
 
 @contextmanager
-def maintenance(beside: Beside, timeout: float = 0) -> Iterator[int]:
+def maintenance(beside: StorePaths, timeout: float = 0) -> Iterator[int]:
     """Holds the lock of whoever packs the store; yields its descriptor, or 0 where someone else does.
 
     The git that packs inherits it: where its parent is killed, nobody else begins before it ends. A process that waits
@@ -87,25 +87,25 @@ def maintenance(beside: Beside, timeout: float = 0) -> Iterator[int]:
             release(asking)
 
 
-def is_maintenance_wanted(beside: Beside) -> bool:
+def is_maintenance_wanted(beside: StorePaths) -> bool:
     """Return whether a process waits for the maintenance lock."""
     return _is_held(beside.lock("maintenance-wanted"))
 
 
 @contextmanager
-def repacking(beside: Beside) -> Iterator[bool]:
+def repacking(beside: StorePaths) -> Iterator[bool]:
     """Holds the lock of the process that packs in the background; yields False where another process does."""
     with _held(beside, "repacking", _LONGEST_LOOK) as held:
         yield held
 
 
-def is_repacking(beside: Beside) -> bool:
+def is_repacking(beside: StorePaths) -> bool:
     """Return whether a process packs in the background."""
     return _is_held(beside.lock("repacking"))
 
 
 @contextmanager
-def pruning(beside: Beside, timeout: float = 0) -> Iterator[int]:
+def pruning(beside: StorePaths, timeout: float = 0) -> Iterator[int]:
     """Holds the lock under which objects go that no ref reaches; yields its descriptor, or 0 where objects are being
     written that no ref may reach yet."""
     with _alone(beside.lock("objects"), timeout) as held:
@@ -117,7 +117,7 @@ def pruning(beside: Beside, timeout: float = 0) -> Iterator[int]:
         yield held
 
 
-def last_pruning(beside: Beside) -> bytes:
+def last_pruning(beside: StorePaths) -> bytes:
     """A mark that is another one after each time the store was pruned; while that is being done none, ``b""``."""
     try:
         with beside.lock("objects").open("rb") as file:
@@ -131,7 +131,7 @@ def last_pruning(beside: Beside) -> bytes:
         return b""
 
 
-def writing(beside: Beside) -> int:
+def writing(beside: StorePaths) -> int:
     """Keeps others from pruning until `release` of the descriptor, or the end of the process.
 
     Who writes an object may be told that it is there already: it must not go before a ref leads to it.
@@ -142,19 +142,19 @@ def writing(beside: Beside) -> int:
     return held
 
 
-def turn(beside: Beside, name: str) -> int:
+def turn(beside: StorePaths, name: str) -> int:
     """Holds what says that a program has a turn of the session open, until `release` of the descriptor or the end of
     the process; 0 where someone else does."""
     return _acquire(beside.lock(f"turn-{name}"), 0)
 
 
-def had_turn(beside: Beside, name: str) -> bool:
+def had_turn(beside: StorePaths, name: str) -> bool:
     """Whether a program ever had a turn of the session open on this machine; where none had, no lock is made."""
     return beside.lock(f"turn-{name}").exists()
 
 
 @contextmanager
-def moving(beside: Beside) -> Iterator[None]:
+def moving(beside: StorePaths) -> Iterator[None]:
     """Tells that a process is just moving refs, as many others may; where that cannot be told, nothing is said."""
     try:
         handle = _acquire(beside.lock("refs"), _LONGEST_LOOK, shared=True)
@@ -168,14 +168,14 @@ def moving(beside: Beside) -> Iterator[None]:
 
 
 @contextmanager
-def nobody_moves(beside: Beside) -> Iterator[bool]:
+def nobody_moves(beside: StorePaths) -> Iterator[bool]:
     """Whether no process of ours is moving refs, nor begins to before this ends."""
     with _nobody(beside.lock("refs")) as alone:
         yield alone
 
 
 @contextmanager
-def nobody_writes(beside: Beside) -> Iterator[bool]:
+def nobody_writes(beside: StorePaths) -> Iterator[bool]:
     """Whether no process of ours is writing or fetching objects, nor begins to before this ends."""
     with _nobody(beside.lock("objects")) as alone:
         yield alone
@@ -188,14 +188,14 @@ def folder(path: Path) -> int:
 
 
 @contextmanager
-def settings(beside: Beside) -> Iterator[bool]:
+def settings(beside: StorePaths) -> Iterator[bool]:
     """Holds the lock of whoever changes the settings; yields False where someone else does so for seconds."""
     with _held(beside, "settings", _LONGEST_CHANGE) as held:
         yield held
 
 
 @contextmanager
-def _held(beside: Beside, name: str, timeout: float) -> Iterator[bool]:
+def _held(beside: StorePaths, name: str, timeout: float) -> Iterator[bool]:
     with _alone(beside.lock(name), timeout) as handle:
         yield bool(handle)
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from sessgit.model.progress import Progress, unseen
 from sessgit.store import git, refs
-from sessgit.store.damage import packed
-from sessgit.store.files import lasting, rooms
-from sessgit.store.layout import Beside
+from sessgit.store.damage import packed_refs
+from sessgit.store.files import durable_write, tempdirs
+from sessgit.store.layout import StorePaths
 from sessgit.store.locks import moving
-from sessgit.store.packing import due, making, repacking
+from sessgit.store.packing import background_repack, git_packs, schedule
 
 STALE = 600.0
 """Seconds after which nobody writes a file any more that was made for a moment."""
@@ -46,41 +46,41 @@ def pack(
     `lock` is the descriptor of the maintenance lock; a full packing tells how far it is. Raises StoreError where git is
     missing or fails; the store is whole all the same.
     """
-    if not full and not due.is_due(store):
+    if not full and not schedule.is_due(store):
         return False
     if full:
-        making.anew(store, lock, progress=progress)
-        Beside(store).repacking.unlink(missing_ok=True)
+        git_packs.anew(store, lock, progress=progress)
+        StorePaths(store).repacking.unlink(missing_ok=True)
     else:
-        making.loose(store, lock)
-        if due.packs(store) >= due.MOST_PACKS:
-            making.join(store, lock)
-    due.note(store)
+        git_packs.loose(store, lock)
+        if schedule.packs(store) >= schedule.MOST_PACKS:
+            git_packs.join(store, lock)
+    schedule.note(store)
     pack_refs(store, lock)
     return True
 
 
 def pack_arrived(store: Path, packs: Collection[str], lock: int, progress: Progress) -> None:
     """Packs what has just come in as packs of these names, and what is loose. Raises StoreError as `pack` does."""
-    repacking.note(store, making.arrived(store, packs, lock, progress))
-    due.note(store)
+    background_repack.note(store, git_packs.arrived(store, packs, lock, progress))
+    schedule.note(store)
     pack_refs(store, lock)
 
 
 def repack(store: Path, lock: int) -> None:
     """Packs what imports packed once more, about as small as a full packing makes it: too slow for an import to wait
     for. Raises StoreError as `pack` does."""
-    names = repacking.names(store)
+    names = background_repack.names(store)
     if names:
-        making.again(store, names, lock)
-    Beside(store).repacking.unlink(missing_ok=True)
+        git_packs.again(store, names, lock)
+    StorePaths(store).repacking.unlink(missing_ok=True)
 
 
 def pack_refs(store: Path, lock: int = 0) -> None:
     """Puts all refs into one file, which is read faster than many."""
     refs.take_stale_locks(store, [])
-    packed.note(store)
-    with moving(Beside(store)):
+    packed_refs.note(store)
+    with moving(StorePaths(store)):
         # git takes the other files of the refs away, and does not wait for the disk before that unless it is told to.
         git.run(store, ["-c", "core.fsync=reference", "pack-refs", "--all"], [lock])
 
@@ -88,7 +88,7 @@ def pack_refs(store: Path, lock: int = 0) -> None:
 def prune(store: Path, locks: Sequence[int]) -> None:
     """Deletes every object that no ref leads to. The descriptors are those of the maintenance lock and of the lock
     under which nobody writes objects."""
-    making.reached(store, locks)
+    git_packs.reached(store, locks)
     git.run(store, ["prune", "--expire=now"], locks)
 
 
@@ -100,25 +100,25 @@ def sweep(store: Path, now: float) -> int:
     What a packing left that was killed goes at once, all else only once nobody writes it any more; of the temporary
     folders, which may lie elsewhere, those that nobody holds.
     """
-    count = making.sweep(store) + sum(map(making.deleted, leftovers(store, now))) + lasting.sweep(store)
-    Beside(store).packing.unlink(missing_ok=True)
-    return count + rooms.sweep() + rooms.sweep(Beside(store).state)
+    count = git_packs.sweep(store) + sum(map(git_packs.deleted, leftovers(store, now))) + durable_write.sweep(store)
+    StorePaths(store).packing.unlink(missing_ok=True)
+    return count + tempdirs.sweep() + tempdirs.sweep(StorePaths(store).state)
 
 
 def leftovers(store: Path, now: float) -> list[Path]:
     """The files of interrupted work that nobody writes any more."""
     packs = (store / "objects" / "pack").glob("*.keep")
-    every = [*making.unfinished(store), *_ref_locks(store), *_unplaced(store), *packs]
+    every = [*git_packs.unfinished(store), *_ref_locks(store), *_unplaced(store), *packs]
     # What is of the future was written before the clock was put back.
-    return [path for path in every if (changed := making.changed(path)) is not None and abs(now - changed) > STALE]
+    return [path for path in every if (changed := git_packs.changed(path)) is not None and abs(now - changed) > STALE]
 
 
 def sweep_all(store: Path) -> None:
     """Deletes all that is no whole object and no pack, and what would keep a pack. The caller holds the maintenance
     lock, and the one under which nobody writes objects."""
-    for path in [*making.unfinished(store), *(store / "objects" / "pack").glob("*.keep")]:
-        making.deleted(path)
-    lasting.sweep(store)
+    for path in [*git_packs.unfinished(store), *(store / "objects" / "pack").glob("*.keep")]:
+        git_packs.deleted(path)
+    durable_write.sweep(store)
 
 
 def extent(store: Path) -> Extent:
@@ -131,7 +131,7 @@ def extent(store: Path) -> Extent:
 
 def _unplaced(store: Path) -> Iterator[Path]:
     """Files beside the repository, as they are called until they are whole."""
-    beside = Beside(store)
+    beside = StorePaths(store)
     for pattern in ("state/.*.tmp", "spool/*.tmp", ".*.tmp", f".{beside.hook.name}.*", "stale.*.lock", "_git2_*"):
         yield from store.glob(pattern)
     yield from (store / name for name in ("config.lock", "HEAD.lock"))

@@ -101,7 +101,7 @@ def take_stale_locks(store: Path, names: Iterable[str]) -> None:
     """
     from sessgit.store import locks
 
-    with locks.nobody_moves(layout.Beside(store)) as alone:
+    with locks.nobody_moves(layout.StorePaths(store)) as alone:
         stale = _STALE_ALONE if alone else _STALE
         for name in (*names, PACKED):
             is_ref = name == PACKED or name.startswith("refs/")

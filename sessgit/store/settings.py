@@ -12,7 +12,7 @@ from typing import Any
 
 from sessgit.errors import SessgitError, StoreError, UsageError
 from sessgit.model.config import SPANS, Config, RecordConfig, plain, seconds
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import write_private
 
 _MAP = "project.map"
@@ -20,7 +20,7 @@ TABLES = ("prices", "project", _MAP)
 """The keys under which anything can be named; there may be nothing."""
 
 
-def load(beside: Beside) -> Config:
+def load(beside: StorePaths) -> Config:
     """The settings, or the defaults where there is no file; raises SessgitError where the file says nonsense."""
     document = read(beside)
     found = plain(document)
@@ -31,7 +31,7 @@ def load(beside: Beside) -> Config:
     return schema.config(document, str(beside.config))
 
 
-def read(beside: Beside) -> dict[str, Any]:
+def read(beside: StorePaths) -> dict[str, Any]:
     """The document as it stands in the file."""
     try:
         text = beside.config.read_bytes()
@@ -49,7 +49,7 @@ def read(beside: Beside) -> dict[str, Any]:
         ) from error
 
 
-def careful(beside: Beside) -> tuple[Config, str]:
+def careful(beside: StorePaths) -> tuple[Config, str]:
     """The settings, and what is wrong with them, or ``""``: then the defaults stand in, but for which projects are
     recorded. Raises SessgitError where the file does not tell even that."""
     try:
@@ -77,7 +77,7 @@ def _has_list(value: object) -> bool:
     return isinstance(value, list) or (isinstance(value, dict) and any(map(_has_list, value.values())))
 
 
-def change(beside: Beside, key: str, value: object | None) -> None:
+def change(beside: StorePaths, key: str, value: object | None) -> None:
     """Sets one dotted key, or takes it out where `value` is None; the rest of the file, comments too, stays.
 
     Raises UsageError where no setting has this name and the file has none to take out, or the value does not fit.
@@ -87,7 +87,7 @@ def change(beside: Beside, key: str, value: object | None) -> None:
         _write(beside, {key: value})
 
 
-def check(beside: Beside, key: str, value: object | None) -> None:
+def check(beside: StorePaths, key: str, value: object | None) -> None:
     """Raise UsageError where `change` would; nothing is written."""
     document = read(beside)
     if value is None and not _is_there(document, key) and not _is_known(key):
@@ -98,7 +98,7 @@ def check(beside: Beside, key: str, value: object | None) -> None:
         raise UsageError(f"the value for {key} is nested too deeply", "Nothing was changed.") from error
 
 
-def update(beside: Beside, change: Callable[[RecordConfig], Mapping[str, Sequence[str]]]) -> None:
+def update(beside: StorePaths, change: Callable[[RecordConfig], Mapping[str, Sequence[str]]]) -> None:
     """Sets the keys to the lists that follow from what is recorded now; nobody else changes a setting meanwhile."""
     with _changing(beside):
         changes = change(load(beside).record)
@@ -107,7 +107,7 @@ def update(beside: Beside, change: Callable[[RecordConfig], Mapping[str, Sequenc
 
 
 @contextmanager
-def _changing(beside: Beside) -> Iterator[None]:
+def _changing(beside: StorePaths) -> Iterator[None]:
     from sessgit.store import locks
 
     with locks.settings(beside) as held:
@@ -116,12 +116,12 @@ def _changing(beside: Beside) -> Iterator[None]:
         yield
 
 
-def _write(beside: Beside, changes: Mapping[str, object | None]) -> None:
+def _write(beside: StorePaths, changes: Mapping[str, object | None]) -> None:
     place = Path(os.path.realpath(beside.config))  # a link stays one: it may lead into somebody's collection
     write_private(place, _edited(beside, changes).encode(), lasting=True)
 
 
-def _edited(beside: Beside, changes: Mapping[str, object | None]) -> str:
+def _edited(beside: StorePaths, changes: Mapping[str, object | None]) -> str:
     """Return the file's text with the changes made, or raise UsageError."""
     import tomlkit
 

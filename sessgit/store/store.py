@@ -26,13 +26,13 @@ from sessgit.errors import (
     StoreError,
     UnreadableError,
 )
+from sessgit.model import long_strings
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Cell
-from sessgit.model.cutting import texts
-from sessgit.model.unjoined import Bytes
+from sessgit.model.line_list import Bytes
 from sessgit.store import layout, refs
 from sessgit.store.files import owner, private
 
@@ -74,7 +74,7 @@ def create(path: Path) -> None:
         path.chmod(0o700)
         backend.create(path)
         (path / "config").chmod(0o600)  # the library makes it one that can be run
-        beside = layout.Beside(path)
+        beside = layout.StorePaths(path)
         for folder in (beside.spool, beside.state, beside.locks):
             folder.mkdir(mode=0o700, exist_ok=True)
         if not beside.ignore.exists():
@@ -168,7 +168,7 @@ class Store:
 
         owner.check(path)
         self.path = path
-        self.beside = layout.Beside(path)
+        self.beside = layout.StorePaths(path)
         self.repo = repo or backend.Repository(path, fsync=fsync)
         self._known_format = set[str]()
         """The files that say so: they are all alike."""
@@ -241,7 +241,7 @@ class Store:
             return TurnLines(before, body)
         held = {oid: self.repo.blob(oid) for oid in {oid for oid, _ in stored.values()}}  # a text may have two names
         filling = {name: held[oid] for name, (oid, _) in stored.items()}
-        return TurnLines(texts.fill(before, filling), texts.fill(body, filling))
+        return TurnLines(long_strings.fill(before, filling), long_strings.fill(body, filling))
 
     def cells(self, commit: str, number: int) -> list[Cell]:
         """The cells of turn `number` as of a commit; raises DamageError where they are no cells."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sessgit.errors import ROOM, MovedError, StoreError
 from sessgit.store import locks, refs
 from sessgit.store.files import private
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 _TRIES = 150
 _WAIT = 0.02
@@ -50,7 +50,7 @@ def move_all(store: Path, moves: Sequence[Move], *, lasting: bool = True) -> Non
     script = "".join(("start\n", *map(_line, moves), "prepare\n", "commit\n")).encode()
     for tries_left in reversed(range(_TRIES)):
         try:
-            with locks.moving(Beside(store)), private.files():
+            with locks.moving(StorePaths(store)), private.files():
                 done = subprocess.run(command, input=script, env=git.env(), capture_output=True, cwd="/", check=False)
         except OSError as error:
             raise git.not_run(error) from error

@@ -14,7 +14,7 @@ from foreigners import BORN, RLM, cell, log, put, rlm, went
 from test_programs_client import Sent, sent
 from world import World
 
-from sessgit.model.programs.foreign import agent_id
+from sessgit.model.foreign_session import agent_id
 
 pytestmark = [pytest.mark.client, ENDS]
 

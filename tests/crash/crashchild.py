@@ -21,14 +21,14 @@ from unittest import mock
 
 import gate
 
-from sessgit.ui import cli, context
+from sessgit.cli import app, invocation
 
-for _name in cli.COMMANDS:
+for _name in app.COMMANDS:
     with suppress(ImportError):
-        import_module(f"sessgit.ui.commands.{_name.replace('import', 'import_')}")
+        import_module(f"sessgit.cli.commands.{_name.replace('import', 'import_')}")
 for _name in ("pygit2", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.recorder.drain",
-              "sessgit.ops.search", "sessgit.ops.importing", "sessgit.model.schema.settings",
-              "sessgit.ops.reading.following", "sessgit.store.words.index"):  # fmt: skip
+              "sessgit.history.search", "sessgit.record.imports", "sessgit.model.schema.settings",
+              "sessgit.history.fulltext_update", "sessgit.store.fulltext.index"):  # fmt: skip
     import_module(_name)
 
 
@@ -98,11 +98,11 @@ def _do(job: Job) -> int:
     ids = lambda: uuid.UUID(f"{job.seed}{next(numbers):07x}-0000-4000-8000-{job.seed * 12}")  # noqa: E731
     with mock.patch("uuid.uuid4", ids):
         if job.what == "cli":
-            read = context.read
+            read = invocation.read
             now = {"now": job.now} if job.now else {}
-            with mock.patch.object(context, "read", lambda: replace(read(), **now)):
+            with mock.patch.object(invocation, "read", lambda: replace(read(), **now)):
                 sys.argv = ["sessgit", *job.words]
-                cli.main()
+                app.main()
         elif job.what == "recorder":
             sys.argv = ["recorder", *job.words]
             with warnings.catch_warnings():

@@ -36,7 +36,7 @@ from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import home
 from sessgit.store import refs
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 LONG = os.environ.get("SESSGIT_TEST_CRASH", "") == "long"
 """Whether all is tried, rather than some of it."""
@@ -119,7 +119,7 @@ class World:
                     "LC_ALL": "C.UTF-8", "GIT_CONFIG_GLOBAL": os.devnull,
                     "GIT_CONFIG_SYSTEM": os.devnull}  # fmt: skip
         self.transcripts = home.project_folder(self.config, str(self.project))
-        self.spool = Beside(self.store).spool
+        self.spool = StorePaths(self.store).spool
 
     # What is run
 
@@ -270,7 +270,7 @@ class World:
 
     def leftovers(self) -> list[str]:
         """What somebody wrote only for a moment, and what waits for nobody."""
-        beside = Beside(self.store)
+        beside = StorePaths(self.store)
         found = [path for path in (beside.packing, beside.purging) if path.exists()]
         for path in self.config.rglob("*"):
             made = path.name.endswith(_MARKS) or path.name.startswith(_MADE)

@@ -13,7 +13,7 @@ from crashstories import hub, installed
 from crashworld import LONG, World
 from plain import run_git
 
-from sessgit.ui import cli
+from sessgit.cli import app
 
 _SECONDS = 60.0 if LONG else 3.0
 _ROUNDS, _RECORDERS = (20, 50) if LONG else (2, 10)
@@ -158,7 +158,7 @@ def test_everything_at_once(world: World) -> None:  # noqa: PLR0915 - one crowd
         crowd.run("undo", world.cli("undo"), 3, 4, 7)
         crowd.run("gc", world.cli("gc", now=0), 3)
         crowd.run("gc --prune", world.cli("gc", "--prune", "--yes", now=0), 3)
-        if "purge" in cli.COMMANDS:
+        if "purge" in app.COMMANDS:
             crowd.run("purge", world.cli("purge", "zebra-4711", "--yes"), 1, 3, 4, 7)
 
     def moving() -> None:

@@ -17,7 +17,7 @@ from crashworld import LONG, Snapshot, World, worlds
 from plain import run_git
 from transcripts import OTHER, SESSION
 
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 READING = [
     ("log", OTHER), ("show", OTHER), ("show", f"{OTHER}@1"), ("cells", OTHER), ("cell", f"{OTHER}@1.1"),
@@ -90,7 +90,7 @@ DERIVED: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("how", DERIVED if LONG else ["truncated", "without its tables"])
 def test_an_index_that_is(filled: tuple[World, Snapshot], how: str) -> None:
     world, start = filled
-    beside = Beside(world.store)
+    beside = StorePaths(world.store)
     asked = [("ls", "--all"), ("search", "else"), *READING[:3]]
     world.reset(start)
     expected = [answers(world, words) for words in asked]
@@ -116,7 +116,7 @@ def test_an_index_that_is_locked(filled: tuple[World, Snapshot]) -> None:
     """By a process that goes on for as long as it likes; that one keeps nobody from recording, nor from reading."""
     world, start = filled
     world.reset(start)
-    beside = Beside(world.store)
+    beside = StorePaths(world.store)
     with closing(sqlite3.connect(beside.index)) as one, closing(sqlite3.connect(beside.text)) as two:
         one.execute("BEGIN EXCLUSIVE")
         two.execute("BEGIN EXCLUSIVE")
@@ -245,7 +245,7 @@ def test_an_index_over_damage_is_made_anew(filled: tuple[World, Snapshot]) -> No
     world, start = filled
     world.reset(start)
     _spoil(world, "", None)
-    for path in (Beside(world.store).index, Beside(world.store).text):
+    for path in (StorePaths(world.store).index, StorePaths(world.store).text):
         path.unlink()
     said = answers(world, ("ls", "--all"))[1]
     assert OTHER[:8] in said and THIRD[:8] in said

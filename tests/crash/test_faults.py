@@ -16,8 +16,8 @@ from crashworld import LONG, Snapshot, World, worlds
 from gate import Call, Gate
 from transcripts import OTHER, SESSION
 
+from sessgit.cli import app
 from sessgit.errors import ROOM
-from sessgit.ui import cli
 
 _WHERE = {
     errno.ENOSPC: ("write", "open", "mkdir", "link", "rename"),
@@ -73,7 +73,7 @@ COMMANDS = {
     "id": [("id",)],
 }
 """Each command in the forms that write most."""
-_NAMES = [name for name in COMMANDS if name in cli.COMMANDS]
+_NAMES = [name for name in COMMANDS if name in app.COMMANDS]
 _WITHOUT_END = ("watch", "bridge", "bisect", "replay")
 """They wait for others, or run what one tells them to."""
 
@@ -98,7 +98,7 @@ def filled(gated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fi
 
 
 def test_every_command_is_tried() -> None:
-    assert {*COMMANDS, *_WITHOUT_END} >= set(cli.COMMANDS)
+    assert {*COMMANDS, *_WITHOUT_END} >= set(app.COMMANDS)
 
 
 _POINTS = 8 if LONG else 1

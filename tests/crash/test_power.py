@@ -14,7 +14,7 @@ from test_kills import difference
 from transcripts import Talk
 
 from sessgit.store import locks
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 _ASIDE = "/tmp_objdir-"
 _SHORT = 6
@@ -25,7 +25,7 @@ def traced(world: World, name: str, fsync: bool, *, packs: bool = False) -> tupl
     """What a recorder does, call by call, and what is there when all is done; if it `packs`, that too."""
     world.done(world.cli("config", "record.fsync", str(fsync).lower()))
     gate = Gate([str(world.root)], with_data=True)
-    with nullcontext() if packs else locks.maintenance(Beside(world.store)):
+    with nullcontext() if packs else locks.maintenance(StorePaths(world.store)):
         ended = world.run(world.recorder(), gate)
     assert ended.code == 0, ended
     STORIES[name].then(world)
@@ -63,7 +63,7 @@ def test_objects_are_safe_before_a_ref_and_the_ref_before_the_cursor(world: Worl
     _, calls = traced(world, "an event after rewinds", fsync=True)
     objects, heads = f"{world.store}/objects/", f"{world.store}/refs/heads"
     refs = [n for n, call in enumerate(calls) if call.kind in ("rename", "link") and call.path.startswith(heads)]
-    cursor = next(n for n, call in enumerate(calls) if call.to == str(Beside(world.store).cursor(Talk().session)))
+    cursor = next(n for n, call in enumerate(calls) if call.to == str(StorePaths(world.store).cursor(Talk().session)))
     synced = [(n, call.path) for n, call in enumerate(calls) if call.kind == "fsync"]
     named = [n for n, call in enumerate(calls) if call.to.startswith(objects) and _ASIDE not in call.to]
     for number in named:
@@ -111,7 +111,7 @@ def test_what_is_not_derived_is_safe_at_once(world: World) -> None:
     start = world.snapshot()
     gate = Gate([str(world.root)], with_data=True)
     world.run(world.cli("install"), gate)
-    beside = Beside(world.store)
+    beside = StorePaths(world.store)
     first = remains(start, gate.calls, len(gate.calls))
     assert len(first[str(beside.key)] or b"") == 32
     start = world.snapshot()

@@ -13,11 +13,11 @@ from functools import cache
 from typing import Any
 
 from sessgit.agents.claude.lines import Line, blocks, parse, prompt_uuid, said, tool_results
-from sessgit.agents.claude.writing import marks
+from sessgit.agents.claude.writer import marks
 from sessgit.model import canonical, ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, count
-from sessgit.model.programs.program import Task
+from sessgit.model.program_input import Task
 
 _READING = ("file_path", "notebook_path", "path")
 _CHANGING_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")

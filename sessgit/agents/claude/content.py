@@ -11,7 +11,7 @@ from typing import Any
 
 from sessgit.agents.claude.cells import called, describe, display_prompt, message_key, message_of, time_of
 from sessgit.agents.claude.lines import Line, blocks
-from sessgit.agents.claude.writing import marks
+from sessgit.agents.claude.writer import marks
 from sessgit.model import ids
 from sessgit.model.conversation.content import Call, Change, Piece, Speaker, Words
 from sessgit.model.conversation.turn import Cell, Tokens, Turn, count

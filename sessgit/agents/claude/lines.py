@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sessgit.model import ids
+from sessgit.model import ids, long_strings
 from sessgit.model.conversation.message import Extent
-from sessgit.model.cutting import texts
 
 BODY_TYPES = ("user", "assistant", "attachment")
 """The types that end a turn's body; `system` lines carry the chain on but belong to no body by themselves."""
@@ -86,7 +85,7 @@ class Line:
 
 def parse(raw: bytes) -> dict[str, Any] | None:
     """The JSON object on a line, or None; a line too long or too deep to be read is not read."""
-    if len(raw) > texts.LONGEST_LINE:
+    if len(raw) > long_strings.LONGEST_LINE:
         return None
     try:
         text = raw.removeprefix(_BOM).decode("utf-8", "surrogatepass")  # bytes may be taken for UTF-16

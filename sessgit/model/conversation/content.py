@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sessgit.model.conversation.turn import Cell
-from sessgit.model.programs.program import Outcome, Task
+from sessgit.model.program_input import Outcome, Task
 
 Speaker = Literal["person", "model", "client"]
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sessgit.model import canonical
+from sessgit.model import canonical, unified_state
 from sessgit.model.conversation.turn import Tokens, Turn, add_by_model, count
-from sessgit.model.programs import unified
-from sessgit.model.programs.unified import Unified
+from sessgit.model.unified_state import Unified
 
 STATES = ("active", "ended", "interrupted", "archived")
 _MOST = 1 << 53
@@ -68,7 +67,7 @@ class Session:
     labels: tuple[str, ...] = ()
     stage: str = ""
     confidence: float | None = None
-    unified: Unified = unified.NOTHING
+    unified: Unified = unified_state.NOTHING
     """What programs set; nothing of it stands in a state that no program touched."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What a later version wrote and this one does not know: written back as it was."""
@@ -159,7 +158,7 @@ def _document(session: Session) -> dict[str, Any]:
             "confidence": session.confidence,
         },
     }
-    for key, part in unified.document(session.unified).items():
+    for key, part in unified_state.document(session.unified).items():
         document[key] = {**document.get(key, {}), **part}
     return document
 
@@ -168,7 +167,7 @@ def is_kept_whole(session: Session) -> bool:
     """Whether `loads` of what `dumps` makes of it is sure to be the same: then nobody needs to read it again."""
     counts = (session.turns, session.messages, session.cells, session.redacted, *session.calls.values())
     used = (t.total for t in session.tokens.values())
-    return not session.extra and session.unified is unified.NOTHING and max(*counts, *used) < _MOST
+    return not session.extra and session.unified is unified_state.NOTHING and max(*counts, *used) < _MOST
 
 
 def loads(document: object) -> Session:
@@ -210,7 +209,7 @@ def loads(document: object) -> Session:
         labels=tuple(_text(label) for label in _list(authored.get("labels"))),
         stage=_text(authored.get("stage")),
         confidence=_confidence(authored.get("confidence")),
-        unified=unified.of(top),
+        unified=unified_state.of(top),
     )
     unknown = _unknown(top, _document(session))
     return replace(session, extra=unknown) if unknown else session

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 
-from sessgit.model.programs.program import CellType
-from sessgit.model.programs.unified import Mode
+from sessgit.model.program_input import CellType
 from sessgit.model.schema.parts import DOCUMENTED
 from sessgit.model.schema.stored import CellId
+from sessgit.model.unified_state import Mode
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from sessgit.errors import UsageError
-from sessgit.model import canonical
-from sessgit.model.programs import unified
-from sessgit.model.programs.unified import Mode
+from sessgit.model import canonical, unified_state
+from sessgit.model.unified_state import Mode
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict
@@ -23,9 +22,9 @@ DOCUMENTED = ConfigDict(strict=True, allow_inf_nan=False, use_attribute_docstrin
 
 Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 Cost = Annotated[float, Field(ge=0, le=1e12)]
-Reason = Annotated[str, Field(max_length=unified.LONGEST_TEXT)]
+Reason = Annotated[str, Field(max_length=unified_state.LONGEST_TEXT)]
 Score = Annotated[float, Field(ge=-1e12, le=1e12)]
-Depth = Annotated[int, Field(ge=1, le=unified.MOST_DEPTH)]
+Depth = Annotated[int, Field(ge=1, le=unified_state.MOST_DEPTH)]
 
 
 class Activation(TypedDict, total=False):
@@ -72,7 +71,7 @@ class Exported(TypedDict, total=False):
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
-    export_path: Annotated[str, Field(max_length=unified.LONGEST_PATH, description="The path of the export.")]
+    export_path: Annotated[str, Field(max_length=unified_state.LONGEST_PATH, description="The path of the export.")]
 
 
 class Program(TypedDict, total=False):
@@ -80,7 +79,9 @@ class Program(TypedDict, total=False):
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
-    rlm_version: Annotated[str, Field(max_length=unified.LONGEST_VERSION, description="The version of the program.")]
+    rlm_version: Annotated[
+        str, Field(max_length=unified_state.LONGEST_VERSION, description="The version of the program.")
+    ]
 
 
 class Parts(TypedDict, total=False):
@@ -123,9 +124,9 @@ def values(given: Mapping[str, Any]) -> dict[str, Any]:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(_shown(step) for step in first["loc"])
         raise UsageError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", _HINT) from error
-    found = unified.of(said)
+    found = unified_state.of(said)
     paths = (f"{part}.{key}" for part, keys in parts.items() for key in keys)
-    return {path: unified.value(found, path) for path in paths}
+    return {path: unified_state.value(found, path) for path in paths}
 
 
 def _part(part: str, said: object) -> Mapping[str, Any]:

@@ -10,9 +10,9 @@ from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field
 
-from sessgit.model.programs.program import CELL_ID, CellType
+from sessgit.model import pad
+from sessgit.model.program_input import CELL_ID, CellType
 from sessgit.model.schema.parts import DOCUMENTED, Activation, Budget, Count, Exported, Memory, Program
-from sessgit.model.scratchpad import pad
 
 if sys.version_info >= (3, 12):
     from typing import TypedDict

@@ -18,7 +18,7 @@ from sessgit.errors import ROOM, StoreError
 from sessgit.store import git, layout
 from sessgit.store import store as stores
 from sessgit.store.damage import objects
-from sessgit.store.packing.pack import fits, ids, is_index
+from sessgit.store.packing.pack_file import fits, ids, is_index
 
 Fault = Literal["closed", "index", "cut", "lost"]
 _SHA = 20
@@ -124,6 +124,6 @@ def _packs(store: Path, pattern: str) -> list[Path]:
 
 
 def _aside(store: Path, path: Path) -> None:
-    folder = layout.Beside(store).state / "damaged"
+    folder = layout.StorePaths(store).state / "damaged"
     folder.mkdir(mode=0o700, exist_ok=True)
     path.replace(folder / path.name)

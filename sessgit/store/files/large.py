@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from sessgit.errors import StoreError
-from sessgit.model.unjoined import Bytes, pieces
-from sessgit.store.files import lasting
+from sessgit.model.line_list import Bytes, pieces
+from sessgit.store.files import durable_write
 
 LEAST: Final = 4 << 20
 """So many bytes are large."""
@@ -42,7 +42,7 @@ def write(folder: Path, data: Bytes, has: Callable[[str], bool]) -> str:
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines(_compressed(data))
-        lasting.give_name(beside, folder, oid)
+        durable_write.give_name(beside, folder, oid)
     except BaseException:
         with suppress(OSError):
             beside.unlink(missing_ok=True)

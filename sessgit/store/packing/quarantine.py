@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.store import locks
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 _PREFIX = "importing-"
 _LOCK = "lock"
@@ -22,7 +22,7 @@ _TRIES = 100
 
 
 @contextmanager
-def opened(beside: Beside) -> Iterator[Path]:
+def opened(beside: StorePaths) -> Iterator[Path]:
     """Make a folder for this process, and delete it when the context ends."""
     sweep(beside)
     try:
@@ -38,7 +38,7 @@ def opened(beside: Beside) -> Iterator[Path]:
             locks.release(held)
 
 
-def _made(beside: Beside) -> tuple[Path, int]:
+def _made(beside: StorePaths) -> tuple[Path, int]:
     """A folder and the descriptor of the lock in it."""
     for _ in range(_TRIES):
         folder = beside.state / f"{_PREFIX}{secrets.token_hex(6)}"
@@ -53,7 +53,7 @@ def _made(beside: Beside) -> tuple[Path, int]:
     raise OSError(errno.EAGAIN, "a folder is taken away as soon as it is made", str(folder))
 
 
-def sweep(beside: Beside) -> int:
+def sweep(beside: StorePaths) -> int:
     """Deletes the folders that nobody holds, and returns how many."""
     count = 0
     for folder in beside.state.glob(f"{_PREFIX}*"):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sessgit.errors import StoreError
 from sessgit.store import locks
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 _LONGEST = 60.0
 """Seconds after which a claim does not count: no recorder runs for longer, so its holder was stopped."""
@@ -26,7 +26,7 @@ _LONGEST = 60.0
 class Claim:
     """What one recorder has of the claim."""
 
-    def __init__(self, beside: Beside) -> None:
+    def __init__(self, beside: StorePaths) -> None:
         self._beside = beside
         self._lock = 0
 

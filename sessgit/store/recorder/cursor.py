@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sessgit.model.conversation.message import Extent
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import write_private
 
 _VERSION = 1
@@ -55,7 +55,7 @@ class Cursor:
     hash: str = ""
 
 
-def load(beside: Beside, session: str) -> Cursor | None:
+def load(beside: StorePaths, session: str) -> Cursor | None:
     """The session's cursor, or None where there is none that can be read."""
     try:
         document = json.loads(beside.cursor(session).read_bytes())
@@ -90,14 +90,14 @@ def _is_sound(found: Cursor) -> bool:
     )
 
 
-def save(beside: Beside, session: str, cursor: Cursor) -> None:
+def save(beside: StorePaths, session: str, cursor: Cursor) -> None:
     """Keeps the cursor in the place of the last one; raises StoreError."""
     document: dict[str, Any] = {"version": _VERSION, **asdict(cursor)}
     document["pending"] = [[e.offset, e.length, e.lines] for e in cursor.pending]
     write_private(beside.cursor(session), json.dumps(document).encode())
 
 
-def forget(beside: Beside, session: str) -> None:
+def forget(beside: StorePaths, session: str) -> None:
     """There is no cursor of the session any more: its file is read from the beginning."""
     beside.cursor(session).unlink(missing_ok=True)
 

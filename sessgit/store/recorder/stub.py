@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from sessgit.errors import ROOM, StoreError, UsageError
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 
 PLACEHOLDER = "@PYTHON@"
 
@@ -19,7 +19,7 @@ def write_stub(store: Path, python: str) -> Path:
     if not Path(python).is_absolute() or "\0" in python:
         raise UsageError(f"the interpreter needs an absolute path, not {python!r}")
     content = _content(python)
-    target = Beside(store).hook
+    target = StorePaths(store).hook
     try:
         if not _is(target, content):
             _replace(target, content)
@@ -30,13 +30,13 @@ def write_stub(store: Path, python: str) -> Path:
 
 def is_current(store: Path, python: str) -> bool:
     """Whether the store's stub is the one that this version writes for the interpreter."""
-    return _is(Beside(store).hook, _content(python))
+    return _is(StorePaths(store).hook, _content(python))
 
 
 def remove_stub(store: Path) -> bool:
     """Whether there was a stub; there is none now."""
     try:
-        Beside(store).hook.unlink()
+        StorePaths(store).hook.unlink()
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -47,7 +47,7 @@ def remove_stub(store: Path) -> bool:
 def interpreter(store: Path) -> str:
     """The program that the store's stub starts, or ``""`` where it says none."""
     try:
-        lines = Beside(store).hook.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = StorePaths(store).hook.read_text(encoding="utf-8", errors="replace").splitlines()
         words = next((shlex.split(line) for line in lines if line.startswith("python=")), [])
     except (OSError, ValueError):
         return ""

@@ -18,7 +18,7 @@ from pathlib import Path
 from sessgit.errors import ROOM, StoreError
 from sessgit.store import layout
 from sessgit.store.files import private
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.remote import incoming
 from sessgit.store.remote.transport import run
 from sessgit.store.transaction import Move
@@ -43,7 +43,7 @@ def repository(
     git is told for the store, it is told for this one. Raises StoreError where it cannot be written.
     """
     try:
-        state = Beside(store).state
+        state = StorePaths(store).state
         sweep(state)
         folder = Path(tempfile.mkdtemp(dir=state, prefix=_PREFIX))
     except OSError as error:

@@ -18,7 +18,7 @@ from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedErro
 from sessgit.model import ids
 from sessgit.model.address import check_tag
 from sessgit.store import layout, locks, maintenance, refs, transaction
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.remote import incoming, outgoing, unserved
 from sessgit.store.remote.transport import Ended, run, secrets_of, shown_url, unreachable
 from sessgit.store.transaction import Move
@@ -174,7 +174,7 @@ def _config(store: Path, *words: str) -> None:
 
 @contextmanager
 def _changing(store: Path) -> Iterator[None]:
-    with locks.settings(Beside(store)) as held:
+    with locks.settings(StorePaths(store)) as held:
         if not held:
             raise StoreError("another command has been changing the settings for seconds", "Try again.")
         refs.take_stale_locks(store, ["config"])
@@ -248,7 +248,7 @@ def fetch(store: Path, link: Link, wanted: Collection[str]) -> None:
     A ref moves by itself, each once all objects are here: who is interrupted has some of them, all of them whole.
     """
     coming = sorted(filter(_is_ours, wanted))
-    lock = locks.writing(Beside(store))
+    lock = locks.writing(StorePaths(store))
     try:
         ended, beaten = _bring(store, link, coming, ask=len(coming) > _FEW)
         for tries in range(1, _TRIES):
@@ -371,7 +371,7 @@ def _follow(store: Path, link: Link, moves: Iterable[Move]) -> None:
 
 def _pack_refs(store: Path, count: int) -> None:
     if count > _MANY:
-        with locks.maintenance(Beside(store)) as lock:
+        with locks.maintenance(StorePaths(store)) as lock:
             if lock:
                 maintenance.pack_refs(store, lock)
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from sessgit.errors import RemoteDamageError, StoreError
-from sessgit.model import canonical, words
+from sessgit.model import canonical, humanize
 from sessgit.store import git
 from sessgit.store.files import private
 
@@ -156,7 +156,7 @@ def unreachable(name: str, shown: str, ended: Ended) -> StoreError:
     if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):
         hint = f"Is {shown} right, and is a repository there? git init --bare makes one."
     elif any(word in said for word in _NOT_LET_IN):
-        hint = f"git must be let in without sessgit too: try git ls-remote {words.shell(shown)}"
+        hint = f"git must be let in without sessgit too: try git ls-remote {humanize.shell(shown)}"
     else:
         hint = "Try again: what has arrived does not go twice, and nothing here has changed."
     return StoreError(f"{name} cannot be reached: {said}", hint)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from sessgit.errors import ROOM, StoreError
 from sessgit.store import refs
-from sessgit.store.files import rooms
+from sessgit.store.files import tempdirs
 
 _FILE = "file://"
 _PACKED = re.compile(r"^[0-9a-f]{40} (refs/.*)$", re.MULTILINE)
@@ -31,7 +31,7 @@ def without_unsafe(url: str) -> Iterator[tuple[Path, Collection[str]]]:
         yield Path(), ()
         return
     try:
-        with rooms.room("sessgit-") as folder:
+        with tempdirs.room("sessgit-") as folder:
             (folder / "refs").mkdir()
             (folder / "objects" / "info").mkdir(parents=True)
             (folder / "objects" / "info" / "alternates").write_text(f"{source / 'objects'}\n")

@@ -6,14 +6,14 @@ import re
 from collections.abc import Collection, Mapping
 
 from sessgit.errors import StoreError
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.secrets.denylist import sync
 from sessgit.store.store import write_private
 
 _PAIR = re.compile(r"^([0-9a-f]{40}) ([0-9a-f]{40})$", re.MULTILINE)
 
 
-def load(beside: Beside) -> dict[str, str]:
+def load(beside: StorePaths) -> dict[str, str]:
     """By each commit that is no more the one that stands for it now."""
     try:
         pairs = dict(_PAIR.findall(beside.rewritten.read_text("ascii", "replace")))
@@ -31,13 +31,13 @@ def load(beside: Beside) -> dict[str, str]:
     return out
 
 
-def add(beside: Beside, commits: Mapping[str, str]) -> None:
+def add(beside: StorePaths, commits: Mapping[str, str]) -> None:
     """Notes more of them, on the disk when it returns."""
     if commits:
         _write(beside, {**load(beside), **commits})
 
 
-def without(beside: Beside, there: Collection[str]) -> dict[str, str]:
+def without(beside: StorePaths, there: Collection[str]) -> dict[str, str]:
     """Forgets those that are still there, and returns the others, as `load` does."""
     known = load(beside)
     kept = {old: new for old, new in known.items() if old not in there}
@@ -46,6 +46,6 @@ def without(beside: Beside, there: Collection[str]) -> dict[str, str]:
     return kept
 
 
-def _write(beside: Beside, pairs: Mapping[str, str]) -> None:
+def _write(beside: StorePaths, pairs: Mapping[str, str]) -> None:
     write_private(beside.rewritten, "".join(f"{old} {new}\n" for old, new in pairs.items()).encode("ascii"))
     sync(beside.rewritten)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from sessgit.errors import StoreError
 from sessgit.model import canonical
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.store import write_private
 
 if TYPE_CHECKING:
-    from sessgit.model.secrets.value_match import Fingerprint, ValueMatcher
+    from sessgit.redact.value_match import Fingerprint, ValueMatcher
 
 _VERSION = 1
 _WHY = "What it keeps out is not known. Put it back, or delete it and purge the values again."
@@ -36,7 +36,7 @@ class Value:
     fingerprints: tuple[Fingerprint, ...]
 
 
-def values(beside: Beside) -> list[Value]:
+def values(beside: StorePaths) -> list[Value]:
     """All values, the oldest first; raises StoreError where the list cannot be read: it must not be passed over."""
     try:
         document = json.loads(beside.forbidden.read_bytes())
@@ -49,19 +49,19 @@ def values(beside: Beside) -> list[Value]:
         raise StoreError(f"the list of what was purged cannot be read: {beside.forbidden}", _WHY) from error
 
 
-def matcher(beside: Beside, known: Iterable[Value]) -> ValueMatcher:
+def matcher(beside: StorePaths, known: Iterable[Value]) -> ValueMatcher:
     """Finds these values."""
-    from sessgit.model.secrets.value_match import ValueMatcher
+    from sessgit.redact.value_match import ValueMatcher
 
     return ValueMatcher(_key(beside), [one for value in known for one in value.fingerprints])
 
 
-def ident(beside: Beside, value: str) -> str:
+def ident(beside: StorePaths, value: str) -> str:
     """The id that a value has in this store."""
     return matcher(beside, ()).fingerprints(value)[0].hash.hex()[:8]
 
 
-def lost(beside: Beside) -> list[Value]:
+def lost(beside: StorePaths) -> list[Value]:
     """Values that were purged and are not kept out any more, since their key is gone; without fingerprints."""
     try:
         document = json.loads(beside.forbidden_lost.read_bytes())
@@ -70,7 +70,7 @@ def lost(beside: Beside) -> list[Value]:
         return []
 
 
-def set_aside(beside: Beside) -> int:
+def set_aside(beside: StorePaths) -> int:
     """Keeps of the list only which values were purged and when: without the key that made it nothing is told by it.
 
     Returns how many values are not kept out any more; there is no list afterwards."""
@@ -83,7 +83,7 @@ def set_aside(beside: Beside) -> int:
     return len(every)
 
 
-def lift(beside: Beside, value: Value) -> None:
+def lift(beside: StorePaths, value: Value) -> None:
     """Allows a value again, or forgets one that the lost list named."""
     gone = lost(beside)
     if any(one.id == value.id for one in gone):
@@ -97,7 +97,7 @@ def lift(beside: Beside, value: Value) -> None:
         _write(beside.forbidden, [one for one in known if one.id != value.id])
 
 
-def add(beside: Beside, wanted: Iterable[str], now: float) -> list[Value]:
+def add(beside: StorePaths, wanted: Iterable[str], now: float) -> list[Value]:
     """Forbids values from now on, on the disk when it returns, and returns how they are known."""
     known = {one.id: one for one in values(beside)}
     maker, out = matcher(beside, ()), list[Value]()
@@ -126,7 +126,7 @@ def sync(path: Path) -> None:
                 os.close(handle)
 
 
-def _key(beside: Beside) -> bytes:
+def _key(beside: StorePaths) -> bytes:
     try:
         return beside.key.read_bytes()
     except OSError as error:
@@ -149,7 +149,7 @@ def _json(one: Value) -> dict[str, Any]:
 
 
 def _value(document: dict[str, Any]) -> Value:
-    from sessgit.model.secrets.value_match import Fingerprint
+    from sessgit.redact.value_match import Fingerprint
 
     fingerprints = tuple(
         Fingerprint(

@@ -6,28 +6,28 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sessgit.redact.engine import scan
-from sessgit.store.layout import Beside
+from sessgit.store.layout import StorePaths
 from sessgit.store.secrets import denylist
 
 if TYPE_CHECKING:
-    from sessgit.model.secrets.value_match import ValueMatcher
+    from sessgit.redact.value_match import ValueMatcher
 
 Clean = Callable[[bytes], tuple[bytes, int]]
 """From bytes to those that are stored, and how much was replaced in them; the same object where nothing was."""
 
 
-def line(beside: Beside, rules: Mapping[str, int]) -> Clean:
+def line(beside: StorePaths, rules: Mapping[str, int]) -> Clean:
     """What cleans a line, or a file that may be a JSON document, of a session with these rules."""
     return _both(beside, bool(rules.get("redact")), _redact_line, _purge_line)
 
 
-def text(beside: Beside, rules: Mapping[str, int]) -> Clean:
+def text(beside: StorePaths, rules: Mapping[str, int]) -> Clean:
     """What cleans a plain text of such a session."""
     return _both(beside, bool(rules.get("redact")), _redact_text, _purge_text)
 
 
 def _both(
-    beside: Beside,
+    beside: StorePaths,
     redacted: bool,
     by_rules: Clean,
     purged: Callable[[bytes, ValueMatcher], tuple[bytes, int]],
@@ -67,12 +67,12 @@ def _redact_text(text: bytes) -> tuple[bytes, int]:
 
 
 def _purge_line(raw: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
-    from sessgit.model.secrets.value_match import clean_lines
+    from sessgit.redact.value_match import clean_lines
 
     return clean_lines(raw, matcher)
 
 
 def _purge_text(text: bytes, matcher: ValueMatcher) -> tuple[bytes, int]:
-    from sessgit.model.secrets.value_match import clean_text
+    from sessgit.redact.value_match import clean_text
 
     return clean_text(text, matcher)

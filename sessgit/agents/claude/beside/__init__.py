@@ -1,1 +1,0 @@
-"""What lies beside a transcript in the client's folder."""

@@ -1,0 +1,1 @@
+"""A broken chain of lines, repaired so that every version of the client resumes it."""

@@ -1,1 +1,0 @@
-"""A broken chain of lines, mended so that every version of the client resumes it."""

@@ -1,0 +1,1 @@
+"""The files that the client keeps next to a transcript."""

@@ -1,0 +1,1 @@
+"""Turns and lines, as the client writes them."""

@@ -1,0 +1,377 @@
+"""Turns into a transcript that every version of the client resumes.
+
+What is needed was measured with three of them: one linear chain of unique uuids, no call without its result at the
+end, a last `last-prompt` that names the leaf, and a leaf that is later than every other line: 2.0 takes the newest
+line for the leaf, and of two in the same millisecond the first. Blocks stay whole and unchanged; of a line only its
+session's id, where its parent was left out its `parentUuid`, and of the leaf, if need be, its time are replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sessgit.agents.claude import home
+from sessgit.agents.claude.cells import display_prompt
+from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse, said, tool_results
+from sessgit.errors import ROOM, ConflictError, SessgitError
+from sessgit.model import canonical, json_scan
+from sessgit.model.conversation.message import Extent
+
+_LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob", "api-request-shape", "cost-state")
+"""Housekeeping of the client that it writes anew, or that tells of prompts which are not in the fork."""
+
+
+_WORDS = ("text", "image", "document")
+"""The blocks in which something is said."""
+_OF_SESSION = ("sessionId", "session_id")
+_READ = ("uuid", "type", "parentUuid", "timestamp", *_OF_SESSION)
+"""What of a line decides what becomes of it."""
+_NAMING = ("custom-title", "ai-title", "summary")
+
+_NOWHERE = Extent(0, 0)
+_Data = Mapping[str, Any]
+"""The JSON object on a line."""
+
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_AT_ONCE = 1 << 20
+"""Bytes that are written at once: the parts are turns, of which there can be thousands."""
+_STALE = 600.0
+"""Seconds after which nobody writes a file any more that has yet to take its place."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A transcript ready to be put into a file, in parts that follow each other; `leaf` is the last of its chain."""
+
+    parts: Sequence[bytes]
+    leaf: str
+    dropped_calls: int = 0
+    """Tool calls at the end that had no result yet: they are left out."""
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self.parts)
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        return sum(map(len, self.parts))
+
+    @cached_property
+    def sha256(self) -> str:
+        digest = hashlib.sha256()
+        for part in self.parts:
+            digest.update(part)
+        return digest.hexdigest()
+
+
+def parsed(lines: Iterable[bytes]) -> list[Line]:
+    """Stored lines as `Line`s that do not say where they stood."""
+    return [Line(raw, _NOWHERE, parse(raw)) for raw in lines]
+
+
+def resumable(turns: Iterable[Sequence[bytes]], agent_id: str, title: str = "") -> Written:
+    """The turns, each given as its stored lines, as one transcript of the session `agent_id`; they are taken one after
+    another, and none is kept."""
+    writer = _Writer(agent_id)
+    last: Sequence[bytes] = ()
+    for lines in turns:
+        writer.turn(last)
+        last = lines
+    kept, dropped = _up_to_last_result(parsed(last))
+    writer.turn(line.raw for line in kept)
+    prompt = next((display_prompt(said(line)) for line in kept if is_prompt(line)), "")
+    return Written(writer.finish(title, prompt), writer.leaf, dropped)
+
+
+def continued(
+    shared: Sequence[Sequence[bytes]], more: Sequence[Sequence[bytes]], agent_id: str
+) -> tuple[Written, bytes]:
+    """The beginning that `resumable` makes of the shared turns, and the lines with which further ones go on from it:
+    together a transcript as well, if every call in the shared ones has its result."""
+    beginning = resumable(shared, agent_id) if shared else Written((), "")
+    writer = _Writer(agent_id)
+    for raw in shared:
+        writer.turn(raw)
+    prompt = ""
+    for raw in more:
+        writer.turn(raw)
+        prompt = next((display_prompt(said(line)) for line in parsed(raw) if is_prompt(line)), prompt)
+    return beginning, b"".join(writer.finish("", prompt)[len(shared) :])
+
+
+def session_ids(data: Mapping[str, Any]) -> set[str]:
+    """The sessions that a line names as its own."""
+    return {name for key in _OF_SESSION if isinstance(name := data.get(key), str) and name}
+
+
+def spoken(lines: Iterable[bytes]) -> list[bytes]:
+    """The lines of a turn in which something was said, with their other blocks left out, each hanging on the one
+    before it that is left; a line with nothing but words stays as it is.
+
+    A compaction stays: without its boundary a client would send what came before it once more.
+    """
+    out, relinked = list[bytes](), dict[str, str]()
+    for line in parsed(lines):
+        kept = _without_tools(line)
+        parent = relinked.get(line.parent, line.parent)
+        if kept is None:
+            if line.uuid:
+                relinked[line.uuid] = parent
+            continue
+        if parent != line.parent:
+            kept = {**kept, "parentUuid": parent or None}
+        out.append(line.raw if kept is line.data else compact(kept))
+    return out
+
+
+def _without_tools(line: Line) -> dict[str, Any] | None:
+    """What is left of a line; None where nothing is. A prompt is, whatever it holds: it opens its turn."""
+    data = line.data
+    if data is None or data.get("isSidechain"):
+        return None
+    if line.type in _NAMING or line.is_boundary or data.get("isCompactSummary"):
+        return data
+    if line.type == "attachment":
+        return data if _is_queued(data.get("attachment")) else None
+    if line.type not in ("user", "assistant") or (line.type == "user" and not is_prompt(line)):
+        return None
+    every = blocks(line)
+    words = [block for block in every if block.get("type") in _WORDS]
+    if len(words) == len(every) or (line.type == "user" and not words):
+        return data
+    if not words:
+        return None
+    return {**data, "message": {**data["message"], "content": words}}
+
+
+def _is_queued(attached: object) -> bool:
+    """Whether a person said it while the agent was at work."""
+    return (
+        isinstance(attached, dict)
+        and attached.get("type") == "queued_command"
+        and attached.get("commandMode") != "task-notification"
+    )
+
+
+def write(path: Path, *parts: bytes) -> None:
+    """Puts a new file at `path`, whole or not at all, and never over one that is there; raises ConflictError."""
+    import uuid  # which takes a millisecond, and who only reads a transcript writes none
+
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        home.make_folder(path)
+        sweep(path.parent)
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "wb", _AT_ONCE) as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        # A link and not a rename: it fails where a file is, however late that came.
+        path.hardlink_to(beside)
+    except FileExistsError as error:
+        raise ConflictError(f"there is a file at {path} already", "It was left as it is.") from error
+    except (OSError, ValueError) as error:
+        raise SessgitError(f"cannot write {path}: {getattr(error, 'strerror', '') or error}", ROOM) from error
+    finally:
+        with suppress(OSError, ValueError):
+            beside.unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Deletes what others left here who were killed before their files were whole."""
+    for left in folder.glob(".*.????????.tmp"):
+        with suppress(OSError):
+            if _UNFINISHED.fullmatch(left.name) and abs(time.time() - left.lstat().st_mtime) > _STALE:
+                left.unlink()
+
+
+class _Writer:
+    """Takes turns, each of which becomes one part. A session has lines by the ten thousand: of those that are written
+    only the bytes of their turn are kept, and where in them the leaf is."""
+
+    def __init__(self, agent_id: str) -> None:
+        self.agent_id = agent_id
+        self.leaf = ""
+        self._leaf_at = (0, 0)
+        """The part, and the line in it."""
+        self._leaf_time = ""
+        self._latest = ""
+        """The latest time of all lines but the leaf."""
+        self._parts: list[bytes] = []
+        self._lines: list[bytes] = []
+        """Those of the turn that is being written."""
+        self._emitted: set[str] = set()
+        self._relinked: dict[str, str] = {}
+        self._members: dict[tuple[str, str], tuple[bytes, bytes]] = {}
+
+    def turn(self, lines: Iterable[bytes]) -> None:
+        for raw in lines:
+            self._line(raw)
+        self._parts.append(b"\n".join([*self._lines, b""]))
+        self._lines = []
+
+    def finish(self, title: str, prompt: str) -> list[bytes]:
+        """The parts of the whole transcript, of which the last holds the lines that tell the client its title and where
+        to go on."""
+        self._make_leaf_latest()
+        last = [title_line(title, self.agent_id)] if title else []
+        if self.leaf:
+            shown = canonical.one_line(prompt, 200)
+            told = {"type": "last-prompt", "lastPrompt": shown, "leafUuid": self.leaf, "sessionId": self.agent_id}
+            last.append(compact(told))
+        return [*self._parts, b"".join(line + b"\n" for line in last)]
+
+    def _line(self, raw: bytes) -> None:
+        data = parse(raw)
+        if data is None:
+            return
+        uuid, kind, named, time, *ids = map(data.get, _READ)
+        if not (isinstance(uuid, str) and isinstance(kind, str) and isinstance(named, str) and isinstance(time, str)):
+            uuid, kind, named, time = (value if isinstance(value, str) else "" for value in (uuid, kind, named, time))
+        if kind in _LEFT_OUT or data.get("isSidechain"):
+            self._leave_out(uuid, named)
+            return
+        if uuid in self._emitted:
+            return
+        parent = self._parent(named, kind) if uuid else named
+        if parent is None:
+            self._leave_out(uuid, named)
+            return
+        raw = self.own(raw, ids)
+        if parent != named:
+            raw = _replaced(raw, "parentUuid", named, parent)
+        if uuid and kind in BODY_TYPES:
+            self.leaf, self._leaf_at = uuid, (len(self._parts), len(self._lines))
+            time, self._leaf_time = self._leaf_time, time
+        self._latest = max(self._latest, time)
+        if uuid:
+            self._emitted.add(uuid)
+        self._lines.append(raw)
+
+    def _parent(self, named: str, kind: str) -> str | None:
+        """The uuid that a line shall name as its parent, ``""`` for none; None where it is off the chain."""
+        if not named:
+            return ""
+        parent = self._relinked.get(named, named)
+        if not parent or parent in self._emitted:
+            return parent
+        return self.leaf if kind in ("user", "assistant") else None
+
+    def _make_leaf_latest(self) -> None:
+        moment = canonical.seconds(self._latest)
+        if not self.leaf or self._leaf_time > self._latest or moment is None:
+            return
+        part, number = self._leaf_at
+        lines = self._parts[part].split(b"\n")
+        later = canonical.rfc3339(moment + 0.0015)
+        lines[number] = _replaced(lines[number], "timestamp", self._leaf_time, later)
+        self._parts[part] = b"\n".join(lines)
+
+    def _leave_out(self, uuid: str, parent: str) -> None:
+        if uuid and uuid not in self._emitted:
+            self._relinked[uuid] = self._relinked.get(parent, parent)
+
+    def own(self, raw: bytes, ids: Iterable[object]) -> bytes:
+        """The line as this session's; `ids` are those of the sessions that it names."""
+        for key, old in zip(_OF_SESSION, ids, strict=True):
+            if old and old != self.agent_id and isinstance(old, str):
+                if (key, old) not in self._members:
+                    self._members[key, old] = _member(key, old), _member(key, self.agent_id)
+                theirs, own = self._members[key, old]
+                ours = raw.replace(theirs, own)
+                raw = ours if ours != raw else _replaced(raw, key, old, self.agent_id)
+        return raw
+
+
+def as_session(raw: bytes, agent_id: str) -> bytes:
+    """A line as one of the session `agent_id`."""
+    data = parse(raw)
+    return _Writer(agent_id).own(raw, [_text(data, key) for key in _OF_SESSION])
+
+
+def title_line(title: str, agent_id: str) -> bytes:
+    """The line by which the client knows a session's title, without its newline."""
+    return compact({"type": "custom-title", "customTitle": title, "sessionId": agent_id})
+
+
+def is_titles(data: bytes, agent_id: str) -> bool:
+    """Whether the bytes are lines with titles of the session and nothing else."""
+    lines = data.split(b"\n")
+    return not lines[-1] and all(line == title_line(title_of(line), agent_id) for line in lines[:-1])
+
+
+def title_of(data: bytes) -> str:
+    """The title that the last `custom-title` line of a transcript gives, or ``""``."""
+    at = len(data)
+    while (at := data.rfind(b'"custom-title"', 0, at)) >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        line = Line(b"", _NOWHERE, parse(data[start : data.find(b"\n", at) % (len(data) + 1)]))
+        if line.type == "custom-title" and line.text("customTitle"):
+            return line.text("customTitle")
+        at = start
+    return ""
+
+
+def compact(document: Mapping[str, object]) -> bytes:
+    """The document on one line, as the client writes it."""
+    try:
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _text(data: _Data | None, key: str) -> str:
+    value = data.get(key) if data else None
+    return value if isinstance(value, str) else ""
+
+
+def _replaced(raw: bytes, key: str, old: str, new: str) -> bytes:
+    """The line with the string of a key replaced, in the compact form that the client writes, else reserialised."""
+    token = _member(key, old)
+    if token in raw:
+        return raw.replace(token, _member(key, new), 1)
+    document = json.loads(raw)
+    document[key] = new or None
+    return compact(document)
+
+
+def _member(key: str, value: str) -> bytes:
+    return json_scan.encode(key) + b":" + (json_scan.encode(value) if value else b"null")
+
+
+def _up_to_last_result(lines: list[Line]) -> tuple[list[Line], int]:
+    """The lines up to where every tool call has its result, and how many calls were left out."""
+    answered = {b.get("tool_use_id") for line in lines for b in tool_results(line)}
+    for index, line in enumerate(lines):
+        open_calls = [b for b in blocks(line) if b.get("type") == "tool_use" and b.get("id") not in answered]
+        if open_calls:
+            first = _first_of_message(lines, index)
+            calls = (b for later in lines[first:] for b in blocks(later) if b.get("type") == "tool_use")
+            return lines[:first], sum(b.get("id") not in answered for b in calls)
+    return lines, 0
+
+
+def _first_of_message(lines: Sequence[Line], index: int) -> int:
+    """Where the message begins whose block stands at `index`: a message is sent whole or not at all."""
+    message = _message_id(lines[index])
+    first = index
+    while first and message and lines[first - 1].type == "assistant" and _message_id(lines[first - 1]) == message:
+        first -= 1
+    return first
+
+
+def _message_id(line: Line) -> str:
+    message = line.data.get("message") if line.data else None
+    found = message.get("id") if isinstance(message, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,77 @@
+"""A session that a program begins: a branch with its first commit, before anything is said in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from sessgit.agents.claude import home
+from sessgit.branch import edit as edits
+from sessgit.branch.edit import check_free
+from sessgit.errors import ConflictError, UsageError
+from sessgit.model import canonical, ids
+from sessgit.model.conversation.session import Session
+from sessgit.record import commits
+from sessgit.record.context import Context
+from sessgit.store import layout, locks, refs
+from sessgit.store.sqlite.rows import Branch
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """What a new session shall be: its id, which is a uuid where the client shall find it by `claude --resume`, the
+    folder of its project, and what a person would say of it."""
+
+    id: str
+    project: str
+    name: str = ""
+    description: str = ""
+    labels: Sequence[str] = ()
+
+
+def create(world: Context, new: New) -> Branch:
+    """Makes the session's branch. Raises ConflictError where the id or name is taken, or the project is off, UsageError
+    where the folder or the id is none."""
+    project = _folder(new.project)
+    place = home.transcript_place(world.config, "", new.id, project)
+    if place is None or ids.session_id(new.id) != new.id:
+        raise UsageError(f"“{canonical.one_line(new.id, 60)}” is no id of a session", "A uuid is one.")
+    world.check_on(project)
+    time = world.now()
+    rules = world.rules.stored
+    blank = Session(new.id, new.id, project=project, transcript=str(place), rules=rules)
+    changes = edits.Changes(
+        new.name or None, edits.description(new.description) or None, edits.labels([f"+{one}" for one in new.labels])[0]
+    )
+    state = edits.changed(world.store, blank, changes).after
+    born = canonical.rfc3339(time)
+    state = replace(state, created=born, updated=born)
+    with locks.names(world.store.beside, edits.WAIT), locks.session(world.store.beside, new.id, edits.WAIT):
+        if _is_taken(world, new.id) or home.is_there(place):
+            raise ConflictError(f"there is a session {new.id} already", "load_session opens it.")
+        if state.name:
+            world.index.sync()
+            check_free(world.index, state.name, "", project)
+        commit = commits.start(world.store, state)
+        world.store.repo.move(layout.head(new.id), None, commit)
+    world.index.sync(new.id)
+    branch = world.index.branch(new.id)
+    assert branch is not None
+    return branch
+
+
+def _folder(named: str) -> str:
+    """The folder with its links resolved, as the client has it."""
+    with suppress(ValueError):  # with NUL or half a character in it
+        real = os.path.realpath(named)
+        if os.path.isdir(real):  # noqa: PTH112 - a text
+            return real
+    shown = canonical.printable(named)
+    raise UsageError(f"there is no folder {shown}", "cwd names the folder that a session belongs to.")
+
+
+def _is_taken(world: Context, session: str) -> bool:
+    spaces = (layout.head(session), layout.archived(session), layout.tombstone(session))
+    return any(refs.read(world.store.path, ref) for ref in spaces)

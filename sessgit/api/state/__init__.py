@@ -1,0 +1,1 @@
+"""The parts of a session's state that only programs set."""

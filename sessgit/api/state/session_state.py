@@ -1,0 +1,159 @@
+"""What a program sets of a session's state: whether its way of working is on, what it keeps in mind, what it spends.
+
+A change is one `edit` commit on the session's head, as those of `sessgit edit` are, and one operation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sessgit.branch import edit as edits
+from sessgit.errors import UsageError
+from sessgit.model import canonical, humanize, program_input, unified_state
+from sessgit.model.conversation.session import Session
+from sessgit.model.unified_state import Unified
+from sessgit.record import edit_commit
+from sessgit.record.edit_commit import Edit
+from sessgit.store import locks
+from sessgit.store.index import Index
+from sessgit.store.secrets import secret_filter
+from sessgit.store.store import Store
+
+_LONGEST = 60
+_MOST_TOLD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What shall be different.
+
+    `parts` has the form of `session.json`: a key that is named is set, None takes it away, and all others stay. There
+    `context.working_memory` is the whole memory; `remember` sets single keys of it after that, and `forget` takes some
+    away. `more` is added to counters, by `total_recursive_calls` and `cost_usd`.
+    """
+
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    remember: Mapping[str, Any] = field(default_factory=dict)
+    forget: tuple[str, ...] = ()
+    more: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The state before and after a change; `commit` is ``""`` where nothing changed.
+
+    `secrets` counts what was replaced in the new words.
+    """
+
+    before: Session
+    after: Session
+    commit: str = ""
+    secrets: int = 0
+
+
+def change(store: Store, index: Index, session_id: str, wanted: Wanted, now: float) -> Changed:
+    """Changes the parts of a session's state, whatever else is at work on it; `now` is in seconds since 1970.
+
+    Raises UsageError, with nothing changed, where a key or a value is wrong or the memory would be too large, and
+    NotFoundError where there is no such session.
+    """
+
+    def made(tip: str) -> tuple[Edit | None, Changed]:
+        done = changed(store, store.state(tip), wanted)
+        if done.after is done.before:
+            return None, done
+        return Edit(_told(done.before.unified, done.after.unified), done.after), done
+
+    with locks.session(store.beside, session_id, edits.WAIT):
+        done, commit = edit_commit.on_head(store, index, session_id, "state", made, now)
+    return replace(done, commit=commit)
+
+
+def changed(store: Store, before: Session, wanted: Wanted) -> Changed:
+    """The state with what is wanted, of which nothing is recorded yet; raises UsageError."""
+    # Not loaded where no program sets anything.
+    from sessgit.model.schema import parts
+
+    given, secrets = _given(store, wanted, before)
+    values = parts.values(given.parts)
+    after = unified_state.with_values(before.unified, values)
+    for path, more in parts.values({"budget": given.more} if given.more else {}).items():
+        after = unified_state.with_values(
+            after, {path: unified_state.grown(None, unified_state.value(after, path), more)}
+        )
+    kept = {key: said for key, said in after.working_memory.items() if key not in given.forget}
+    memory = {**kept, **given.remember}
+    _check_memory(before.unified.working_memory, memory)
+    remembers = not unified_state.same(memory, before.unified.working_memory)
+    after = replace(after, working_memory=memory if remembers else before.unified.working_memory)
+    if given.remember or given.forget:
+        values[unified_state.MEMORY] = memory
+    extra = _without(before.extra, values)
+    if not remembers and (after, extra) == (before.unified, before.extra):
+        return Changed(before, before, secrets=secrets)
+    return Changed(before, replace(before, unified=after, extra=extra), secrets=secrets)
+
+
+def _given(store: Store, wanted: Wanted, state: Session) -> tuple[Wanted, int]:
+    """The same as JSON has it, with secrets replaced where the session's are, and how many."""
+    said = {"parts": wanted.parts, "remember": wanted.remember, "forget": list(wanted.forget), "more": wanted.more}
+    plain = json.loads(program_input.as_json(said, "what a program sets of a state"))
+    if not isinstance(plain["parts"], dict) or not isinstance(plain["remember"], dict):
+        raise UsageError("what a program sets of a state is an object", "Nothing was changed.")
+    clean, secrets = secret_filter.line(store.beside, state.rules)(canonical.compact(plain))
+    plain = json.loads(clean) if secrets else plain
+    return Wanted(plain["parts"], plain["remember"], tuple(plain["forget"]), plain["more"]), secrets
+
+
+def _check_memory(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raises UsageError where a memory gets too large; what makes it smaller is always right."""
+    new = unified_state.size(after)
+    if new > unified_state.LARGEST_MEMORY and new > unified_state.size(before):
+        raise UsageError(
+            f"the working memory would have {humanize.size(new)}, "
+            f"{humanize.size(unified_state.LARGEST_MEMORY)} are the most",
+            "Take something out of it, or keep what is large in a cell or a file, and its name here.",
+        )
+    if unified_state.is_deeper(after, unified_state.DEEPEST_MEMORY):
+        raise UsageError(
+            f"the working memory is nested more than {unified_state.DEEPEST_MEMORY} deep",
+            "Write what is so deep as a text.",
+        )
+
+
+def _without(extra: Mapping[str, Any], paths: Iterable[str]) -> Mapping[str, Any]:
+    """What nobody could read of a state, but for what is set now."""
+    out = dict(extra)
+    for path in paths:
+        part, _, key = path.partition(".")
+        if isinstance(out.get(part), dict) and key in out[part]:
+            out[part] = {name: said for name, said in out[part].items() if name != key}
+            if not out[part]:
+                del out[part]
+    return out
+
+
+def _told(before: Unified, after: Unified) -> str:
+    """`rlm active true, memory +plan`: what changed, for the commit's subject."""
+    parts = []
+    for path in (*unified_state.SCALARS, *unified_state.COUNTERS, *unified_state.OWN):
+        value = unified_state.value(after, path)
+        if value != unified_state.value(before, path):
+            name = path.partition(".")[2].replace("_", " ")
+            parts.append(f"no {name}" if value is None else f"{name} {_shown(value)}")
+    old, new = before.working_memory, after.working_memory
+    keys = [f"+{key}" for key in new if key not in old or not unified_state.same(new[key], old[key])]
+    keys += [f"-{key}" for key in old if key not in new]
+    if keys:
+        more = f" and {len(keys) - _MOST_TOLD} more" if len(keys) > _MOST_TOLD else ""
+        parts.append(f"memory {' '.join(canonical.one_line(key, 20) for key in keys[:_MOST_TOLD])}{more}")
+    return ", ".join(parts)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return f"“{canonical.one_line(value, _LONGEST)}”"
+    return canonical.compact(value).decode()

@@ -1,0 +1,1 @@
+"""Commands that change conversations: fork, restore, merge, archive, delete, edit, tag."""

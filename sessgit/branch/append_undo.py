@@ -1,0 +1,144 @@
+"""What commands appended to the agent's files, taken off again, and put back where that is undone.
+
+The file comes first and the branch after it, in both directions: whoever records the file between the two finds the
+turns that the store has, or those that it is about to have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.agents.claude.writer import file_end
+from sessgit.errors import ConflictError
+from sessgit.model.conversation.message import Message
+from sessgit.record import divergence
+from sessgit.store.journal import Operation, Piece, Wrote
+from sessgit.store.recorder import append_intent
+from sessgit.store.recorder.append_intent import Appending
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What undoing an operation does to the end of a file: `piece` goes, or comes back as `data`.
+
+    `is_done` says that it is so already, from an undo that was interrupted.
+    """
+
+    path: Path
+    piece: Piece
+    data: bytes | None = None
+    is_done: bool = False
+
+
+def turns(store: Store, operation: Operation, config: Path, held: str, back: str) -> list[Turn]:
+    """What has to be done to files below `config` where a branch goes from the commit `held` to `back`; a file that
+    is gone needs nothing.
+
+    Raises ConflictError where a file has gone on since, cannot be as it was, or is open in a client.
+    """
+    found = [_cut(operation, path, piece) for path, piece in _there(operation.wrote.appended, config)]
+    if operation.wrote.cut:
+        data = b"".join(line for _, lines in _since(store, back, operation) for line in lines)
+        found += [_put(operation, path, piece, data) for path, piece in _there(operation.wrote.cut, config)]
+    if found:
+        check_closed(store.state(held).agent_id, config)
+    return found
+
+
+def check_closed(agent_id: str, config: Path) -> None:
+    """Raises ConflictError where a client has the session open."""
+    if home.is_open(config, agent_id):
+        raise ConflictError(
+            f"{agent_id[:8]} is open in a client, which would not see what becomes of its file",
+            "Nothing was changed. Close it first.",
+        )
+
+
+def do(store: Store, operation: Operation, planned: Sequence[Turn], session: str, back: str) -> Wrote:
+    """Does it, and says what an operation notes of it; whoever calls holds the session's lock."""
+    for one in planned:
+        if one.is_done:
+            continue
+        if one.data is None:
+            file_end.cut(one.path, one.piece.length, one.piece.sha256)
+            continue
+        told = [message for message, _ in _since(store, back, operation)]
+        brought = {message.get("Prompt"): (message.get("Event"), message.get("Origin")) for message in told}
+        note = Appending(str(one.path), one.piece.offset, one.data, operation.moves[0].new or "", "undo", brought)
+        append_intent.save(store.beside, session, note)
+        file_end.append(one.path, one.piece.offset, one.data)
+    # The cursor may say that more of a file is recorded than there is.
+    divergence.read_anew(store.beside, session, back)
+    pieces = {str(one.path): one.piece for one in planned if one.data is None}
+    again = {str(one.path): one.piece for one in planned if one.data is not None}
+    return Wrote(appended=again, cut=pieces)
+
+
+def take_away(paths: Iterable[Path], config: Path) -> None:
+    """Deletes files of sessions below `config`, the agent's folder, and the folders of theirs that are empty then."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+        folder = path.parent
+        with suppress(OSError):  # it holds something else
+            while config in folder.parent.parents:
+                folder.rmdir()
+                folder = folder.parent
+
+
+def done(store: Store, session: str) -> None:
+    """Forgets what was noted, once the operation is written down."""
+    append_intent.forget(store.beside, session)
+
+
+def _there(pieces: Mapping[str, Piece], config: Path) -> Iterator[tuple[Path, Piece]]:
+    for name, piece in pieces.items():
+        path = Path(name)
+        if home.is_inside(config, path) and home.is_there(path):
+            yield path, piece
+
+
+def _cut(operation: Operation, path: Path, piece: Piece) -> Turn:
+    start = file_end.found_at(path, piece.length, piece.sha256)
+    if start is not None:
+        return Turn(path, piece._replace(offset=start))
+    if path.stat().st_size == piece.offset:
+        return Turn(path, piece, is_done=True)
+    raise _gone_on(operation, path)
+
+
+def _put(operation: Operation, path: Path, piece: Piece, recorded: bytes) -> Turn:
+    # What is appended to a last line without a newline begins with that.
+    data = (b"\n" + recorded)[-piece.length :]
+    if hashlib.sha256(data).hexdigest() != piece.sha256:
+        raise ConflictError(f"what was taken off {path} is not stored as it was there", "Nothing was changed.")
+    if path.stat().st_size == piece.offset:
+        return Turn(path, piece, data)
+    if file_end.found_at(path, piece.length, piece.sha256) is not None:
+        return Turn(path, piece, data, is_done=True)
+    raise _gone_on(operation, path)
+
+
+def _gone_on(operation: Operation, path: Path) -> ConflictError:
+    return ConflictError(
+        f"{path} has gone on since “{operation.summary}”", "Nothing was changed. sessgit ops lists all."
+    )
+
+
+def _since(store: Store, tip: str, undo: Operation) -> list[tuple[Message, list[bytes]]]:
+    """The turns that an undo took off a commit, in their order: their messages and lines with newlines."""
+    found: dict[int, tuple[Message, list[bytes]]] = {}
+    for commit in store.repo.first_parents(tip):
+        if commit.id == undo.moves[0].new:
+            break
+        message = store.message(commit.id)
+        number = message.number("Turn")
+        if number and number not in found:
+            lines = store.lines(commit.id, number)
+            found[number] = message, [line + b"\n" for line in (*lines.before, *lines.body)]
+    return [found[number] for number in sorted(found)]

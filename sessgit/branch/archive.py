@@ -1,0 +1,183 @@
+"""Sessions out of the way, and back: their branches under `refs/archive/` instead of `refs/heads/`.
+
+Nothing else changes: what is archived is found, shown, searched, forked and restored as before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
+from sessgit.history import ls
+from sessgit.model.humanize import counted
+from sessgit.record import catch_up
+from sessgit.record.privacy import Privacy
+from sessgit.store import layout, operations, refs
+from sessgit.store.index import Index
+from sessgit.store.journal import Operation
+from sessgit.store.sqlite import ancestry
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+KEEP = "keep"
+"""The label of a session that is archived only by name."""
+EVERY = 3600.0
+"""Seconds between two times that old sessions are archived by themselves."""
+
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The sessions that were moved, those that were there already, and the operation, None where nothing moved."""
+
+    sessions: tuple[str, ...]
+    already: tuple[str, ...] = ()
+    operation: Operation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """The sessions that nobody has written lately, and those that are passed over, with the reason."""
+
+    sessions: tuple[str, ...]
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+
+
+def archive(store: Store, index: Index, sessions: Sequence[str], config: Path, privacy: Privacy, now: float) -> Moved:
+    """Archives the sessions, all or none, with the last lines of their transcripts.
+
+    Raises ConflictError where one is open in a client.
+    """
+    live, wanted = home.open_sessions(config), set(sessions)
+    open_ones = [outline.name for outline in index.outlines() if outline.agent_id in live and outline.name in wanted]
+    if open_ones:
+        raise ConflictError(
+            f"{min(open_ones)[:8]} is open in a client", "Nothing was archived. End it there, and try again."
+        )
+    _settle(store, index, sessions, config, privacy)
+    return _moved(store, index, sessions, ("archive", "archived"), now)
+
+
+def unarchive(store: Store, index: Index, sessions: Sequence[str], now: float) -> Moved:
+    """Brings the sessions back, all or none."""
+    return _moved(store, index, sessions, ("unarchive", "brought back from the archive"), now, back=True)
+
+
+def bring_back(store: Store, index: Index, session: str, now: float) -> Moved:
+    """Brings a session back that its agent goes on with."""
+    what = (operations.BACKGROUND, "back from the archive, since it goes on")
+    return _moved(store, index, [session], what, now, back=True)
+
+
+def old(index: Index, wanted: ls.Wanted, config: Path) -> Old:
+    """The sessions that are wanted but for those that are only archived by name: that are open in a client, are
+    labelled `keep`, manage others, or whose transcript was written after the moment `before`."""
+    live = home.open_sessions(config)
+    found = ls.chosen(index, wanted)
+    managers = ancestry.managers(index)
+    places = ancestry.transcripts(index, [outline.name for outline in found])
+    passed: dict[str, str] = {}
+    for outline in found:
+        if outline.agent_id in live:
+            passed[outline.name] = "open in a client"
+        elif KEEP in json.loads(outline.labels):
+            passed[outline.name] = f"labelled {KEEP}"
+        elif outline.name in managers:
+            passed[outline.name] = "a manager"
+        elif _has_gone_on(index.path, outline.name, places[outline.name], wanted.before or 0):
+            passed[outline.name] = "gone on unrecorded"
+    return Old(tuple(o.name for o in found if o.name not in passed), passed)
+
+
+def _settle(store: Store, index: Index, sessions: Sequence[str], config: Path, privacy: Privacy) -> None:
+    """Records the last lines of sessions that no client holds: what is archived is not recorded by itself."""
+    places = ancestry.transcripts(index, sessions)
+    for session in sessions:
+        path = Path(places.get(session) or "/")
+        if not path.name or catch_up.is_level(store.beside, session, path, final=True):
+            continue
+        if not home.is_transcript(config, path):
+            continue
+        branch = index.branch(session)
+        if branch is not None and not branch.archived and path.stem == branch.state.agent_id:
+            catch_up.record_file(lambda: store, index, path, config, privacy, project=branch.state.project, final=True)
+
+
+def by_itself(store: Store, index: Index, config: Path, privacy: Privacy, now: float, *, after: float) -> Moved:
+    """Archives what nobody has written for `after` seconds, of all projects, but not again within the hour.
+
+    The caller holds the maintenance lock.
+    """
+    mark = store.beside.archiving
+    if mark.exists() and now - EVERY < mark.stat().st_mtime <= now:
+        return Moved(())
+    mark.touch(0o600)
+    index.sync()
+    found = old(index, ls.Wanted(before=now - after, headless=True, empty=True), config).sessions
+    if not found:
+        return Moved(())
+    _settle(store, index, found, config, privacy)
+    return _moved(store, index, found, (operations.BACKGROUND, "archived by itself"), now)
+
+
+def _moved(
+    store: Store, index: Index, sessions: Collection[str], what: tuple[str, str], now: float, *, back: bool = False
+) -> Moved:
+    """Moves all branches of the sessions; `what` is the command, and what it did."""
+    wanted = list(dict.fromkeys(sessions))
+    for _ in range(_TRIES):
+        store.repo.hold()  # who is just purging is waited for: what goes is no more what a branch holds
+        try:
+            found, moves = _moves(store.path, wanted, back=back)
+            if not moves:
+                return found
+            summary = f"{_called(found.sessions or wanted)} {what[1]}"
+            operation = operations.perform(store, what[0], summary, moves, now)
+        except MovedError:
+            continue
+        finally:
+            store.repo.release()
+        index.sync()
+        return replace(found, operation=operation)
+    raise StoreError("the branches kept moving while they were archived", "Try again.")
+
+
+def _moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple[Moved, list[Move]]:
+    """What must move; where a branch is in both places, the live one counts."""
+    source, target = (layout.ARCHIVE, layout.HEADS) if back else (layout.HEADS, layout.ARCHIVE)
+    held = refs.read_all(store)
+    branches: dict[str, list[str]] = {}
+    for ref in held:
+        if ref.startswith(source):
+            name = ref.removeprefix(source)
+            branches.setdefault(layout.session_of(name), []).append(name)
+    moves, already = list[Move](), list[str]()
+    for session in sessions:
+        if session not in branches.get(session, ()):
+            if target + session not in held:
+                raise NotFoundError(f"{session} has no branch any more", "sessgit ls --all shows all conversations.")
+            already.append(session)
+        for name in branches.get(session, ()):
+            tip, there = held[source + name], held.get(target + name)
+            if there is None or (not back and there != tip):
+                moves.append(Move(target + name, there, tip))
+            moves.append(Move(source + name, tip, None))
+    return Moved(tuple(session for session in sessions if session not in set(already)), tuple(already)), moves
+
+
+def _called(sessions: Sequence[str]) -> str:
+    return f"{sessions[0][:8]}:" if len(sessions) == 1 else counted(len(sessions), "conversation")
+
+
+def _has_gone_on(store: Path, session: str, place: str, moment: float) -> bool:
+    """Whether a transcript was written after a moment and is not recorded to its end."""
+    try:
+        written = Path(place).stat().st_mtime if place else 0.0
+    except (OSError, ValueError):
+        return False
+    return written >= moment and not catch_up.is_level(layout.StorePaths(store), session, Path(place))

@@ -1,0 +1,240 @@
+"""The agent's file of a session that went on elsewhere: what it lacks, and how it gets it.
+
+What the file holds is never touched. It gets the lines of later turns behind its last one, as they are stored, where
+it is level with an earlier point of the session. Lines are known by their uuids: a file may hold the words that the
+store has replaced, and so bytes, lengths and places differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.agents.claude.cutter import Cutter, Node, line_of
+from sessgit.agents.claude.lines import BODY_TYPES, Line, is_prompt
+from sessgit.agents.claude.reader import Reader, opened
+from sessgit.agents.claude.sidecars.folders import Place, SideFile
+from sessgit.agents.claude.writer import file_end, transcript
+from sessgit.branch import sidecars
+from sessgit.errors import ConflictError, SessgitError, StoreError
+from sessgit.history import reassemble
+from sessgit.history.reassemble import Laid, Piece
+from sessgit.model.conversation.session import Session
+from sessgit.record import catch_up, fork_detection
+from sessgit.store import locks
+from sessgit.store.layout import StorePaths
+from sessgit.store.recorder import append_intent
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder.append_intent import Appending
+from sessgit.store.sqlite.rows import Branch
+from sessgit.store.store import Store
+
+_LOCK_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a file stands to what is recorded of its session.
+
+    `known` is False where it is not of that session at all; `ahead` says that it holds lines that are not recorded,
+    `parted` that there are turns or parts of turns among them. `lacks` are the lines that it needs to be level, each
+    with its newline but for a last one that had none, and `turns` is how many turns they are of. `size` is how long the
+    file is, `unended` says that its own last line has no newline.
+    """
+
+    known: bool
+    ahead: bool = False
+    parted: bool = False
+    lacks: tuple[bytes, ...] = ()
+    turns: int = 0
+    size: int = 0
+    unended: bool = False
+    fits: bool = True
+    """Whether the agent would go on from the session's last turn, if the file had what it lacks."""
+
+
+def is_level(files: StorePaths, branch: Branch, path: Path) -> bool:
+    """Whether the session's file is as it was when it was recorded up to the branch's tip; False where that is not
+    known. Loads no git library."""
+    known = cursors.load(files, branch.name)
+    if known is None or known.current is None or known.commit != branch.tip:
+        return False
+    return catch_up.is_level(files, branch.name, path)
+
+
+def bring_level(store: Store, session: str, config: Path, path: Path) -> int:
+    """Appends to the session's file the turns that it lacks; returns how many, 0 where it is no file.
+
+    Raises ConflictError, with nothing changed, where it cannot get them. What else it holds is not looked at.
+    """
+    if not home.is_there(path):
+        return 0
+    with locks.session(store.beside, session, _LOCK_WAIT) as held:
+        if not held:
+            raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
+        tips = reassemble.branches(store, session)
+        state = store.state(tips[session])
+        if append_intent.load(store.beside, session) is not None:
+            _check_closed(config, state)
+            _complete(store, session, path)
+        found = standing(store, session, reassemble.lay_out(reassemble.pieces(store, session, tips).found), path)
+        if not found.lacks:
+            return 0
+        _check(found, config, state, path)
+        place = Place(config, path.parent, state.agent_id, state.agent_version)
+        sidecars.write(beside(store, session), place, sidecars.rules_of(store, state))
+        data = b"\n" * found.unended + b"".join(found.lacks)
+        append_intent.save(store.beside, session, Appending(str(path), found.size, data))
+        try:
+            _check_closed(config, state)  # writing beside it took a while
+            file_end.append(path, found.size, data)
+        except SessgitError:  # it is as it was
+            append_intent.forget(store.beside, session)
+            raise
+        append_intent.forget(store.beside, session)
+        return found.turns
+
+
+def beside(store: Store, session: str) -> list[SideFile]:
+    """What lay beside the session's transcript."""
+    return sidecars.of_session(store, session, reassemble.branches(store, session))
+
+
+def standing(store: Store, session: str, laid: Laid, path: Path) -> Standing:
+    """How the file at a path stands to what is recorded, which is `laid`."""
+    tips = reassemble.branches(store, session)
+    state = store.state(tips[session])
+    with opened(path) as source:
+        reader = Reader(source, 0, sidecars.rules_of(store, state))
+        lines, size = list(reader.lines()), source.size
+    chain = _chain(store, tips[session])
+    recorded = {key for tip in tips.values() for key in _chain(store, tip)}
+    file = _File(lines)
+    if not file.nodes or next(iter(file.nodes)) not in recorded:
+        return Standing(False, size=size)
+    names = {_name(line) for piece in laid.pieces for line in transcript.parsed(piece.lines)}
+    own = {piece.key for piece in laid.pieces}
+    parted = bool(file.nodes.keys() - recorded) or any(
+        line.type in BODY_TYPES and _name(line) not in names
+        for key in file.nodes.keys() & own
+        for line in file.nodes[key].body
+    )
+    ahead = parted or bool(reader.torn) or file.holds_more_than(names, state.agent_id)
+    every = file.lacks(laid.pieces)
+    if not any(piece.key in chain for piece in every):
+        return Standing(True, ahead, parted, size=size)
+    # Where what a rewind left behind cannot come with the rest, it stays out.
+    for lacks in (every, [piece for piece in every if piece.key in chain or piece.is_tail]):
+        found = file.new(lacks)
+        turns = len({piece.key for piece in lacks if piece.key})
+        fits = not reader.torn and _leads_to(lines, found, chain, names)
+        if fits:
+            break
+    return Standing(True, ahead, parted, tuple(found), turns, size, reader.unended, fits)
+
+
+def _complete(store: Store, session: str, path: Path) -> None:
+    """Completes what a kill left half appended; what a merge left it completes itself."""
+    note = append_intent.load(store.beside, session)
+    if note is not None and not note.brought:
+        from sessgit.branch.merging import writing
+
+        writing.finish(store, session, path)
+        append_intent.forget(store.beside, session)
+
+
+def _check(found: Standing, config: Path, state: Session, path: Path) -> None:
+    short = state.id[:8]
+    if found.parted or not found.fits:
+        raise ConflictError(
+            f"{short} went on elsewhere, and the file at {path} by itself: neither has all turns",
+            f"sessgit fork {short} goes on with what is recorded, in a conversation of its own.",
+        )
+    _check_closed(config, state)
+
+
+def _check_closed(config: Path, state: Session) -> None:
+    short = state.id[:8]
+    if home.is_open(config, state.agent_id):
+        raise ConflictError(
+            f"{short} went on elsewhere, and is open in a client here, which would not see what its file gets",
+            f"Close it first, then sessgit resume {short}.",
+        )
+
+
+class _File:
+    """The turns of a file, cut as the recorder cuts them, and what it holds by uuid or, without one, as it is."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.cutter = Cutter(fork_detection.Nothing(), session="file")
+        self.nodes: dict[str, Node] = {}
+        for line in lines:
+            self.cutter.feed(line)
+            if self.cutter.head is not None:
+                self.nodes.setdefault(self.cutter.head.key, self.cutter.head)
+        self.there = {_name(line) for line in lines}
+
+    def lacks(self, pieces: Sequence[Piece]) -> list[Piece]:
+        """The pieces of turns and of the tail, or the ends of pieces, that the file does not hold."""
+        out = list[Piece]()
+        begun = set[str]()
+        for piece in pieces:
+            lines = transcript.parsed(piece.lines)
+            if piece.key in self.nodes and piece.key not in begun:
+                last = max((n for n, line in enumerate(lines, start=1) if _name(line) in self.there), default=0)
+                lines = lines[last:]
+            if not lines or not (piece.key or piece.is_tail):
+                continue
+            begun.add(piece.key)
+            out.append(replace(piece, lines=tuple(line.raw for line in lines)))
+        return out
+
+    def new(self, pieces: Sequence[Piece]) -> list[bytes]:
+        """The lines of pieces that it lacks, but for those that wait behind its last turn for the next one already."""
+        lines = transcript.parsed(line + end for piece in pieces for line, end in piece.ended)
+        waiting = [line.raw for line in self.cutter.pending]
+        same = max((_alike(waiting[at:], lines) for at in range(len(waiting))), default=0)
+        new = [line for line in lines[same:] if line.uuid not in self.there]
+        return [line.raw for line in new if line.raw.endswith(b"\n") or line.data is not None]
+
+    def holds_more_than(self, names: Collection[str | bytes], agent_id: str) -> bool:
+        """Whether lines stand behind its last turn that are not recorded; those with a name are from `restore`."""
+        return any(
+            _name(line) not in names and not transcript.is_titles(line.raw + b"\n", agent_id)
+            for line in self.cutter.pending
+        )
+
+
+def _name(line: Line) -> str | bytes:
+    return line.uuid or line.raw.removesuffix(b"\n")
+
+
+def _chain(store: Store, tip: str) -> list[str]:
+    """The keys of all turns up to a commit, in their order."""
+    keys = (store.message(commit.id).get("Prompt") for commit in store.repo.first_parents(tip))
+    return list(dict.fromkeys(key for key in keys if key))[::-1]
+
+
+def _alike(waiting: Sequence[bytes], lines: Sequence[Line]) -> int:
+    """How many lines both begin with."""
+    same = (one == line.raw.removesuffix(b"\n") for one, line in zip(waiting, lines, strict=False))
+    return next((n for n, alike in enumerate(same) if not alike), min(len(waiting), len(lines)))
+
+
+def _leads_to(
+    lines: Sequence[Line], more: Sequence[bytes], chain: Sequence[str], names: Collection[str | bytes]
+) -> bool:
+    """Whether a file with these lines and more behind them has the turns of a chain as its head, each new prompt
+    hanging on a line that is there; not one that hangs on a line that nobody has."""
+    there = {line.uuid for line in lines}
+    cutter = Cutter(fork_detection.Nothing(), session="file")
+    for line in lines:
+        cutter.feed(line)
+    for line in transcript.parsed(raw.removesuffix(b"\n") for raw in more):
+        if is_prompt(line) and line.parent in names and line.parent not in there:
+            return False
+        there.add(line.uuid)
+        cutter.feed(line)
+    return [node.key for node in line_of(cutter.head)][::-1] == list(chain)

@@ -1,0 +1,147 @@
+"""Sessions as a folder of the client: what it would find in its own, for one that is started there.
+
+All is laid out and compared with what lies in the folder before anything is written: a file that holds something
+else stops it with nothing changed. Nothing is ever written over, but for the index of a project's sessions, in which
+entries are added or brought up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sessgit.agents.claude import home
+from sessgit.agents.claude.reader import opened
+from sessgit.agents.claude.sidecars import folders
+from sessgit.agents.claude.sidecars.folders import PLAN, Place, SideFile
+from sessgit.agents.claude.sidecars.sidecar_files import plan_name
+from sessgit.branch import restore, sidecars
+from sessgit.branch.sidecars import ALREADY, LEFT, WRITTEN, WrittenFile
+from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
+from sessgit.history import reassemble
+from sessgit.model.conversation.session import Session
+from sessgit.model.line_list import Bytes, lines_of, whole
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Branch
+from sessgit.store.store import Store, write_private
+
+TRANSCRIPT, INDEX = "transcript", "index"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The files of a folder of the client that holds so many sessions, and what became of each."""
+
+    files: list[WrittenFile]
+    sessions: int
+
+
+@dataclass
+class _Laid:
+    """What is to be in the folder: each file by its path, and of which session each transcript is."""
+
+    files: dict[Path, SideFile] = field(default_factory=dict)
+    transcripts: dict[Path, Session] = field(default_factory=dict)
+
+
+def export(store: Store, index: Index, branches: Sequence[Branch], folder: Path) -> Exported:
+    """Writes the sessions of these branches as a folder of the client, each whole, with all that lies beside it.
+
+    Raises ConflictError, with nothing written, where a file in the folder holds something else.
+    """
+    folder, laid = folder.absolute(), _Laid()
+    names = dict.fromkeys(layout.session_of(branch.name) for branch in branches)
+    heads = sorted((b for name in names if (b := index.branch(name)) is not None), key=lambda b: b.state.updated)
+    for head in heads:
+        _lay_out(store, head, folder, laid)
+    outcomes = {path: _outcome(path, file.data) for path, file in laid.files.items()}
+    taken = [path for path, outcome in outcomes.items() if outcome == LEFT]
+    if taken:
+        raise ConflictError(
+            f"there is a file at {taken[0]} already, and it holds something else",
+            "Nothing was written. Another folder has room for all of it.",
+        )
+    indexes = {path.parent / folders.INDEX for path in laid.transcripts}
+    old = {path: _index(path) for path in sorted(indexes)}
+    written = [_write(path, file, outcomes[path]) for path, file in laid.files.items()]
+    return Exported([*written, *(_write_index(path, found, laid) for path, found in old.items())], len(heads))
+
+
+def _lay_out(store: Store, head: Branch, folder: Path, laid: _Laid) -> None:
+    """Adds a session's files; of two sessions with one file, a plan or a subagent's, the one written later has it."""
+    state = head.state
+    project = folder / "projects" / folders.folder_name(state.transcript, state.project)
+    path = home.transcript_place(folder, str(project / f"{state.agent_id}.jsonl"), state.agent_id, "")
+    if path is None:
+        raise SessgitError(f"the id of {head.name} cannot be the name of a file: {state.agent_id!r}")
+    kept = sidecars.of_session(store, head.name, reassemble.branches(store, head.name))
+    place = Place(folder, project, state.agent_id, state.agent_version)
+    for file in kept:
+        where = place.of(SideFile(PLAN, plan_name(file.name), file.data) if file.kind == PLAN else file)
+        if where is not None:
+            laid.files[where] = _longer(laid.files.get(where), file)
+    laid.files[path] = SideFile(TRANSCRIPT, path.name, restore.rebuild(store, head.name).file)
+    laid.transcripts[path] = state
+
+
+def _longer(known: SideFile | None, file: SideFile) -> SideFile:
+    """Of two states of one file the later one: of lines, which only grow, the longer."""
+    if known is None or not known.name.endswith(".jsonl"):
+        return file
+    ours = whole(lines_of(file.data))
+    return known if lines_of(known.data)[: len(ours)] == ours else file
+
+
+def _outcome(path: Path, data: Bytes) -> str:
+    """What becomes of a file that is to be written."""
+    if not path.exists() and not path.is_symlink():
+        return WRITTEN
+    return ALREADY if sidecars.holds(path, data) else LEFT
+
+
+def _write(path: Path, file: SideFile, outcome: str) -> WrittenFile:
+    if outcome == WRITTEN and sidecars.put(path, file.data) == LEFT:
+        raise ConflictError(f"there is a file at {path} now, and it holds something else", "It was left as it is.")
+    return WrittenFile(path, file.kind, outcome, sidecars.secrets(file.data), file.counts)
+
+
+def _index(path: Path) -> bytes | None:
+    """The index that is there, if it can be one."""
+    try:
+        with opened(path) as source:
+            found = source.file.read()
+    except NotFoundError:
+        return None
+    folders.merged(found, [], path)
+    return found
+
+
+def _write_index(path: Path, found: bytes | None, laid: _Laid) -> WrittenFile:
+    entries = [_entry(file, state) for file, state in laid.transcripts.items() if file.parent == path.parent]
+    data = folders.merged(found, entries, path)
+    if data == found:
+        return WrittenFile(path, INDEX, ALREADY, counts=False)
+    try:
+        write_private(path, data)
+    except StoreError as error:
+        raise SessgitError(str(error)) from error
+    return WrittenFile(path, INDEX, WRITTEN, counts=False)
+
+
+def _entry(path: Path, state: Session) -> dict[str, Any]:
+    """What the client notes of a session in the index of its project."""
+    return {
+        "sessionId": state.agent_id,
+        "fullPath": str(path),
+        "fileMtime": path.stat().st_mtime_ns // 1_000_000,
+        "firstPrompt": state.first_prompt,
+        "messageCount": state.messages,
+        "created": state.created,
+        "modified": state.updated,
+        "gitBranch": state.git_branch,
+        "projectPath": state.project,
+        "isSidechain": False,
+    }

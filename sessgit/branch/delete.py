@@ -1,0 +1,182 @@
+"""Sessions that a person wants to be rid of.
+
+Their refs go, and a tombstone says that nothing of them is to be recorded again. Until `sessgit gc --prune` an undo
+brings them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.branch import tag
+from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
+from sessgit.history import client_files, lost_sessions
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Message
+from sessgit.model.humanize import counted
+from sessgit.store import layout, locks, operations, refs, transaction
+from sessgit.store.index import Index
+from sessgit.store.journal import Operation
+from sessgit.store.sqlite import ancestry
+from sessgit.store.sqlite.rows import Branch
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+_TRIES = 5
+_LOCK_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A session that shall go: its head, how many branches rewinds left and how many are from other machines, the tags
+    that go with it, the sessions that left it and keep what they share, those that keep so many of its turns since they
+    were brought there, and the client's own file, which stays, or None where there is none; `is_lost` says that the
+    client had one on this machine."""
+
+    branch: Branch
+    rewound: int
+    elsewhere: int
+    tags: tuple[str, ...]
+    forks: tuple[str, ...]
+    merged: tuple[tuple[str, int], ...]
+    transcript: Path | None
+    is_lost: bool
+
+    @property
+    def session(self) -> str:
+        return self.branch.name
+
+
+def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
+    """What would go; raises ConflictError where one is open in a client."""
+    live = home.open_sessions(config)
+    found = list[Doomed]()
+    every, returned = tag.tags(index), ancestry.returned(index)
+    for session in dict.fromkeys(sessions):
+        branch = index.branch(session)
+        if branch is None:
+            raise NotFoundError(f"{session} has no branch any more", "sessgit ls --all shows all conversations.")
+        if branch.state.agent_id in live:
+            raise ConflictError(
+                f"{session[:8]} is open in a client", "Nothing was deleted. End it there, and try again."
+            )
+        own = [one for one in every if layout.session_of(one.branch) == session]
+        shared = [one for one in own if index.sessions_holding([one.commit]) - set(sessions)]
+        sides = ancestry.sides(index, session)
+        own_file = client_files.place_of(config, branch.state), branch.state.transcript
+        found.append(
+            Doomed(
+                branch,
+                sum(map(layout.is_rewound, sides)),
+                sum(map(layout.is_other, sides)),
+                tuple(one.name for one in own if one not in shared),
+                tuple(fork.name for fork in index.forks_of(session) if fork.name not in sessions),
+                _merged(returned, session, sessions),
+                next((Path(place) for place in own_file if place and home.is_there(place)), None),
+                lost_sessions.is_lost(branch.state, config, layout.StorePaths(index.path)),
+            )
+        )
+    return found
+
+
+def _merged(
+    returned: Mapping[str, Mapping[str, Sequence[range]]], session: str, going: Sequence[str]
+) -> tuple[tuple[str, int], ...]:
+    """The sessions that turns of this one were brought into, and how many; those that go too are left out."""
+    found: dict[str, set[tuple[str, int]]] = {}
+    for source, into in returned.items():
+        for branch, turns in into.items() if layout.session_of(source) == session else ():
+            numbers = {(source, number) for some in turns for number in some}
+            found.setdefault(layout.session_of(branch), set()).update(numbers)
+    return tuple((into, len(turns)) for into, turns in sorted(found.items()) if into not in (*going, session))
+
+
+def delete(store: Store, index: Index, going: Sequence[Doomed], now: float) -> Operation:
+    """Deletes the sessions, all or none; raises NotFoundError where somebody else just deleted one."""
+    names = [one.session for one in going]
+    summary = f"{names[0][:8]}: deleted" if len(names) == 1 else f"{counted(len(names), 'conversation')} deleted"
+    for _ in range(_TRIES):
+        found = moves(store, going, now)
+        _check_there(names, found)
+        try:
+            operation = operations.perform(store, "delete", summary, found, now)
+        except MovedError:
+            continue
+        wait_for_recorders(store, names)
+        index.sync()
+        return operation
+    raise StoreError("the branches kept moving while they were deleted", "Try again.")
+
+
+def _check_there(names: Sequence[str], found: Sequence[Move]) -> None:
+    """Raises NotFoundError where a session has no branch that would go: a tombstone of nothing is none."""
+    going = {move.ref for move in found}
+    for name in names:
+        if layout.head(name) not in going and layout.archived(name) not in going:
+            hint = "Nothing was deleted. sessgit ls --all shows all conversations."
+            raise NotFoundError(f"{name} has no branch any more", hint)
+
+
+def deleted(store: Path) -> set[str]:
+    """The sessions that were deleted here."""
+    return {ref.removeprefix(layout.DELETED) for ref in refs.read_all(store, layout.DELETED)}
+
+
+def strays(store: Path, sessions: set[str]) -> list[Move]:
+    """The moves that take away what a recorder, which was just at work, may have left of deleted sessions."""
+    held = refs.read_all(store)
+    spaces = (layout.HEADS, layout.ARCHIVE)
+    names = {ref: ref.removeprefix(space) for space in spaces for ref in held if ref.startswith(space)}
+    left = {layout.session_of(name) for name in names.values()} & sessions
+    back = {session for session in left if layout.head(session) in held or layout.archived(session) in held}
+    return [Move(ref, held[ref], None) for ref, name in names.items() if layout.session_of(name) in left - back]
+
+
+def moves(store: Store, going: Sequence[Doomed], now: float, stones: Mapping[str, str] | None = None) -> list[Move]:
+    """What deletes the sessions. The tombstones come with the moves that take the branches: at no moment is neither
+    there.
+
+    `stones` are tombstones by session that were made elsewhere. Any other one tells what was deleted: the tips of the
+    session's branches, what its tags led to, and what remotes had of it when they were last seen, as far as a branch
+    here leads to that: what was only seen there was never here.
+    """
+    held = refs.read_all(store.path)
+    own: dict[str, list[str]] = {one.session: [] for one in going}
+    tips: dict[str, set[str]] = {one.session: set() for one in going}
+    seen: dict[str, set[str]] = {one.session: set() for one in going}
+    for ref, oid in held.items():
+        space, name = layout.parts(ref)
+        session = layout.session_of(name)
+        if session in own and space in (layout.HEADS, layout.ARCHIVE):
+            if ref == space + name:
+                own[session].append(ref)
+                tips[session].add(oid)
+            else:
+                seen[session].add(oid)
+    tree = store.repo.edit_tree(None, {})
+    found = list[Move]()
+    for one in going:
+        tags = [ref for name in one.tags if (ref := layout.TAGS + name) in held]
+        had = tips[one.session]
+        seen_too = {tip for tip in seen[one.session] if any(store.repo.is_ancestor(tip, other) for other in had)}
+        gone = sorted(had | seen_too | {held[ref] for ref in tags})
+        message = messages.dumps(Message("deleted", (("Session", one.session), *(("Tip", tip) for tip in gone))))
+        made = (stones or {}).get(one.session) or store.repo.write_commit(tree, [], message, int(now))
+        stone = layout.tombstone(one.session)
+        found.append(Move(stone, held.get(stone), made))
+        found += [Move(ref, held[ref], None) for ref in [*own[one.session], *tags]]
+    return found
+
+
+def wait_for_recorders(store: Store, sessions: Sequence[str]) -> None:
+    """A recorder that was at work finds the head gone and leaves, but may have made a rewound branch before."""
+    for session in sessions:
+        if store.beside.lock(f"session-{session}").exists():
+            with locks.session(store.beside, session, _LOCK_WAIT):
+                pass
+    with suppress(MovedError):  # then gc takes them away
+        transaction.move_all(store.path, strays(store.path, set(sessions)))

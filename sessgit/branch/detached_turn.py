@@ -1,0 +1,49 @@
+"""A turn added to a session that has no file of the client's, and gets none: what a replay keeps, for one.
+
+The file is laid out as `restore` would write it, in a folder that goes again, with the turn behind its end; the
+recorder then finds the turn in it as in any other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sessgit.agents.claude.writer import program_lines
+from sessgit.agents.claude.writer.program_lines import Chain
+from sessgit.branch import edit
+from sessgit.branch.restore import rebuild
+from sessgit.branch.transcript_end import End
+from sessgit.errors import ConflictError
+from sessgit.model.program_input import GivenTurn
+from sessgit.record.context import Context
+from sessgit.record.recording import left_out, record
+from sessgit.record.source import Source
+from sessgit.store import locks
+from sessgit.store.files import tempdirs
+from sessgit.store.recorder import cursor as cursors
+
+
+def append(world: Context, session: str, given: GivenTurn) -> int:
+    """Adds the turn to the session, records it, and returns its number.
+
+    Raises ConflictError where somebody else keeps writing the session, or it is archived or was deleted.
+    """
+    store, index = world.store, world.index
+    with locks.session(store.beside, session, edit.WAIT) as held, tempdirs.room("sessgit-") as at:
+        if not held:
+            raise ConflictError(f"someone else is writing {session[:8]}", "Try again.")
+        state = world.branch(session).state
+        agent_id, project = state.agent_id, state.project
+        path = at / "projects" / "aside" / f"{agent_id}.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(rebuild(store, session).data)
+        end = End(path, Chain(agent_id, {"cwd": project} if project else {}))
+        end.read()
+        end.append(program_lines.turn_lines(end.chain, given), durable=False)
+        source = Source(path, agent_id, Path(at), own=world.config)
+        done = record(store, index, source, world.rules)
+        # The file is gone: whoever records the session next reads its own from the beginning.
+        cursors.forget(store.beside, session)
+    if done.aside:
+        raise left_out(session, done.aside)
+    return next((row.turn for row in index.with_prompt(end.key) if row.branch == session), 0)

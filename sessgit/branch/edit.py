@@ -1,0 +1,243 @@
+"""What a person says of a session: its name, description, labels, stage and confidence.
+
+A change is one commit on the session's head with the tree that is there, but for the state. Recording goes on from
+the commit before it, and rewinds carry the state over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sessgit.errors import ConflictError, UsageError
+from sessgit.history import resolve
+from sessgit.history.resolve import Target
+from sessgit.model import canonical, humanize
+from sessgit.model.address import check_name
+from sessgit.model.conversation.session import STAGES, Session
+from sessgit.record import edit_commit
+from sessgit.record.edit_commit import Edit
+from sessgit.store import layout, locks, refs
+from sessgit.store.index import Index
+from sessgit.store.secrets import secret_filter
+from sessgit.store.store import Store
+
+WAIT = 10.0
+"""Seconds that an edit waits for whoever is at work on the session; then it goes on, and refs keep it right."""
+
+LONGEST_LABEL = 50
+LONGEST_DESCRIPTION = 2000
+MOST_LABELS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What shall be different: None leaves a field as it is, ``""`` takes it away. Each value is checked already."""
+
+    name: str | None = None
+    description: str | None = None
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    stage: str | None = None
+    confidence: float | Literal[""] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The state before and after an edit; `commit` is ``""`` where nothing changed.
+
+    `absent` are labels that should go and were not there, `secrets` counts what was replaced in the new words.
+    """
+
+    before: Session
+    after: Session
+    commit: str = ""
+    absent: tuple[str, ...] = ()
+    secrets: int = 0
+
+
+# Values as a person types them
+
+
+def labels(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The labels to add and those to take away, out of `x`, `+x` and `-x`; of one named twice the last word counts."""
+    wanted: dict[str, bool] = {}
+    for word in words:
+        sign = word[:1] if word[:1] in ("+", "-") else ""
+        wanted[_label(word.removeprefix(sign))] = sign != "-"
+    return tuple(label for label, add in wanted.items() if add), tuple(
+        label for label, add in wanted.items() if not add
+    )
+
+
+def description(text: str) -> str:
+    """The text, without white space around it; raises UsageError where it is too long or holds control characters."""
+    text = "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).strip()
+    if len(text) > LONGEST_DESCRIPTION:
+        raise UsageError(
+            f"the description has {len(text):,} characters", f"{LONGEST_DESCRIPTION:,} are the most that it can have."
+        )
+    if not canonical.is_printable(text.replace("\n", "")):
+        raise UsageError("a description cannot hold control characters", "Lines are the only thing that parts it.")
+    return text
+
+
+def stage(word: str) -> str:
+    """One of the stages, or ``""`` for `none`; raises UsageError."""
+    if word == "none":
+        return ""
+    if word not in STAGES:
+        raise UsageError(f"“{word}” is no stage", f"The stages are {', '.join(STAGES)}; none takes it away.")
+    return word
+
+
+def confidence(word: str) -> float | Literal[""]:
+    """A number from 0 to 1, or ``""`` for `none`; raises UsageError."""
+    if word == "none":
+        return ""
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 1:
+        raise UsageError(f"“{word}” is no confidence", "It is a number from 0 to 1; none takes it away.")
+    return abs(value)
+
+
+def _label(text: str) -> str:
+    label = text.strip()
+    if not label or len(label) > LONGEST_LABEL or label[0] in "+-" or "," in label or not canonical.is_printable(label):
+        raise UsageError(
+            f"“{canonical.printable(label)}” cannot be a label" if label else "a label cannot be empty",
+            f"A label has 1 to {LONGEST_LABEL} characters, no comma or control character, and no + or - in front.",
+        )
+    return label
+
+
+# Changes
+
+
+def session(found: Target) -> str:
+    """The session of an address, of a side branch too; raises UsageError where the address names a turn."""
+    if found.turn is not None:
+        raise UsageError(
+            f"this belongs to a whole conversation, not to turn {found.turn}",
+            f"Leave the turn out: {found.session[:8]}. sessgit tag NAME {found.session[:8]}@{found.turn} marks a turn.",
+        )
+    return found.session
+
+
+def without_secrets(store: Store, text: str, state: Session) -> tuple[str, int]:
+    """The words as they are stored for the session, and how many secrets stand replaced in them."""
+    data, found = secret_filter.text(store.beside, state.rules)(text.encode())
+    return data.decode(), found
+
+
+def edit(store: Store, index: Index, session_id: str, changes: Changes, now: float) -> Edited:
+    """Changes the state of a session, whatever else is at work on it; a name is checked first.
+
+    Raises ConflictError where the name is another one's, UsageError where there would be too many labels.
+    """
+
+    def made(tip: str) -> tuple[Edit | None, Edited]:
+        done = changed(store, store.state(tip), changes)
+        if done.after == done.before:
+            return None, done
+        if changes.name:
+            index.sync()
+            check_free(index, done.after.name, session_id, index.here(done.after.project))
+        return Edit(_told(done), done.after), done
+
+    with _alone(store, session_id, naming=bool(changes.name)):
+        done, commit = edit_commit.on_head(store, index, session_id, "edit", made, now)
+    return replace(done, commit=commit)
+
+
+def check_free(index: Index, name: str, session_id: str, project: str) -> None:
+    """Raises ConflictError where an address of that name would mean something else than the session.
+
+    `session_id` is empty for one that is still to be made; `project` is its folder.
+    """
+    check_name(name)
+    for branch, agent_id, *_ in index.names():
+        if layout.is_side(branch) != ("." in name):
+            continue
+        if name in (branch, agent_id) or (len(name) >= resolve.SHORTEST_PREFIX and resolve.begins(branch, name)):
+            raise ConflictError(f"the id of {branch} begins with “{name}”", "An address could mean either of the two.")
+    for other in resolve.in_project(index.outlines(), project):
+        if other.authored_name == name and other.name != session_id:
+            free = f"Names are unique in a project: choose another, or sessgit rename {other.name[:8]} OTHER first."
+            raise ConflictError(f"{other.name[:8]} is called “{name}” already", free)
+    if name in refs.tags(index.path):
+        gone = f"sessgit tag -d {humanize.shell(name)}"
+        raise ConflictError(f"there is a tag “{name}”", f"Choose another name, or {gone} first.")
+
+
+@contextmanager
+def _alone(store: Store, session_id: str, *, naming: bool) -> Iterator[None]:
+    """Holds the lock of the session, and that of names first where one is given."""
+    with locks.session(store.beside, session_id, WAIT) if not naming else _named(store, session_id):
+        yield
+
+
+@contextmanager
+def _named(store: Store, session_id: str) -> Iterator[None]:
+    with locks.names(store.beside, WAIT), locks.session(store.beside, session_id, WAIT):
+        yield
+
+
+def changed(store: Store, before: Session, changes: Changes) -> Edited:
+    """The state with the changes; words are redacted where the session is."""
+    secrets = 0
+
+    def clean(text: str) -> str:
+        nonlocal secrets
+        clean, found = without_secrets(store, text, before)
+        secrets += found
+        return clean
+
+    kept = set(before.labels) - set(changes.remove)
+    added = {clean(label) for label in changes.add}
+    if added - kept and len(kept | added) > MOST_LABELS:
+        raise UsageError(f"there would be {len(kept | added)} labels", f"{MOST_LABELS} are the most that it can have.")
+    after = replace(
+        before,
+        name=before.name if changes.name is None else clean(changes.name and check_name(changes.name)),
+        description=before.description if changes.description is None else clean(changes.description),
+        labels=tuple(sorted(kept | added)) if kept | added != set(before.labels) else before.labels,
+        stage=before.stage if changes.stage is None else changes.stage,
+        confidence=_confidence(before, changes),
+    )
+    absent = tuple(label for label in changes.remove if label not in before.labels)
+    return Edited(before, after, absent=absent, secrets=secrets)
+
+
+def _confidence(before: Session, changes: Changes) -> float | None:
+    if changes.confidence is None:
+        return before.confidence
+    return None if changes.confidence == "" else changes.confidence
+
+
+def _told(done: Edited) -> str:
+    """`name “parser rewrite”, labels +parser -draft, stage shaping`: what changed, for the commit's subject."""
+    before, after = done.before, done.after
+    parts = []
+    if after.name != before.name:
+        parts.append(f"name “{after.name}”" if after.name else "no name")
+    if after.labels != before.labels:
+        added = [f"+{label}" for label in after.labels if label not in before.labels]
+        parts.append(
+            f"labels {' '.join(added + [f'-{label}' for label in before.labels if label not in after.labels])}"
+        )
+    if after.stage != before.stage:
+        parts.append(f"stage {after.stage}" if after.stage else "no stage")
+    if after.confidence != before.confidence:
+        parts.append("no confidence" if after.confidence is None else f"confidence {after.confidence:g}")
+    if after.description != before.description:
+        parts.append(
+            f"description “{canonical.one_line(after.description, 60)}”" if after.description else "no description"
+        )
+    return ", ".join(parts)

@@ -1,0 +1,342 @@
+"""A new session that begins where another one was, and its files for the client."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sessgit.agents.claude import cells, home, turn_folder
+from sessgit.agents.claude.lines import Line, blocks, tool_results
+from sessgit.agents.claude.reader import Reader, Redact, no_redaction, opened
+from sessgit.agents.claude.sidecars.folders import Place, SideFile
+from sessgit.agents.claude.writer import transcript
+from sessgit.branch import sidecars
+from sessgit.branch.sidecars import WrittenFile
+from sessgit.errors import NotFoundError, SessgitError
+from sessgit.history import pad_lists, session_files
+from sessgit.history.client_files import check_folder, place_of
+from sessgit.history.fork_point import Point
+from sessgit.history.reassemble import turn_lines
+from sessgit.model import canonical, humanize, unified_state
+from sessgit.model.conversation import session as sessions
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Origin, Session
+from sessgit.model.conversation.turn import Cell, Turn
+from sessgit.store import layout, operations, refs
+from sessgit.store.journal import Wrote
+from sessgit.store.secrets import secret_filter
+from sessgit.store.store import Store, with_newlines
+from sessgit.store.transaction import Move
+
+if TYPE_CHECKING:
+    from sessgit.branch.worktree import Worktree
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the new session shall be: its id, its name or ``""``, the time, and the client's folder if its
+    files are to be written; `project` is the folder to continue it in, if that is another one, and `whole_pad` says
+    whether the whole scratchpad goes along."""
+
+    id: str
+    name: str
+    now: float
+    config: Path | None
+    project: str = ""
+    whole_pad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """What `fork` made. `missing` counts secrets that stand replaced in the written files, `dropped_calls` tool
+    calls of a running turn that had no result yet; `files` are the side files."""
+
+    state: Session
+    commit: str
+    transcript: Path | None
+    missing: int = 0
+    dropped_calls: int = 0
+    files: tuple[WrittenFile, ...] = ()
+
+
+def fork(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
+    """Makes a session that begins with the turns of `point`; `head` is the state of the session it leaves.
+
+    The branch is there before its files are, and the transcript comes last: so whatever stops this, `restore` can
+    write what is missing, and a transcript that is there has all that lies beside it.
+    """
+    check_folder(plan.project)
+    store.repo.hold()  # a value that is purged just now must be known to what the name is cleaned of
+    try:
+        with store.still_there():
+            return _forked(store, head, point, plan)
+    finally:
+        store.repo.release()
+
+
+def _forked(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
+    if plan.config is not None:
+        head = replace(head, transcript=str(place_of(plan.config, head, store.beside) or head.transcript))
+    if plan.name:
+        from sessgit.branch.edit import without_secrets
+
+        plan = replace(plan, name=without_secrets(store, plan.name, head)[0])
+    cut = _up_to_cell(store, point) if point.cell else None
+    shared = point.turn - 1 if cut else point.turn
+    stored: Iterable[list[bytes]] = (turn_lines(store, point.commit, head, n) for n in range(1, shared + 1))
+    original, missing = list[list[bytes]](), 0
+    if store.state(point.commit).redacted:
+        stored = list(stored)
+        original, missing = _unredacted(store, head, point, stored)
+    last = [cut.lines] if cut else []
+    prefix = transcript.resumable(chain(stored, last), plan.id, plan.name)
+    written = transcript.resumable(chain(original, last), plan.id, plan.name) if original else prefix
+    base = point.base if cut else point.commit
+    origin = Origin(
+        point.session,
+        shared,
+        base,
+        prefix=written.size,
+        prefix_sha256=prefix.sha256,
+        cell=f"{point.turn}.{cut.ordinal}" if cut else "",
+    )
+    target = _target(head, plan)
+    state = replace(
+        _first_state(store, base, cut, plan),
+        unified=unified_state.inherited(store.state(point.pad or base).unified),
+        origin=origin,
+        transcript=str(target or ""),
+    )
+    commit = _commit(store, point, cut, state, plan)
+    summary = f"{plan.id[:8]}: fork of {point.session[:8]}@{origin.cell or origin.turn}"
+    beside = _beside(store, head, state, commit, plan, target) if target is not None else None
+    noted = {str(target): written.sha256, **(beside.proofs() if beside else {})} if target is not None else {}
+    operations.perform(
+        store, "fork", summary, [Move(layout.head(plan.id), None, commit)], plan.now, wrote=Wrote(files=noted)
+    )
+    files: list[WrittenFile] = []
+    if target is not None:
+        try:
+            files = beside.write() if beside else []
+            transcript.write(target, *written.parts)
+        except SessgitError as error:
+            hint = f"The fork is there without it: sessgit restore {plan.id[:8]} writes its files."
+            raise type(error)(str(error), hint) from error
+        missing += sum(file.redacted for file in files if file.outcome == sidecars.WRITTEN)
+    return Forked(state, commit, target, missing, written.dropped_calls, tuple(files))
+
+
+def into_worktree(
+    store: Store, head: Session, point: Point, plan: Plan, planned: Worktree, env: Mapping[str, str]
+) -> Forked:
+    """The same in a git worktree that is made first, and taken away again where there is no fork in the end."""
+    from sessgit.branch import worktree
+
+    worktree.make(planned, env)
+    try:
+        return fork(store, head, point, replace(plan, project=planned.folder))
+    except BaseException:
+        # Where the session is there and only its files are not, `restore` writes them: for that folder.
+        if not refs.read(store.path, layout.head(plan.id)):
+            worktree.remove(planned, env)
+        raise
+
+
+def resumed_by(state: Session) -> str:
+    """What the client knows the session by: its id, or its file where the id is no uuid."""
+    is_path = state.transcript.startswith("/")  # a state from elsewhere says anything, as an option of the client's
+    return state.transcript if is_path and not _UUID.fullmatch(state.agent_id) else state.agent_id
+
+
+def resume_command(state: Session, cwd: str) -> str:
+    """The command that continues the session in the client, quoted for a shell, with `cd` where it needs one."""
+    command = f"claude --resume {humanize.shell(resumed_by(state))}"
+    if state.project and state.project != cwd:
+        return f"cd {humanize.shell(state.project)} && {command}"
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A turn up to a cell, with all results of the message that the cell belongs to."""
+
+    ordinal: int
+    key: str
+    before: list[Line]
+    body: list[Line]
+
+    @property
+    def turn(self) -> Turn:
+        return cells.describe(self.body)
+
+    @property
+    def lines(self) -> list[bytes]:
+        return [line.raw for line in (*self.before, *self.body)]
+
+
+def _up_to_cell(store: Store, point: Point) -> _Cut:
+    stored = store.lines(point.commit, point.turn)
+    before, body = transcript.parsed(stored.before), transcript.parsed(stored.body)
+    found = cells.describe(body).cells
+    ordinal = next((n for n, cell in enumerate(found, start=1) if point.cell in (cell.id, str(n))), 0)
+    if not ordinal:
+        count = f"{len(found)} cell{'' if len(found) == 1 else 's'}"
+        raise NotFoundError(
+            f"turn {point.turn} has {count}, there is no cell {point.cell}",
+            f"sessgit log {point.session} --cells shows them.",
+        )
+    chosen = found[ordinal - 1]
+    end = _program_end(body, chosen) if cells.is_program(body, chosen) else _message_end(found, chosen)
+    return _Cut(ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
+
+
+def _message_end(found: Sequence[Cell], chosen: Cell) -> int:
+    """The last line of all results of the message of the model that the cell belongs to."""
+    message = chosen.id if chosen.type == "llm_call" else chosen.depends[0]
+    together = [cell for cell in found if cell.id == message or (message in cell.depends[:1] and cell.type == "tool")]
+    return max(n for cell in together for n in cell.lines)
+
+
+def _program_end(body: Sequence[Line], chosen: Cell) -> int:
+    """The line at which a program's cell is over, and every call up to there has a result, if it ever gets one."""
+    end = max(chosen.lines)
+    open_calls = {block.get("id") for line in body[:end] for block in blocks(line) if block.get("type") == "tool_use"}
+    for number, line in enumerate(body, start=1):
+        for block in tool_results(line):
+            if block.get("tool_use_id") in open_calls:
+                open_calls.remove(block.get("tool_use_id"))
+                end = max(end, number)
+    return end
+
+
+def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Session:
+    """The state of the turns that are taken over, with labels as of then; name and id are the fork's own."""
+    state = store.state(base)
+    if cut is not None:
+        state = sessions.after_turn(state, cut.turn, state.turns + 1)
+    moment = canonical.rfc3339(plan.now)
+    return replace(
+        state,
+        id=plan.id,
+        agent_id=plan.id,
+        project=plan.project or state.project,
+        name=plan.name,
+        description="",
+        title="",
+        state="active",
+        created=moment,
+        updated=max(state.updated, moment),  # a turn of a machine whose clock is ahead is later
+        ended="",
+        headless=False,
+    )
+
+
+def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, plan: Plan) -> str:
+    """The first commit of the fork; it holds the cut turn, if there is one."""
+    assert state.origin is not None
+    pad = pad_lists.inherited(store, point.pad or state.origin.commit, whole=plan.whole_pad)
+    kept = session_files.inherited(store, point.session)
+    changes: dict[str, tuple[str, bool] | None] = {layout.TAIL: None, **pad, **kept}
+    address = f"{point.session}@{state.origin.cell or state.origin.turn}"
+    trailers = [("Session", state.id), ("Event", "fork"), ("Fork-Point", address)]
+    if cut is not None:
+        from sessgit.record.commits import counts
+
+        beside = sidecars.of_lines(store, point.commit, point.turn, cut.lines)
+        tree = store.write_folder(turn_folder.files(cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), beside)
+        changes[layout.turn(point.turn)] = (tree, True)
+        trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *counts(cut.turn)]
+    message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
+    time = int(plan.now)
+    return store.write_commit(state.origin.commit, changes, state, message, [state.origin.commit], time)
+
+
+def _target(head: Session, plan: Plan) -> Path | None:
+    """The new transcript's place: beside the one it comes from, else in the client's folder for the project."""
+    if plan.config is None:
+        return None
+    if plan.project:
+        return home.project_folder(plan.config, plan.project) / f"{plan.id}.jsonl"
+    place = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
+    if place is None:
+        hint = "--project DIR writes it for the client started in DIR, --no-restore forks without a file."
+        raise SessgitError(f"it is not known in which folder {head.id} was held", hint)
+    return place.with_name(f"{plan.id}.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What lies beside the fork's turns, with the words that the agent's own files still hold, under the fork's id;
+    or why it cannot be had."""
+
+    files: Sequence[SideFile]
+    place: Place
+    rules: Redact
+    error: SessgitError | None = None
+
+    def proofs(self) -> dict[str, str]:
+        """By path the SHA-256 of each file that is not there yet."""
+        new = {path: file for file in self.files if (path := self.place.of(file)) and not os.path.lexists(path)}
+        return {str(path): sidecars.proof(file.data) for path, file in new.items()}
+
+    def write(self) -> list[WrittenFile]:
+        """Puts each where the client looks for it; raises SessgitError where they cannot be had."""
+        if self.error is not None:
+            raise self.error
+        return sidecars.write(self.files, self.place, self.rules)
+
+
+def _beside(store: Store, head: Session, state: Session, commit: str, plan: Plan, target: Path) -> _Beside:
+    assert plan.config is not None
+    rules, version = sidecars.rules_of(store, head), state.agent_version
+    place = Place(plan.config, target.parent, plan.id, version)
+    try:
+        files = sidecars.as_of(store, commit, state.turns)
+        theirs = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
+        if theirs is not None:
+            files = sidecars.unredacted(files, Place(plan.config, theirs.parent, head.agent_id, version), rules)
+    except SessgitError as error:  # the fork is made all the same
+        return _Beside((), place, rules, error)
+    return _Beside(sidecars.taken_over(files, plan.id, version), place, rules)
+
+
+def _unredacted(store: Store, head: Session, point: Point, stored: list[list[bytes]]) -> tuple[list[list[bytes]], int]:
+    """The turns with the words that the agent's own file still holds, and how many secrets stand replaced."""
+    commits = {store.message(c).number("Turn"): c for c in _turn_commits(store, point.commit)}
+    original, missing = [], 0
+    for number, lines in enumerate(stored, start=1):
+        commit = commits.get(number, "")
+        redacted = store.message(commit).number("Redacted") or 0 if commit else 0
+        own = _original_lines(store, head, commit, lines) if redacted else None
+        missing += redacted if own is None else 0
+        original.append(lines if own is None else own)
+    return original, missing
+
+
+def _turn_commits(store: Store, tip: str) -> list[str]:
+    """The commits from the first turn to `tip`, so that the last one of each turn comes last."""
+    return [commit.id for commit in store.repo.first_parents(tip)][::-1]
+
+
+def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]) -> list[bytes] | None:
+    """The lines as the agent wrote them, if its file still holds them and the proof says that it is they."""
+    message = store.message(commit)
+    if message.get("Session") != head.id or not head.transcript:
+        return None
+    try:
+        with opened(Path(head.transcript)) as file:
+            reader = Reader(file, 0, no_redaction)
+            found = [line for extent in message.extents for line in reader.again(extent)]
+    except SessgitError:
+        return None
+    if store.hmac(with_newlines(line.written for line in found)) != message.get("Original-HMAC"):
+        return None
+    without_purged = secret_filter.line(store.beside, {})
+    return [*lines[: len(lines) - len(found)], *(without_purged(line.written)[0] for line in found)]

@@ -1,0 +1,1 @@
+"""Merging two conversations, and picking single turns."""

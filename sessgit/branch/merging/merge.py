@@ -1,0 +1,397 @@
+"""Two conversations brought back together, and single turns brought from one into another."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.branch import fork as forks
+from sessgit.branch import sidecars
+from sessgit.branch.merging import grafting, interrupted, picking, summary, writing
+from sessgit.branch.merging import plan as plans
+from sessgit.branch.merging.grafting import Seam, Turn
+from sessgit.branch.merging.plan import Picked, Plan, Wish
+from sessgit.branch.merging.sides import check, check_ours
+from sessgit.branch.merging.writing import Batch
+from sessgit.errors import ConflictError, NotFoundError, StoreError
+from sessgit.history import fork_point
+from sessgit.history.resolve import Target
+from sessgit.history.views import Prices
+from sessgit.model import canonical, humanize, ids, unified_state
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
+from sessgit.record.privacy import Privacy
+from sessgit.record.source import rules_by
+from sessgit.store import journal, layout, locks, operations, refs
+from sessgit.store.index import Index
+from sessgit.store.journal import Piece, Wrote
+from sessgit.store.recorder import append_intent
+from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+_LOCK_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where and when a merge takes place: a store and its index, the agent's folder, what may be recorded, the time in
+    seconds since 1970, and the prices of models that a person set."""
+
+    store: Store
+    index: Index
+    config: Path
+    privacy: Privacy
+    now: float
+    prices: Prices = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """The new session that shall hold the result: its id, and its name or ``""``."""
+
+    id: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge did: the state of the session that holds the result, and its commit, ``""`` where nothing was done.
+
+    `turns` are the numbers of the turns that were appended, `transcript` the file that got them, None where the agent
+    has deleted it; `secrets` counts what stands replaced in them.
+    """
+
+    state: Session
+    commit: str
+    plan: Plan | None = None
+    turns: tuple[int, ...] = ()
+    transcript: Path | None = None
+    secrets: int = 0
+    picked: Picked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The first step of what a new session shall hold: the operation that made it, its file, and all that it wrote."""
+
+    operation: str
+    path: Path | None
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """The branch that turns are brought to. `finished` are the addresses of those that another run had brought there,
+    and `path` is the file that got them, if it is there."""
+
+    branch: Branch
+    finished: Sequence[str] = ()
+    path: Path | None = None
+
+
+def planned(store: Store, index: Index, ours: Target, theirs: Target, wish: Wish) -> Plan:
+    """The decisions of a merge, of which nothing is done yet; raises where the two cannot be merged."""
+    check(ours, theirs)
+    return plans.plan(store, index, ours.branch, theirs.branch, theirs.turn, wish)
+
+
+def merge(world: World, ours: Target, theirs: Target, wish: Wish, new: New | None = None) -> Merged:
+    """Brings theirs back into ours, or both together in a new session.
+
+    Raises ConflictError, with nothing changed, where both sides changed the same or ours' file cannot be written.
+    """
+    with world.store.still_there():
+        return _both(world, ours, theirs, wish, new)
+
+
+def _both(world: World, ours: Target, theirs: Target, wish: Wish, new: New | None) -> Merged:
+    first = planned(world.store, world.index, ours, theirs, wish)
+    if first.is_open:
+        plans.check_conflicts(first)
+        if wish.retell is not None and first.standing == "open":
+            if new is None:
+                writing.check_closed(ours.branch, world.config)
+            wish = _retold(wish, wish.retell, summary.text(world.store, first.sides, first.rows, world.prices))
+        if new is not None:
+            with _begun(world, new):
+                return _in_new(world, ours, theirs, wish, new, first)
+    elif new is not None or home.is_open(world.config, ours.state.agent_id):
+        return Merged(ours.state, "", first)  # nothing is appended: a client may have the file open
+    with _alone(world, ours.session) as at:
+        found = plans.plan(world.store, world.index, at.branch, theirs.branch, theirs.turn, wish)
+        if not found.is_open:
+            return Merged(at.branch.state, "", found)
+        plans.check_conflicts(found)
+        return _merged(world, at.branch, found, found.authored, wish)
+
+
+def _retold(wish: Wish, retell: Callable[[str], str], given: str) -> Wish:
+    """The wish with that text retold already: it may fail, or take a while, in which nobody should have to wait."""
+    said = retell(given)
+    return replace(wish, retell=lambda now: said if now == given else retell(now))
+
+
+def picked(store: Store, index: Index, ours: Target, chosen: Sequence[Target]) -> Picked:
+    """What picking these turns will do, of which nothing is done yet; raises where they cannot be picked."""
+    check_ours(ours)
+    rows = [picking.turn(index, one) for one in chosen]
+    picking.check(store, index, ours.branch, rows)
+    return plans.picked(store, index, ours.branch, rows)
+
+
+def pick(world: World, ours: Target, chosen: Sequence[Target], new: New | None = None) -> Merged:
+    """Appends single turns to ours, or to a new session that begins as ours; they are not merged otherwise."""
+    check_ours(ours)
+    with world.store.still_there():
+        rows = [picking.turn(world.index, one) for one in chosen]
+        if new is None:
+            return _picked(world, ours, rows)
+        picking.check(world.store, world.index, ours.branch, rows)
+        with _begun(world, new):
+            return _picked(world, ours, rows, new)
+
+
+def _picked(world: World, ours: Target, rows: Sequence[Row], new: New | None = None) -> Merged:
+    store, index = world.store, world.index
+    begun = _forked(world, ours, new) if new is not None else None
+    with _alone(world, new.id if new else ours.session) as at:
+        if at.finished == list(map(picking.address, rows)):  # by another run, which was killed before it could say so
+            before = replace(at.branch, state=replace(at.branch.state, turns=at.branch.state.turns - len(rows)))
+            found = plans.picked(store, index, before, rows)
+            return Merged(at.branch.state, at.branch.tip, None, tuple(found.numbers), at.path, 0, found)
+        picking.check(store, index, at.branch, rows)
+        found = plans.picked(store, index, at.branch, rows)
+        names = "+".join(row.commit for row in rows)
+
+        def key(what: str) -> str:
+            return ids.merged_id("pick", at.branch.tip, names, what)
+
+        def graft(end: Seam) -> list[Turn]:
+            return _graft(store, end, rows, key, at.branch.state.agent_id)
+
+        turns, numbers, path = _brought(world, at.branch, graft, _origins(rows), rows, "pick")
+        head = refs.read(store.path, layout.head(at.branch.name)) or ""
+        did = _Did("pick", picking.told(rows), frozenset(row.branch for row in rows))
+        _note(world, at.branch.name, did, head, begun)
+        return Merged(store.state(head), head, None, numbers, path, _secrets(turns), found)
+
+
+@contextmanager
+def _begun(world: World, new: New) -> Iterator[None]:
+    """Tells that the new session is being made; what a killed command began so goes before."""
+    interrupted.take_back(world.store, world.config, world.now)
+    with interrupted.begun(world.store, new.id):
+        yield
+
+
+def _in_new(world: World, ours: Target, theirs: Target, wish: Wish, new: New, first: Plan) -> Merged:
+    """Both together in a new session, decided as it was before that was made."""
+    begun = _forked(world, ours, new)
+    with _alone(world, new.id) as at:
+        same = replace(wish, mode=first.mode)
+        found = plans.plan(world.store, world.index, at.branch, theirs.branch, theirs.turn, same)
+        found = replace(found, decisions=first.decisions, pad=first.pad)
+        return _merged(world, at.branch, found, first.authored, wish, begun)
+
+
+def _forked(world: World, ours: Target, new: New) -> Begun:
+    store, index = world.store, world.index
+    point = fork_point.point(store, index, replace(ours, turn=None))
+    done = forks.fork(store, ours.state, point, forks.Plan(new.id, new.name, world.now, world.config, whole_pad=True))
+    index.sync()
+    first = [one for one in journal.read(store.beside) if any(move.new == done.commit for move in one.moves)]
+    return Begun(first[-1].id if first else "", done.transcript, first[-1].files if first else {})
+
+
+@contextmanager
+def _alone(world: World, session: str) -> Iterator[At]:
+    """The session's branch, level with its file, while nobody else records it."""
+    store, index = world.store, world.index
+    with locks.session(store.beside, session, _LOCK_WAIT) as held:
+        if not held:
+            raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
+        index.sync(session)
+        writing.prepare(store, index, _branch(index, session), world.config, world.privacy)
+        store.repo.hold()  # who is just purging is waited for before anything is appended; what is recorded lets go
+        try:
+            branch = _branch(index, session)
+            note = append_intent.load(store.beside, session)
+            if note is None or note.command != "pick" or not writing.began(store, note, branch.tip):
+                yield At(branch)
+                return
+            # A pick that was killed before it was written down: its turns are there.
+            origins = [origin for _, origin in note.brought.values()]
+            _note(world, session, _Did("pick", ", ".join(origins), note.sources), branch.tip)
+            yield At(branch, origins, Path(note.path) if home.is_there(note.path) else None)
+        finally:
+            store.repo.release()
+
+
+def _branch(index: Index, session: str) -> Branch:
+    found = index.branch(session)
+    if found is None or found.archived:
+        raise NotFoundError(f"{session} has no branch any more", "sessgit ls shows all conversations.")
+    return found
+
+
+def _merged(
+    world: World, branch: Branch, found: Plan, authored: Session, wish: Wish, begun: Begun | None = None
+) -> Merged:
+    """Appends what is brought back and makes the commit with two parents."""
+    store = world.store
+    turns, numbers, path = list[Turn](), tuple[int, ...](), None
+    if found.rows and found.standing == "open":
+        told = found.mode == "summary"
+        origins = [("turn", _range(found))] if told else _origins(found.rows)
+        turns, numbers, path = _brought(
+            world, branch, lambda at: _turns(store, branch, found, wish, at, world.prices), origins,
+            () if told else found.rows, "merge",
+        )  # fmt: skip
+    head = _head(store, branch.name)
+    state, commit = _commit(store, branch, found, authored, head)
+    theirs = found.sides.theirs.name
+    _note(world, branch.name, _Did("merge", _told(found, layout.short(theirs)), frozenset({theirs})), commit, begun)
+    world.index.sync(branch.name)
+    return Merged(state, commit, found, numbers, path, _secrets(turns))
+
+
+def _head(store: Store, session: str) -> str:
+    head = refs.read(store.path, layout.head(session))
+    if head is None:
+        raise ConflictError(
+            f"{session[:8]} was archived or deleted just now",
+            f"Its file has the turns already: sessgit unarchive {session[:8]}, and the same again, completes it.",
+        )
+    return head
+
+
+@dataclass(frozen=True, slots=True)
+class _Did:
+    """What a command did, in words, and the branches that turns are brought from."""
+
+    command: str
+    summary: str
+    sources: Set[str]
+
+
+def _note(world: World, session: str, did: _Did, commit: str, begun: Begun | None = None) -> None:
+    """Writes down what was done since its first step, moves the head to the commit, and forgets what was noted.
+
+    A note of turns from other branches than the sources is of a merge that was interrupted.
+    """
+    store = world.store
+    ref, note = layout.head(session), append_intent.load(store.beside, session)
+    head = _head(store, session)
+    old: str | None = head
+    wrote = Wrote()
+    before = interrupted.first_step(store, session, did.command, head)
+    if before is not None:  # the same was begun before, and written down when nobody went on with it
+        old, wrote = before.moves[0].old, before.wrote
+    if note is not None and note.sources <= did.sources and writing.began(store, note, head):
+        piece = Piece(note.offset, len(note.data), hashlib.sha256(note.data).hexdigest())
+        old, wrote = note.head, Wrote(note.files, {note.path: piece})
+    if begun is not None:
+        whole = {str(begun.path): writing.proof(begun.path)} if begun.path else {}
+        old, wrote = None, Wrote({**begun.files, **wrote.files, **whole})
+    moves, summary = [Move(ref, old, commit)], f"{session[:8]}: {did.summary}"
+    completes = begun.operation if begun else before.id if before else ""
+    operations.perform(
+        store, did.command, summary, moves, world.now, wrote=wrote, held={ref: head}, completes=completes
+    )
+    append_intent.forget(store.beside, session)
+
+
+def _brought(
+    world: World, branch: Branch, make: Callable[[Seam], list[Turn]], origins: Sequence[tuple[str, str]],
+    rows: Sequence[Row], command: str,
+) -> tuple[list[Turn], tuple[int, ...], Path | None]:  # fmt: skip
+    """Appends the turns that `make` gives, with what lay beside the turns `rows`.
+
+    Returns them, their numbers, and the file that got them, if it is there. `origins` are the event of each and where
+    it comes from.
+    """
+    store = world.store
+    with writing.end(store, branch, world.config) as at:
+        turns = make(writing.seam(store, at))
+        files = [file for row in rows for file in sidecars.of_turns(store, row.commit, [row.turn])]
+        beside = writing.write_beside(store, at, world.config, files)
+        brought = {turn.key: origin for turn, origin in zip(turns, origins, strict=True)}
+        batch = Batch(turns, brought, beside, command)
+        writing.append(store, world.index, at, batch, world.config, rules_by(world.privacy.rules))
+        first = branch.state.turns + 1
+        return turns, tuple(range(first, first + len(turns))), at.path if at.is_there else None
+
+
+def _origins(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    return [("graft", picking.address(row)) for row in rows]
+
+
+def _turns(store: Store, branch: Branch, found: Plan, wish: Wish, at: Seam, prices: Prices) -> list[Turn]:
+    """The turns that the merge appends."""
+    if found.mode != "summary":
+        return _graft(store, at, found.rows, found.key, branch.state.agent_id)
+    said = summary.text(store, found.sides, found.rows, prices)
+    if wish.retell is not None:
+        said = wish.retell(said)
+    there = canonical.seconds(store.state(found.sides.tip).updated) or 0
+    at = replace(at, latest=max(at.latest, round(there * 1000)))
+    prompt = f"{summary.heading(found.sides, found.rows)}\n\n{said}"
+    return [grafting.told(at, found.key, (prompt, summary.reply(found.rows)), _common(store.state(branch.tip)))]
+
+
+def _graft(store: Store, at: Seam, rows: Sequence[Row], key: Callable[[str], str], agent_id: str) -> list[Turn]:
+    return grafting.grafted(at, [store.lines(row.commit, row.turn).body for row in rows], key, agent_id)
+
+
+def _common(state: Session) -> dict[str, str]:
+    """What the client writes in every line; the same on every machine."""
+    said = {
+        "cwd": state.project, "sessionId": state.agent_id, "version": state.agent_version, "gitBranch": state.git_branch
+    }  # fmt: skip
+    return {key: value for key, value in said.items() if value}
+
+
+def _commit(store: Store, branch: Branch, found: Plan, authored: Session, head: str) -> tuple[Session, str]:
+    """The commit with two parents, with what was decided about the states, and the state."""
+    before, top = branch.state, store.state(head)
+    state = replace(
+        top,
+        description=authored.description,
+        labels=authored.labels,
+        stage=authored.stage,
+        confidence=authored.confidence,
+        unified=unified_state.of_session(top.unified, authored.unified),
+        state=before.state,
+        ended=max(top.updated, before.ended) if before.ended else "",
+    )
+    origin = _range(found)
+    trailers = (("Session", branch.name), ("Event", "merge"), ("Origin", origin))
+    time = max(store.commit(head).time, store.commit(found.sides.tip).time)
+    message = Message(f"merge: {_told(found, found.sides.theirs.name)}", trailers)
+    return state, store.write_commit(head, found.pad.changes(store), state, message, [head, found.sides.tip], time)
+
+
+def _told(found: Plan, name: str) -> str:
+    """`a summary of 2 turns of e90c55aa`: what was brought back from a branch."""
+    what = f"{'a summary of ' if found.mode == 'summary' else ''}{humanize.counted(len(found.rows), 'turn')}"
+    if not found.rows:
+        what = "what was said" if found.standing == "open" else "what was brought back"
+    return f"{what} of {name}"
+
+
+def _range(found: Plan) -> str:
+    """The turns that were brought, as an address."""
+    numbers = [row.turn for row in found.rows]
+    if not numbers:
+        return found.sides.theirs.name
+    last = f"-{numbers[-1]}" if numbers[-1] != numbers[0] else ""
+    return f"{found.sides.theirs.name}@{numbers[0]}{last}"
+
+
+def _secrets(turns: Sequence[Turn]) -> int:
+    return sum(sidecars.secrets(line) for turn in turns for line in turn.lines)

@@ -1,0 +1,191 @@
+"""The two sides of a merge: where they parted, and which turns of theirs ours lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from sessgit.agents.claude.writer import transcript
+from sessgit.branch.merging import grafting
+from sessgit.errors import ConflictError, UsageError
+from sessgit.history import merge_base
+from sessgit.history.resolve import Target
+from sessgit.history.same_lines import is_same_turn
+from sessgit.model.conversation.session import Session
+from sessgit.model.merge_decisions import Base
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """`base` is the commit where the sides parted, ``""`` where they have no common ancestor, and `shared` so many
+    turns of theirs lie before it.
+
+    `new` are theirs' turns since then that ours lacks, `own` those of ours that theirs lacks; `grown` is a turn that
+    both have and of which theirs has more. `merged` says that theirs is part of ours' history already; `brought` are
+    the numbers of theirs' turns since they parted that stand in ours.
+    """
+
+    ours: Branch
+    theirs: Branch
+    tip: str
+    base: str
+    shared: int
+    new: tuple[Row, ...]
+    own: tuple[Row, ...]
+    grown: Row | None
+    merged: bool
+    brought: tuple[int, ...]
+    related: bool = True
+    """Whether the base is part of the history of both, and not only a turn that they have in common."""
+
+    @property
+    def forward(self) -> bool:
+        """Whether ours has not gone on since the sides parted."""
+        return bool(self.base) and not self.own and self.grown is None
+
+
+def check(ours: Target, theirs: Target) -> None:
+    """Raises UsageError or ConflictError where the two cannot be the sides of a merge."""
+    name = layout.short(theirs.branch.name)
+    if ours.branch.name == theirs.branch.name:
+        raise UsageError(
+            f"both addresses name {name}",
+            "sessgit merge THEIRS --into OURS takes two conversations.",
+        )
+    if theirs.cell:
+        raise UsageError(
+            "a merge takes whole turns, no cells",
+            f"Leave the cell out: {name}@{theirs.turn}.",
+        )
+    check_ours(ours)
+    if not theirs.state.turns or theirs.turn == 0:
+        raise UsageError(f"{name} has no turn that could be brought back", "sessgit log shows turns.")
+
+
+def check_ours(ours: Target) -> None:
+    """Raises UsageError or ConflictError where nothing can be merged into the branch."""
+    name = ours.branch.name
+    if ours.turn is not None:
+        raise UsageError(
+            f"a merge goes on behind the last turn of {name[:8]}, not behind turn {ours.turn}",
+            f"sessgit fork {name[:8]} --at {ours.turn} makes a conversation that ends there.",
+        )
+    if layout.is_side(name):
+        what = "what a rewind left behind" if layout.is_rewound(name) else "another version of the conversation"
+        raise UsageError(
+            f"{layout.short(name)} is {what}: nothing is merged into it",
+            f"sessgit fork {layout.short(name)} makes a conversation of it.",
+        )
+    if ours.branch.archived:
+        raise ConflictError(f"{name[:8]} is archived", f"sessgit unarchive {name[:8]} brings it back.")
+    if not ours.state.turns:
+        raise UsageError(
+            f"{name[:8]} has no turn yet that anything could go on from", "--into names another conversation."
+        )
+
+
+def sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None = None) -> Sides:
+    """The sides, theirs up to a turn if one is given."""
+    mine, rows = index.turns(ours.name), index.turns(theirs.name, last=turn)
+    tip = theirs.tip if turn is None else rows[-1].commit
+    pairs = _Pairs(store, mine, rows)
+    our_history, their_history = _history(store, ours.tip), _history(store, tip)
+    base = merge_base.newest(store, _bases(our_history, their_history))
+    known = _reached(rows, our_history)
+    new = [row for row in rows[known:] if _brought_from(row) != ours.name]
+    lacking = [row for row in new if pairs.mine(row) is None]
+    own = [row for row in mine[_reached(mine, their_history) :] if pairs.theirs(row) is None]
+    grown = next((row for row in new if (held := pairs.mine(row)) and _is_more(store, tip, row, ours.tip, held)), None)
+    shared = known
+    while shared < min(len(rows), len(mine)) and pairs.mine(rows[shared]) is mine[shared] and rows[shared] is not grown:
+        shared += 1
+    began = base or (mine[shared - 1].commit if shared else "")
+    return Sides(
+        ours, theirs, tip, began, shared, tuple(lacking), tuple(own), grown, tip in our_history,
+        tuple(row.turn for row in new if base and pairs.mine(row)), began in our_history and began in their_history,
+    )  # fmt: skip
+
+
+class _Pairs:
+    """Which turns of the two sides are the same one: those with the same prompt uuid, unless their lines differ."""
+
+    def __init__(self, store: Store, mine: Sequence[Row], theirs: Sequence[Row]) -> None:
+        self._store = store
+        self._mine, self._theirs = ({row.prompt: row for row in rows} for rows in (mine, theirs))
+
+    def mine(self, row: Row) -> Row | None:
+        """Our turn that is this one of theirs, or None."""
+        found = self._mine.get(row.prompt)
+        return found if found is not None and self._is_one(found, row) else None
+
+    def theirs(self, row: Row) -> Row | None:
+        """Their turn that is this one of ours, or None."""
+        found = self._theirs.get(row.prompt)
+        return found if found is not None and self._is_one(row, found) else None
+
+    def _is_one(self, mine: Row, theirs: Row) -> bool:
+        is_brought = mine.message.get("Origin") == f"{theirs.branch}@{theirs.turn}"  # maybe with other uuids in it
+        return is_brought or is_same_turn(self._store, mine, theirs)
+
+
+def _history(store: Store, tip: str) -> dict[str, tuple[str, ...]]:
+    """Every commit that a commit leads to, itself too, with its parents: asked once for all that is asked of it."""
+    found, waiting = dict[str, tuple[str, ...]](), [tip]
+    while waiting:
+        commit = waiting.pop()
+        if commit not in found:
+            found[commit] = store.repo.commit(commit).parents
+            waiting += found[commit]
+    return found
+
+
+def _bases(ours: Mapping[str, Sequence[str]], theirs: Mapping[str, Sequence[str]]) -> Set[str]:
+    """The newest commits that both histories lead to."""
+    both = ours.keys() & theirs.keys()
+    return both - {parent for commit in both for parent in ours[commit]}
+
+
+def began(store: Store, found: Sides) -> Base:
+    """The states that the sides began with when they parted."""
+    return Base(*(began_with(store, tip, found.base) for tip in (found.ours.tip, found.tip)))
+
+
+def began_with(store: Store, tip: str, base: str) -> Session:
+    """The state that a side began with, a blank one where it left nothing."""
+    commit = began_at(store, tip, base)
+    return store.state(commit) if commit else Session(store.state(tip).id, "")
+
+
+def began_at(store: Store, tip: str, base: str) -> str:
+    """The commit that a side began with: the base; of a session that left another one there, its own first one."""
+    first, session = "", store.state(tip).id
+    for commit in store.repo.first_parents(tip):
+        if commit.id == base or store.message(commit.id).get("Session") != session:
+            break
+        first = commit.id
+    is_fork = bool(first) and store.message(first).get("Event") == "fork"
+    return first if is_fork and (not base or store.repo.is_ancestor(base, first)) else base
+
+
+def _reached(rows: list[Row], history: Collection[str]) -> int:
+    """So many of the turns, from the first, are part of a history."""
+    return next((number for number, row in enumerate(rows) if row.commit not in history), len(rows))
+
+
+def _brought_from(row: Row) -> str:
+    """The branch from which a merge brought the turn, or ``""``."""
+    return row.message.get("Origin").partition("@")[0]
+
+
+def _is_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
+    """Whether theirs has more of a turn that both have: a fork may have been made in the middle of it."""
+    if store.folder(tip, row.turn).get(layout.BODY) == store.folder(ours, mine.turn).get(layout.BODY):
+        return False
+    theirs, own = (
+        grafting.complete(transcript.parsed(store.lines(*at).body)) for at in ((tip, row.turn), (ours, mine.turn))
+    )
+    return len(theirs) > len(own)

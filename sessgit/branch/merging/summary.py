@@ -1,0 +1,128 @@
+"""What a conversation found, as a text that another one can go on from; made without a model.
+
+It is a function of what is stored and of the prices that a person set.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+
+from sessgit.branch.merging import pads
+from sessgit.branch.merging.sides import Sides
+from sessgit.errors import SessgitError
+from sessgit.history.resolve import title
+from sessgit.history.views import Prices, read_turn
+from sessgit.model import canonical, humanize, prices
+from sessgit.model.conversation.turn import Tokens, Turn, add_by_model
+from sessgit.store import layout
+from sessgit.store.sqlite.rows import Row
+from sessgit.store.store import Store
+
+_LONGEST = 4 << 20
+
+
+def heading(found: Sides, rows: Sequence[Row]) -> str:
+    """The first line of what is brought back, by which people find it in the log."""
+    state = found.theirs.state
+    since = f" since turn {found.shared}" if found.shared else ""
+    called = canonical.one_line(title(state), 100)
+    return (
+        f"Brought back from {layout.short(found.theirs.name)}, “{called}”: {humanize.counted(len(rows), 'turn')}{since}"
+    )
+
+
+def text(store: Store, found: Sides, rows: Sequence[Row], known: Prices) -> str:
+    """What theirs found in these turns: what was asked and answered, the files, the scratchpad, what it used, at these
+    prices."""
+    turns = [read_turn(store, found.tip, row).told for row in rows]
+    parts = [_intro(found)]
+    for row, turn in zip(rows, turns, strict=True):
+        parts.append(f"Turn {row.turn}. Asked:\n{_quoted(turn.prompt.strip() or '(no text)')}")
+        parts.append(f"Answered:\n{turn.answer.strip() or '(no answer)'}")
+    parts += _files(turns)
+    parts += ["\n".join([f"Scratchpad, {name}:", *lines]) for name, lines in pads.new_lines(store, found).items()]
+    parts.append(_used(turns, known))
+    return "\n\n".join(parts)
+
+
+def retold(command: str, given: str, cwd: str, env: Mapping[str, str]) -> str:
+    """What the shell command makes of the text; raises SessgitError where it fails or says nothing.
+
+    What it starts is not recorded.
+    """
+    try:
+        code, data = _run(command, given.encode("utf-8", "replace"), cwd, {**env, "SESSGIT_OFF": "1"})
+    except OSError as error:
+        raise SessgitError(f"“{command}” cannot be run: {error.strerror or error}", "Nothing was changed.") from error
+    if len(data) > _LONGEST:
+        raise SessgitError(
+            f"“{command}” says more than {_LONGEST >> 20} MiB", "Nothing was changed: a few pages are enough."
+        )
+    if code:
+        how = f"left with {code}" if code > 0 else f"was killed by {_signal(-code)}"
+        raise SessgitError(f"“{command}” {how}", "Nothing was changed.")
+    said = data.decode("utf-8", "replace").strip()
+    if not said:
+        raise SessgitError(f"“{command}” said nothing", "Nothing was changed. It gets the text on standard input.")
+    return said
+
+
+def _run(command: str, given: bytes, cwd: str, env: Mapping[str, str]) -> tuple[int, bytes]:
+    """The command's exit code and what it says; it is stopped where that is too much."""
+    with tempfile.TemporaryFile() as source:  # not a pipe: who does not read it, and speaks, would wait for ever
+        source.write(given)
+        source.seek(0)
+        with subprocess.Popen(command, shell=True, stdin=source, stdout=subprocess.PIPE, cwd=cwd, env=env) as running:
+            assert running.stdout is not None
+            try:
+                said = running.stdout.read(_LONGEST + 1)
+            except BaseException:
+                running.kill()
+                raise
+            if len(said) > _LONGEST:
+                running.kill()
+        return running.returncode, said
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def reply(rows: Sequence[Row]) -> str:
+    """The answer to what was brought back, as no model gave it."""
+    return f"Understood: I know what was found there in {humanize.counted(len(rows), 'turn')}, and go on from here."
+
+
+def _intro(found: Sides) -> str:
+    if not found.shared:
+        return "It is another conversation and shares no turn with this one."
+    turns = "turn" if found.shared == 1 else humanize.counted(found.shared, "turn")
+    if layout.is_other(found.theirs.name):
+        return f"It is another version of this conversation: both have the first {turns}, then continued separately."
+    return f"It shares its first {turns} with this conversation, then continued separately."
+
+
+def _files(turns: Sequence[Turn]) -> list[str]:
+    changed = list(dict.fromkeys(path for turn in turns for path in turn.files_changed))
+    read = [path for path in dict.fromkeys(path for turn in turns for path in turn.files_read) if path not in changed]
+    named = (("Files it changed", changed), ("Files it read", read))
+    return ["\n".join([f"{what}:", *(f"- {path}" for path in paths)]) for what, paths in named if paths]
+
+
+def _used(turns: Sequence[Turn], known: Prices) -> str:
+    by_model: dict[str, Tokens] = {}
+    for turn in turns:
+        by_model = add_by_model(by_model, turn.tokens)
+    tokens = humanize.tokens(humanize.said_and_heard(sum(by_model.values(), Tokens())))
+    cost = humanize.money(prices.cost(by_model, known))
+    return f"It used {tokens} tokens{f', {cost}' if cost else ''}."
+
+
+def _quoted(said: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in said.split("\n"))

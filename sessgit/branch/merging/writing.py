@@ -1,0 +1,335 @@
+"""Turns behind the last one of a session: appended to the agent's file, and recorded out of it.
+
+The file first, then the store: what a kill leaves is a file that holds more than the store, which any recording makes
+good, and never a store with lines that the agent's file lacks. The recorder itself cuts the new lines, so that they
+are the turns that it would find in the whole file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from sessgit.agents.claude import facts, home
+from sessgit.agents.claude.lines import Line, parse
+from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.agents.claude.sidecars.folders import Place, SideFile
+from sessgit.agents.claude.writer import file_end, transcript
+from sessgit.branch import sidecars
+from sessgit.branch.merging import grafting
+from sessgit.branch.merging.grafting import Seam, Turn
+from sessgit.branch.sidecars import WrittenFile
+from sessgit.branch.transcript_end import give_up
+from sessgit.errors import ConflictError, SessgitError
+from sessgit.history import client_files, reassemble
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Extent
+from sessgit.model.line_list import whole
+from sessgit.record import catch_up, open_turns
+from sessgit.record.privacy import Privacy, of_transcript
+from sessgit.record.recorded_turns import stands_on
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source, rules_by
+from sessgit.store.files import tempdirs
+from sessgit.store.index import Index
+from sessgit.store.recorder import append_intent
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder.append_intent import Appending, Brought
+from sessgit.store.recorder.cursor import Cursor
+from sessgit.store.sqlite.rows import Branch
+from sessgit.store.store import Store, TurnLines
+
+_LATER = 2
+"""Milliseconds."""
+_ELSEWHERE = "--new brings it together in a new conversation and leaves this one as it is."
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where the file of a session ends, recorded in `branch`: its place, so many bytes, and the lines behind its last
+    turn. The last line has no newline if `unended`.
+
+    `place` is where the agent looks for it; `is_there` is False where it is gone from there, and a file of ours at
+    `path` stands in for its end.
+    """
+
+    branch: Branch
+    path: Path
+    size: int
+    pending: tuple[Line, ...]
+    place: Path
+    unended: bool = False
+
+    @property
+    def is_there(self) -> bool:
+        return self.path == self.place
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The turns that are appended at once. `brought` says of their prompts by which event and from where they come,
+    `beside` is what was just put beside the file, `command` what it is done for."""
+
+    turns: Sequence[Turn]
+    brought: Brought
+    beside: Sequence[WrittenFile]
+    command: str
+
+
+@contextmanager
+def end(store: Store, branch: Branch, config: Path) -> Iterator[End]:
+    """The end of the session's file, which nobody else writes; whoever calls holds the session's lock.
+
+    Raises ConflictError where a client holds the session, or where its file is not level with the store.
+    """
+    state = branch.state
+    path = client_files.place_of(config, state, store.beside)
+    if path is None or not state.transcript:
+        raise ConflictError(
+            f"{branch.name[:8]} has no file yet that could go on", f"sessgit restore {branch.name[:8]} writes it."
+        )
+    check_closed(branch, config)
+    if home.is_there(path):
+        yield _of_file(store, branch, path)
+        return
+    if others := client_files.copies(config, path):
+        raise ConflictError(f"the file of {branch.name[:8]} lies in another folder: {others[0]}", _ELSEWHERE)
+    with tempdirs.room("sessgit-") as folder:
+        yield _stand_in(store, branch, path, folder)
+
+
+def prepare(store: Store, index: Index, branch: Branch, config: Path, privacy: Privacy) -> None:
+    """Completes what a kill left half appended, ends cells that a program left pending, and records what the session's
+    file holds, where that may be.
+
+    Whoever calls holds the session's lock.
+    """
+    state = branch.state
+    path = client_files.place_of(config, state, store.beside)
+    if path is None or not home.is_transcript(config, path):
+        return
+    check_closed(branch, config)
+    finish(store, branch.name, path)
+    is_on = not privacy.off and of_transcript(privacy, path, state.project).recorded
+    if is_on and not open_turns.is_open(store.beside, branch.name):
+        give_up(path, state)
+    level = catch_up.is_level(store.beside, branch.name, path) and _is_the_one(store, branch.name, path)
+    if not level and is_on:
+        record(store, index, Source(path, state.agent_id, config), rules_by(privacy.rules))
+    index.sync(branch.name)
+
+
+def _is_the_one(store: Store, session: str, path: Path) -> bool:
+    """Whether the file is the one that was recorded, and no copy that stands in its place."""
+    known = cursors.load(store.beside, session)
+    if known is None:
+        return False
+    with opened(path) as source:
+        return cursors.fits(known, path, source.file, source.inode, source.size)
+
+
+def seam(store: Store, at: End) -> Seam:
+    """Where the new lines hang on, out of all that is recorded of the session, rewound turns too."""
+    branch = at.branch
+    tips = set(reassemble.branches(store, branch.name).values()) - {branch.tip}
+    last = store.lines(branch.tip, branch.state.turns)
+    found = grafting.seam(_lines(store, [branch.tip]), _lines(store, tips), transcript.parsed(last.body), at.pending)
+    # In the beginning that a fork of ours wrote the last line may be so much later than where it is recorded.
+    return replace(found, latest=found.latest + _LATER)
+
+
+def write_beside(store: Store, at: End, config: Path, files: Sequence[SideFile]) -> list[WrittenFile]:
+    """Puts what lay beside the brought turns beside the session's file; never over a file."""
+    state = at.branch.state
+    place = Place(config, at.path.parent, state.agent_id, state.agent_version)
+    own = sidecars.taken_over(files, state.agent_id, state.agent_version)
+    return sidecars.write(own, place, sidecars.rules_of(store, state))
+
+
+def append(store: Store, index: Index, at: End, batch: Batch, config: Path, rules: Rules) -> None:
+    """Appends the turns to the session's file in one write, and records them.
+
+    It is noted until `appending.forget`: `began` tells by it where it began.
+    """
+    branch, brought = at.branch, batch.brought
+    check_closed(branch, config)  # telling may have taken a while
+    if open_turns.is_open(store.beside, branch.name):
+        raise ConflictError(
+            f"a program has a turn of {branch.name[:8]} open, which what is appended would end",
+            f"Wait for it. {_ELSEWHERE}",
+        )
+    data = b"\n" * at.unended + b"".join(line + b"\n" for turn in batch.turns for line in turn.lines)
+    written = [file.path for file in batch.beside if file.outcome == sidecars.WRITTEN and at.is_there]
+    files = {str(path): proof(path) for path in written}
+    note = Appending(str(at.place), at.size, data, branch.tip, batch.command, brought, files)
+    append_intent.save(store.beside, branch.name, note)
+    try:
+        file_end.append(at.path, at.size, data)
+    except SessgitError:  # it is as it was
+        append_intent.forget(store.beside, branch.name)
+        raise
+    record(store, index, Source(at.path, branch.state.agent_id, config, brought=brought), rules)
+    index.sync(branch.name)
+
+
+def proof(path: Path) -> str:
+    """The SHA-256 of a file's bytes."""
+    return hashlib.sha256(sidecars.read(path) or b"").hexdigest()
+
+
+def began(store: Store, note: Appending, head: str) -> bool:
+    """Whether the head came of what is noted alone: nothing was said, and nothing was edited, since it was begun."""
+    for commit in store.repo.first_parents(head):
+        if commit.id == note.head:
+            return commit.id != head
+        message = store.message(commit.id)
+        if message.get("Event") not in ("compact", "end") and message.get("Prompt") not in note.brought:
+            return False
+    return False
+
+
+def check_closed(branch: Branch, config: Path) -> None:
+    """Raises ConflictError where a client has the session open."""
+    if home.is_open(config, branch.state.agent_id):
+        raise ConflictError(
+            f"{branch.name[:8]} is open in a client, which would not see what is appended to its file",
+            f"Close it first. {_ELSEWHERE}",
+        )
+
+
+def _of_file(store: Store, branch: Branch, path: Path) -> End:
+    known = cursors.load(store.beside, branch.name)
+    if not catch_up.is_level(store.beside, branch.name, path) or (known and known.torn):
+        raise ConflictError(
+            f"the file of {branch.name[:8]} holds more than is recorded, or ends in the middle of a line",
+            f"sessgit log {branch.name[:8]} records it, where its project is on. {_ELSEWHERE}",
+        )
+    assert known is not None
+    if known.current is None or not stands_on(store, branch.tip, known.commit):
+        raise ConflictError(
+            f"{branch.name[:8]} went on elsewhere, and its file here lacks that",
+            f"sessgit restore {branch.name[:8]} appends it.",
+        )
+    with opened(path) as source:
+        if not cursors.fits(known, path, source.file, source.inode, source.size):
+            raise ConflictError(f"the file of {branch.name[:8]} is not the one that was recorded", _ELSEWHERE)
+        reader = Reader(source, 0, no_redaction)
+        pending = [line for extent in known.pending for line in reader.again(extent)]
+    return End(branch, path, known.offset, tuple(pending), path, known.unended)
+
+
+def _stand_in(store: Store, branch: Branch, place: Path, folder: Path) -> End:
+    """A file as long as the agent's was, which holds the lines behind its last turn and nothing before them, and a
+    cursor that says so: what is appended to it is recorded at the places that it will have when it is restored."""
+    state, known = branch.state, cursors.load(store.beside, branch.name)
+    path = folder / "projects" / "stand-in" / f"{state.agent_id}.jsonl"
+    path.parent.mkdir(parents=True)
+    size, pieces, number, unended = _laid(store, branch, known.offset if known else 0)
+    with path.open("w+b") as file:
+        file.truncate(size)
+        for extent, data in pieces:
+            file.seek(extent.offset)
+            file.write(data)
+        file.flush()
+        cursor = Cursor(
+            str(path), os.fstat(file.fileno()).st_ino, size, cursors.proof(file, size), branch.tip, "",
+            uuids=[line.uuid for line in transcript.parsed(store.lines(branch.tip, state.turns).body) if line.uuid],
+            pending=messages.join(extent for extent, _ in pieces),
+            facts=known.facts if known and known.facts else asdict(facts.of(state)), file=number,
+            unended=unended,
+            hash=known.hash if known and known.offset == size and known.file == number else "",
+        )  # fmt: skip
+    cursors.save(store.beside, branch.name, cursor)
+    tail = transcript.parsed(whole(store.tail_lines(branch.tip)))
+    return End(branch, path, size, tuple(tail), place, unended)
+
+
+def _laid(store: Store, branch: Branch, known: int) -> tuple[int, list[tuple[Extent, bytes]], int, bool]:
+    """How long the file was, each piece of its tail with its place, which of the session's files it was, and whether
+    its last line had no newline.
+
+    A tail in which secrets were replaced has another length than in the file: then it stands at its beginning, and
+    what follows comes right behind it. Where there were several files it begins one more.
+    """
+    ends, number = [(known, False)], 1
+    for tip in reassemble.branches(store, branch.name).values():
+        state = store.state(tip)
+        ends.append((state.origin.prefix if state.origin else 0, False))
+        for commit in store.repo.first_parents(tip):
+            message = store.message(commit.id)
+            if message.get("Session") != branch.name:
+                break
+            ends += [(extent.end, message.is_unended) for extent in message.extents]
+            number = max(number, message.file)
+    end, unended = max(ends)
+    if tail := store.tail(branch.tip):
+        unended = not tail.endswith(b"\n")
+    size, pieces = _tail_pieces(store, branch, end if number == 1 else 0)
+    if number == 1:
+        return size, pieces, 1, unended
+    size, pieces = _close(pieces, 0)
+    return size, pieces, number + 1, unended and bool(pieces)
+
+
+def _tail_pieces(store: Store, branch: Branch, end: int) -> tuple[int, list[tuple[Extent, bytes]]]:
+    extents, tail = _ended(store, branch), store.tail(branch.tip)
+    if not extents or not tail:
+        return end, []
+    if not tail.endswith(b"\n") and parse(tail.rpartition(b"\n")[2]) is None:
+        raise ConflictError(f"the file of {branch.name[:8]} ended in the middle of a line", _ELSEWHERE)
+    *ended, rest = tail.split(b"\n")
+    lines, pieces = [*(line + b"\n" for line in ended), rest], list[tuple[Extent, bytes]]()
+    for extent in extents:
+        data = b"".join(lines[: extent.lines])
+        lines = lines[extent.lines :]
+        pieces.append((extent, data))
+    if all(len(data) == extent.length for extent, data in pieces):
+        return end, pieces
+    return _close(pieces, extents[0].offset)
+
+
+def _close(pieces: list[tuple[Extent, bytes]], at: int) -> tuple[int, list[tuple[Extent, bytes]]]:
+    """The pieces one right behind the other, and where the last one ends."""
+    close = list[tuple[Extent, bytes]]()
+    for extent, data in pieces:
+        close.append((Extent(at, len(data), extent.lines), data))
+        at += len(data)
+    return at, close
+
+
+def _ended(store: Store, branch: Branch) -> list[Extent]:
+    """Where the lines of the tail stood."""
+    for commit in store.repo.first_parents(branch.tip):
+        message = store.message(commit.id)
+        if message.get("Event") not in ("edit", "merge"):
+            return message.extents if message.get("Event") == "end" else []
+    return []
+
+
+def _lines(store: Store, tips: Iterable[str]) -> Iterator[list[Line]]:
+    return (transcript.parsed([*stored.before, *stored.body]) for tip in tips for stored in _turns(store, tip))
+
+
+def _turns(store: Store, tip: str) -> Iterator[TurnLines]:
+    for number in range(1, store.state(tip).turns + 1):
+        yield store.lines(tip, number)
+
+
+def finish(store: Store, session: str, path: Path) -> None:
+    """Completes what a kill left half appended, where nothing else was written since; a note of anything that is not
+    in the file goes."""
+    note = append_intent.load(store.beside, session)
+    if note is None or note.path != str(path):
+        append_intent.forget(store.beside, session)
+        return
+    with opened(path) as source:
+        source.file.seek(note.offset)
+        found = source.file.read(len(note.data) + 1) if source.size > note.offset else b""
+    if found and found != note.data and note.data.startswith(found):
+        file_end.append(path, note.offset + len(found), note.data[len(found) :])
+    elif not found.startswith(note.data):
+        append_intent.forget(store.beside, session)

@@ -1,0 +1,307 @@
+"""What a person or program puts on a scratchpad, takes off it, and says of how far it has come.
+
+Each change is an `edit` commit, as those of `sessgit edit` are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sessgit.branch import edit as edits
+from sessgit.errors import ConflictError, NotFoundError, UsageError
+from sessgit.history import pad_lists
+from sessgit.model import canonical, humanize, pad_steps
+from sessgit.model import pad as pads
+from sessgit.model.conversation.session import Session
+from sessgit.model.pad import Entry, Lists, Pad
+from sessgit.record import edit_commit
+from sessgit.record.edit_commit import Edit
+from sessgit.store import locks
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+_TOLD = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a change begins with: the session's state, its lists with the entries in them, the time, and where."""
+
+    state: Session
+    lists: Lists
+    pad: Pad
+    time: str
+    store: Store
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a change comes to: the state and lists then, the entries that it is about, and what is told of it; with
+    ``""`` nothing changes. `secrets` counts what was replaced in the words."""
+
+    state: Session
+    lists: Lists
+    told: str
+    entries: tuple[Entry, ...] = ()
+    secrets: int = 0
+    compacted: pads.Compacted | None = None
+
+
+Change = Callable[[Standing], Wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a change did: `commit` is ``""`` where there was nothing to do."""
+
+    before: Session
+    pad: Pad
+    wanted: Wanted
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an entry comes from: the number of a turn, None for the last one, and words of a person's own."""
+
+    turn: int | None = None
+    source: str = ""
+
+
+def perform(store: Store, index: Index, session_id: str, change: Change, now: float) -> Done:
+    """Makes the change on the session's head, whatever else is at work on it; it is one operation.
+
+    Raises what the change raises, with nothing changed.
+    """
+
+    def made(tip: str) -> tuple[Edit | None, Done]:
+        state, held = store.state(tip), pad_lists.read(store, tip)
+        wanted = change(Standing(state, held, pads.read(held), canonical.rfc3339(now), store))
+        if not wanted.told:
+            return None, Done(state, pads.read(held), wanted)
+        _check_size(held, wanted.lists)
+        changed = pad_lists.changes(store, tip, held, wanted.lists)
+        return Edit(wanted.told, wanted.state, changed), Done(state, pads.read(wanted.lists), wanted)
+
+    with locks.session(store.beside, session_id, edits.WAIT):
+        done, commit = edit_commit.on_head(store, index, session_id, "pad", made, now)
+    return replace(done, commit=commit)
+
+
+# Entries
+
+
+def add(kind: str, text: str, place: Place, between: Sequence[str] = ()) -> Change:
+    """An entry more; one that says the same already is left as it is."""
+
+    def change(now: Standing) -> Wanted:
+        said, secrets = _clean(now, text, pads.LONGEST, kind)
+        source, more = _clean(now, place.source, pads.LONGEST, "source") if place.source else ("", 0)
+        known = next((one for one in now.pad.of(kind) if pads.same(one.text) == pads.same(said)), None)
+        if known is not None:
+            return Wanted(now.state, now.lists, "", (known,))
+        claims = tuple(dict.fromkeys(_claim(now.pad, ref).id for ref in between))
+        made = replace(_made(now, kind, said, place.turn), source=source, between=claims)
+        return _added(now, made, f"{kind} {_quoted(said)}", secrets + more)
+
+    return change
+
+
+def thesis(text: str, place: Place) -> Change:
+    """The thesis in the place of all that are there: the history keeps those."""
+
+    def change(now: Standing) -> Wanted:
+        said, secrets = _clean(now, text, pads.LONGEST_DOCUMENT, "thesis")
+        before = now.pad.of("thesis")
+        if [one.text for one in before] == [said]:
+            return Wanted(now.state, now.lists, "", tuple(before))
+        version = 1 + max((one.version for one in before), default=0)
+        emptied = replace(now, lists=pads.replaced(now.lists, [(one, None) for one in before]))
+        made = replace(_made(now, "thesis", said, place.turn), version=version)
+        return _added(emptied, made, f"thesis {_quoted(said)}", secrets)
+
+    return change
+
+
+def passed(form: str, text: str, place: Place) -> Change:
+    """A pass over the material, with what it found."""
+
+    def change(now: Standing) -> Wanted:
+        said, secrets = _clean(now, text, pads.LONGEST_DOCUMENT, "pass")
+        made = replace(_made(now, "pass", said, place.turn), form=form)
+        return _added(now, made, f"{form} {_quoted(said)}", secrets)
+
+    return change
+
+
+def resolve(ref: str, text: str) -> Change:
+    """A tension is settled, or a question answered."""
+
+    def change(now: Standing) -> Wanted:
+        entry = pads.find(now.pad, ref)
+        if entry.kind not in pads.RESOLVABLE:
+            raise UsageError(f"{entry.id[:4]} is neither a tension nor a question", "Nothing else is resolved.")
+        said, secrets = _clean(now, text, pads.LONGEST, "answer") if text else ("", 0)
+        if entry.resolved and entry.answer == said:
+            return Wanted(now.state, now.lists, "", (entry,))
+        after = pads.written(replace(entry, resolved=now.time, answer=said))
+        what = f"{entry.kind} {_quoted(entry.text)} resolved"
+        return Wanted(now.state, pads.replaced(now.lists, [(entry, after)]), what, (after,), secrets)
+
+    return change
+
+
+def reword(ref: str, text: str) -> Change:
+    """An entry in other words. Its id becomes another one: what a merge meets elsewhere is another entry."""
+
+    def change(now: Standing) -> Wanted:
+        entry = pads.find(now.pad, ref)
+        if entry.kind == "cycle":
+            raise UsageError("a cycle has no words", "sessgit pad cycle begins another one.")
+        longest = pads.LONGEST_DOCUMENT if entry.kind in ("thesis", "pass") else pads.LONGEST
+        said, secrets = _clean(now, text, longest, entry.kind)
+        if said == entry.text:
+            return Wanted(now.state, now.lists, "", (entry,))
+        after = pads.written(replace(entry, id="", text=said))
+        if any(one.id == after.id for one in now.pad.entries):
+            raise ConflictError("that is on the pad already", f"sessgit pad drop {entry.id} takes this one away.")
+        named = [one for one in now.pad.of("tension") if entry.id in one.between]
+        renamed = [
+            (one, pads.written(replace(one, between=tuple(after.id if i == entry.id else i for i in one.between))))
+            for one in named
+        ]
+        what = f"{entry.kind} {_quoted(said)}"
+        return Wanted(now.state, pads.replaced(now.lists, [(entry, after), *renamed]), what, (after,), secrets)
+
+    return change
+
+
+def drop(refs: Sequence[str]) -> Change:
+    """Entries taken off; the history keeps them."""
+    if not refs:
+        raise UsageError("it is not said which entries to take off", "Name them by their ids. Nothing was changed.")
+
+    def change(now: Standing) -> Wanted:
+        gone = tuple(dict.fromkeys(pads.find(now.pad, ref) for ref in refs))
+        first = f"no {gone[0].kind} {_quoted(gone[0].text)}".rstrip()
+        told = first if len(gone) == 1 else f"{humanize.counted(len(gone), 'entry', 'entries')} less on the pad"
+        return Wanted(now.state, pads.replaced(now.lists, [(one, None) for one in gone]), told, gone)
+
+    return change
+
+
+def compact() -> Change:
+    """Doubles united, passes of cycles long past left to the history."""
+
+    def change(now: Standing) -> Wanted:
+        found = pads.compact(now.lists)
+        parts = [(found.doubles, "double", "doubles"), (found.passes, "pass", "passes")]
+        less = [f"{len(one)} {name if len(one) == 1 else many}" for one, name, many in parts if one]
+        changed = any(found.lists[name] != data for name, data in now.lists.items())
+        told = f"pad made few: {' and '.join(less) or 'lines that were there twice'}" if changed else ""
+        return Wanted(now.state, found.lists, told, (*found.doubles, *found.passes), compacted=found)
+
+    return change
+
+
+# How far it has come
+
+
+def stage(word: str) -> Change:
+    """The stage, the next one or an earlier one."""
+
+    def change(now: Standing) -> Wanted:
+        pad_steps.check_stage(now.state.stage, word)
+        told = f"stage {word}" if word != now.state.stage else ""
+        return Wanted(replace(now.state, stage=word), now.lists, told)
+
+    return change
+
+
+def confidence(value: float | Literal[""], why: str, place: Place) -> Change:
+    """How sure the result is, kept with what was said before."""
+
+    def change(now: Standing) -> Wanted:
+        if value == "":
+            told = "no confidence" if now.state.confidence is not None else ""
+            return Wanted(replace(now.state, confidence=None), now.lists, told)
+        said, secrets = _clean(now, why, pads.LONGEST, "reason") if why else ("", 0)
+        made = replace(_made(now, "confidence", said, place.turn), value=value)
+        after = replace(now, state=replace(now.state, confidence=value))
+        return _added(after, made, f"confidence {value:g}", secrets)
+
+    return change
+
+
+def cycle() -> Change:
+    """The next cycle begins."""
+
+    def change(now: Standing) -> Wanted:
+        number = pads.cycle(now.pad, now.state.id) + 1
+        if number > pads.LATEST_CYCLE:
+            raise UsageError(f"there are {number - 1:,} cycles already", "That is as many as there can be.")
+        return _added(now, replace(_made(now, "cycle", "", None), cycle=number), f"cycle {number}", 0)
+
+    return change
+
+
+# What they share
+
+
+def _made(now: Standing, kind: str, text: str, turn: int | None) -> Entry:
+    state = now.state
+    if turn is not None and not 1 <= turn <= state.turns:
+        raise NotFoundError(
+            f"{state.id[:8]} has {humanize.counted(state.turns, 'turn')}, there is no turn {turn}",
+            f"sessgit log {state.id[:8]} shows them.",
+        )
+    number = pads.cycle(now.pad, state.id)
+    return Entry("", kind, text, now.time, state.id, turn if turn is not None else state.turns or None, number)
+
+
+def _added(now: Standing, made: Entry, told: str, secrets: int) -> Wanted:
+    many = len(now.pad.of(made.kind))
+    if many >= pads.MOST:
+        raise UsageError(
+            f"there are {many} on the list “{pads.LISTS[made.kind]}” already",
+            "sessgit pad compact makes it fewer, sessgit pad drop ID takes one off.",
+        )
+    made = pads.written(made)
+    if any(one.id == made.id for one in now.pad.entries):
+        raise ConflictError("that was said this very moment", "Nothing was changed.")
+    return Wanted(now.state, pads.added(now.lists, made), told, (made,), secrets)
+
+
+def _check_size(before: Lists, after: Lists) -> None:
+    """Raises UsageError where the lists would get too large; what makes them smaller is always right."""
+    old, new = (sum(map(len, one.values())) for one in (before, after))
+    if new > max(old, pads.LARGEST):
+        raise UsageError(
+            f"the pad would have {humanize.size(new)}, {humanize.size(pads.LARGEST)} are the most",
+            "sessgit pad compact makes it smaller, sessgit pad drop ID takes something off.",
+        )
+
+
+def _claim(pad: Pad, ref: str) -> Entry:
+    entry = pads.find(pad, ref)
+    if entry.kind != "claim":
+        raise UsageError(f"{ref} is no claim", "A tension is between claims.")
+    return entry
+
+
+def _clean(now: Standing, text: str, longest: int, what: str) -> tuple[str, int]:
+    """The words as they are stored, and how many secrets stand replaced in them; raises UsageError."""
+    text = "\n".join(line.rstrip().expandtabs(4) for line in text.replace("\r\n", "\n").split("\n")).strip()
+    if not text:
+        raise UsageError(f"the words of the {what} are missing", "sessgit pad --help shows how it goes.")
+    if len(text) > longest:
+        raise UsageError(f"the {what} has {len(text):,} characters", f"{longest:,} are the most that it can have.")
+    if not canonical.is_printable(text.replace("\n", "")):
+        raise UsageError(f"the {what} cannot hold control characters", "Lines are the only thing that parts it.")
+    return edits.without_secrets(now.store, text, now.state)
+
+
+def _quoted(text: str) -> str:
+    return f"“{canonical.one_line(text, _TOLD)}”" if text else ""

@@ -1,0 +1,317 @@
+"""A session back as the files that the agent wrote, byte for byte, save what was redacted.
+
+The side files are written first and the transcript last: it is what the client, `resume` and `restore` go by. So
+whatever stops this, a transcript that is there is whole and has all that lies beside it, and doing it again
+completes it. Nothing is ever written over a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sessgit.agents.claude.reader import opened
+from sessgit.agents.claude.sidecars.folders import Place
+from sessgit.agents.claude.writer import transcript
+from sessgit.branch import backfill, sidecars
+from sessgit.branch.sidecars import WrittenFile
+from sessgit.errors import ConflictError, DamageError, NotFoundError, SessgitError, StoreError
+from sessgit.history import client_files, reassemble
+from sessgit.history.client_files import Here
+from sessgit.history.reassemble import Laid, Pieces
+from sessgit.model.conversation.session import Session
+from sessgit.model.line_list import Unjoined
+from sessgit.model.progress import Progress
+from sessgit.record import edit_commit, file_hash
+from sessgit.record.edit_commit import Edit
+from sessgit.store import locks, settings
+from sessgit.store.files.large import steps
+from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder.cursor import Cursor
+from sessgit.store.store import Store
+
+_LOCK_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What the store holds of an agent's file.
+
+    `missing` counts bytes of the file that were never recorded, as far as the store can tell; `redacted` the
+    secrets that stand replaced in it; `checked` the hashes that were recomputed and found right. `rewritten` says that
+    a fork's beginning could be written anew, though not to the same bytes. `same` says whether it has the hash of the
+    whole file that was stored when it was recorded, None where there is none.
+    """
+
+    file: Unjoined
+    redacted: int
+    missing: int
+    checked: int
+    rewritten: bool = False
+    same: bool | None = None
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes."""
+        return bytes(self.file)
+
+    @property
+    def exact(self) -> bool:
+        """Whether these are the bytes that the agent wrote."""
+        return bool(self.same) and not (self.redacted or self.missing or self.rewritten)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What `restore` did: `already` says that the transcript was there with the same lines.
+
+    `files` are the side files; `named` says that a line with the session's name stands behind what the client wrote.
+    """
+
+    path: Path
+    restored: Restored
+    already: bool = False
+    files: tuple[WrittenFile, ...] = ()
+    named: bool = False
+    project: str = ""
+    """The folder from which the client finds it."""
+    moved: bool = False
+    """Whether the transcript lay in the client's folder for a project that is gone, and was moved from there."""
+    appended: int = 0
+    """How many turns the transcript got that came from elsewhere."""
+    same: bool = True
+    """Whether it holds the bytes that the store has, or is another file with the same turns, which was there."""
+    stands_for: str = ""
+    """The folder of another machine for which `project` stands here from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """The folder for which a session is restored, when that is in seconds since 1970, and the index that shall know."""
+
+    project: str
+    index: Index
+    now: float
+
+
+def restore(store: Store, session: str, config: Path, into: Into | None = None, *, here: Here = str) -> Outcome:
+    """Writes the session's files where the agent looks for them; never over one that holds anything else. A transcript
+    that is level with an earlier point of the session gets the turns that it lacks.
+
+    `config` is the agent's folder. With `into` they are written for the agent started in that folder, and the session
+    is of that project from then on; but where its own is one of another machine, which goes on there, a setting says
+    that the folder stands for it here. `here` says which folders stand for those of other machines.
+    """
+    project = into.project if into else ""
+    recorded = store.state(_head(store, session))
+    state = client_files.localized(recorded, here)
+    target = client_files.target(config, state, project, store.beside)
+    moved = into is not None and client_files.move_along(config, state, target)
+    client_files.check_alone(config, target)
+    restored, laid = _rebuilt(store, session)
+    is_there, rest = _held(target, restored.file)
+    appended = backfill.bring_level(store, session, config, target) if is_there and rest is None else 0
+    name = _name_line(state, restored.file)
+    there = _there(store, state, laid, target)
+    stands_for = ""
+    if into is not None and client_files.is_elsewhere(config, recorded, here):
+        state = replace(state, project=project)
+        stands_for = _stand_for(store, recorded.project, project) if here(recorded.project) != project else ""
+    elif into is not None:
+        with locks.session(store.beside, session, _LOCK_WAIT):
+            state = _moved(store, session, into, target)
+    place = Place(config, target.parent, state.agent_id, state.agent_version)
+    files = sidecars.write(backfill.beside(store, session), place, sidecars.rules_of(store, state))
+    if there is None:
+        transcript.write(target, *restored.file.pieces(), name)
+        return Outcome(target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for)
+    # A line that an earlier restoring added counts as missing until it is recorded.
+    restored = replace(restored, missing=max(0, restored.missing - there.named))
+    return Outcome(
+        target, restored, True, tuple(files), bool(there.named), state.project, moved, appended, there.same, stands_for
+    )
+
+
+def write_to(store: Store, session: str, path: Path) -> Outcome:
+    """Writes the session's transcript alone to `path`; never over a file that holds anything else."""
+    if not path.parent.is_dir():
+        raise NotFoundError(f"there is no folder {path.parent}", "Make it first, or name another place.")
+    restored = rebuild(store, session)
+    is_there, rest = _held(path, restored.file)
+    if not is_there:
+        transcript.write(path, *restored.file.pieces())
+    elif rest != b"":
+        raise _other(path) if rest is None else _gone_on(path)
+    return Outcome(path, restored, is_there)
+
+
+@dataclass(frozen=True, slots=True)
+class _There:
+    """A file that holds all that is recorded: how many bytes of lines with a name stand behind it, and whether it is
+    the `same` bytes, or another file of the session, with other words or more lines in it."""
+
+    named: int = 0
+    same: bool = True
+
+
+def _there(store: Store, state: Session, laid: Laid, target: Path) -> _There | None:
+    """The file, if there is one.
+
+    Raises ConflictError where it holds anything else.
+    """
+    is_there, rest = _held(target, laid.data)
+    if not is_there:
+        return None
+    if rest is not None and (not rest or transcript.is_titles(rest, state.agent_id)):
+        return _There(len(rest))
+    if rest is not None:
+        raise _gone_on(target)
+    stands = backfill.standing(store, state.id, laid, target)
+    if not stands.known:
+        raise _other(target)
+    if stands.ahead or stands.lacks:
+        raise _gone_on(target)
+    return _There(same=False)
+
+
+def _held(path: Path, data: Unjoined) -> tuple[bool, bytes | None]:
+    """Whether there is a file, and what it holds behind these bytes, None where it does not begin with them."""
+    try:
+        with opened(path) as source:
+            for piece in steps(data.pieces()):
+                if source.file.read(len(piece)) != bytes(piece):
+                    return True, None
+            return True, source.file.read()
+    except NotFoundError:
+        return False, None
+
+
+def _gone_on(path: Path) -> ConflictError:
+    return ConflictError(f"{path} is there, and has gone on since it was recorded", "Nothing of it is lost.")
+
+
+def _other(path: Path) -> ConflictError:
+    return ConflictError(
+        f"there is a file at {path} already, and it holds something else",
+        "It was left as it is. --output FILE writes the recorded one elsewhere.",
+    )
+
+
+def _name_line(state: Session, file: Unjoined) -> bytes:
+    """The line that tells the client the session's name, where its own lines do not: empty, if none is needed.
+
+    A last line without a newline is left alone: what came behind it would be a part of it.
+    """
+    if not state.name or not file.lines or file.unended:
+        return b""
+    if next(filter(None, map(transcript.title_of, reversed(file.lines))), "") == state.name:
+        return b""
+    return transcript.title_line(state.name, state.agent_id) + b"\n"
+
+
+def _stand_for(store: Store, folder: str, project: str) -> str:
+    """The folder of another machine, for which the project stands from now on."""
+    settings.change(store.beside, f"project.map.{folder}", project)
+    return folder
+
+
+def _moved(store: Store, session: str, into: Into, target: Path) -> Session:
+    """The session's state with another project, by a commit of its own."""
+
+    def made(tip: str) -> tuple[Edit | None, Session]:
+        before = store.state(tip)
+        state = replace(before, project=into.project, transcript=str(target))
+        return Edit(f"project {into.project}", state) if state != before else None, state
+
+    return edit_commit.on_head(store, into.index, session, "restore", made, into.now)[0]
+
+
+def rebuild(store: Store, session: str) -> Restored:
+    """The bytes of the session's file, out of all its branches, in the order in which they stood in it."""
+    return _rebuilt(store, session)[0]
+
+
+def _rebuilt(store: Store, session: str) -> tuple[Restored, Laid]:
+    found = reassemble.pieces(store, session, reassemble.branches(store, session))
+    laid = reassemble.lay_out(found.found)
+    missing = laid.missing + _unrecorded(cursors.load(store.beside, session), laid)
+    same = _is_same(found, laid.data)
+    return Restored(laid.data, found.redacted, missing, found.checked, found.rewritten, same), laid
+
+
+def _is_same(found: Pieces, file: Unjoined) -> bool | None:
+    """Whether a file has the last hash of the whole file that was stored; None where none was."""
+    if not found.hashes:  # it can be what a fork wrote, whose hash was compared
+        return True if found.checked and not found.rewritten else None
+    *_, stored = max(found.hashes)
+    return file_hash.of(file.lines) == stored if stored else None
+
+
+def _unrecorded(known: Cursor | None, laid: Laid) -> int:
+    """How many bytes the agent's file had behind what is recorded of it."""
+    if known is None:
+        return 0
+    if known.file == laid.file:
+        return max(0, known.offset - laid.end)
+    return 0 if known.final else sum(extent.length for extent in known.pending)
+
+
+def _head(store: Store, session: str) -> str:
+    return reassemble.branches(store, session)[session]
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A file rebuilt with every hash proved; `same` says whether the agent's own file, if it is there, holds it."""
+
+    restored: Restored
+    turns: int
+    file: Path | None
+    same: bool | None
+
+
+def verify(store: Store, session: str, config: Path, *, here: Here = str) -> Verified:
+    """Rebuilds the session's file; raises DamageError where a hash is not the one that was recorded.
+
+    `config` and `here` are as for `restore`: a home can have moved since the file was recorded.
+    """
+    state = store.state(_head(store, session))
+    try:
+        restored = rebuild(store, session)
+    except StoreError as error:
+        raise DamageError(f"{session} is damaged: {error}", error.hint) from error
+    path = client_files.file_of(config, client_files.localized(state, here), store.beside)
+    if path is None:
+        return Verified(restored, state.turns, None, None)
+    return Verified(restored, state.turns, path, _held(path, restored.file)[1] == b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A session that could not be written, and why."""
+
+    session: str
+    error: SessgitError
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The sessions that are back, and those that could not be written."""
+
+    back: tuple[tuple[str, Outcome], ...]
+    errors: tuple[Failure, ...]
+
+
+def restore_all(store: Store, sessions: Sequence[str], config: Path, progress: Progress, here: Here = str) -> Brought:
+    """Restores each session, as `restore` does; one that cannot be is named in the result, and the others go on."""
+    back, errors = list[tuple[str, Outcome]](), list[Failure]()
+    for number, session in enumerate(sessions):
+        progress(number, len(sessions))
+        try:
+            back.append((session, restore(store, session, config, here=here)))
+        except SessgitError as error:
+            errors.append(Failure(session, error))
+    progress(len(sessions), len(sessions))
+    return Brought(tuple(back), tuple(errors))

@@ -1,0 +1,115 @@
+"""A git worktree of the project at the commit that it had at a turn, for a fork to be continued in.
+
+What comes back is what was committed. What was not, what git was not told of, and what lies outside of the repository
+does not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.branch.undo import Undone
+from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
+from sessgit.history.client_files import Here
+from sessgit.history.code import git
+from sessgit.history.code.git import Env, Head
+from sessgit.store import project
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """A worktree that can be made, or was: `path` is its top, `folder` where in it the conversation goes on.
+
+    `source` is the checkout that git is run in to make it.
+    """
+
+    source: str
+    path: Path
+    folder: str
+    head: Head
+    has_submodules: bool
+
+    def as_json(self) -> dict[str, object]:
+        return {"path": str(self.path), **self.head.as_json()}
+
+
+def plan(folder: str, head: Head, path: Path | None, name: str, env: Env) -> Worktree:
+    """The worktree that `make` makes, with all checked that can be; nothing is changed.
+
+    `folder` is the project. Without a path it lies beside the project's own folder, as `<project>-<name>`. Raises
+    NotFoundError where the project or the commit is gone, ConflictError where something is at the path.
+    """
+    found = git.checkout(folder, env)
+    short = head.commit[:8]
+    if not git.has(found.top, env, f"{head.commit}^{{commit}}"):
+        raise NotFoundError(
+            f"commit {short}, which the project was at, is not in {found.top}",
+            "git fetch brings it, where another clone still has it. Without --worktree the fork needs no commit.",
+        )
+    path = path or _beside(folder, found.top, name)
+    _check_free(path)
+    is_there = found.inner and git.has(found.top, env, f"{head.commit}:{found.inner}/")
+    inner = path / found.inner if is_there else path
+    return Worktree(found.top, path, str(inner), head, git.has(found.top, env, f"{head.commit}:.gitmodules"))
+
+
+def make(planned: Worktree, env: Env) -> None:
+    """Makes the worktree, with HEAD detached: no branch is taken. Nothing is left of it where git fails."""
+    try:
+        git.write(planned.source, env, "worktree", "add", "--quiet", "--detach", *_place(planned), planned.head.commit)
+    except KeyboardInterrupt:
+        with suppress(SessgitError):  # git may have been done by then
+            git.write(planned.source, env, "worktree", "remove", *_place(planned))
+        raise
+
+
+def remove(planned: Worktree, env: Env) -> None:
+    """Takes the worktree away that `make` made a moment ago."""
+    git.write(planned.source, env, "worktree", "remove", "--force", *_place(planned))
+
+
+def left_by(store: Store, done: Undone, here: Here) -> Iterator[tuple[str, str]]:
+    """The worktree that a fork goes on in which was undone, and the folder of its repository; none for any other.
+
+    Only one of the repository that the fork came from, and that is still there.
+    """
+    gone = [move.old for move in done.moves if move.old and not move.new] if done.operation.command == "fork" else []
+    for commit in gone:
+        state = store.state(commit)
+        if state.origin is None or not os.path.isabs(state.project):  # noqa: PTH117 - it may be no path at all
+            continue
+        before = here(store.state(state.origin.commit).project)
+        top = project.worktree(state.project)
+        if top and project.worktree(before) != top and project.key(before) == project.key(top):
+            yield top, project.root(top)
+
+
+def _place(planned: Worktree) -> tuple[str, str]:
+    return "--", str(planned.path)
+
+
+def _beside(folder: str, top: str, name: str) -> Path:
+    """Beside the main worktree, so that the worktrees of one project stand side by side."""
+    main = Path(project.root(folder))
+    own = main if (main / ".git").exists() else Path(top)
+    return own.parent / f"{own.name}-{name}"
+
+
+def _check_free(path: Path) -> None:
+    """Raises ConflictError where something is at the path, SessgitError where nothing can be made there."""
+    try:
+        if not os.path.lexists(path):
+            above = next(folder for folder in path.parents if os.path.lexists(folder))
+            if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+                raise SessgitError(f"{path} cannot be made in {above}", ROOM)
+            return
+        if path.is_dir() and not any(path.iterdir()):
+            return
+    except OSError as error:
+        raise SessgitError(f"{path} cannot be read: {error.strerror}") from error
+    raise ConflictError(f"{path} is there already", "--worktree PATH makes the worktree somewhere else.")

@@ -1,0 +1,1 @@
+"""The state of the store: status, verify, doctor, repair, recover, gc."""

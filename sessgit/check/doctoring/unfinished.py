@@ -1,0 +1,115 @@
+"""What killed commands and a loss of power left unfinished: refs that are gone, a purge, merges, temporary folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sessgit.branch import lost_refs
+from sessgit.branch.merging import interrupted
+from sessgit.check.doctoring.context import Ailment, Patient
+from sessgit.errors import ConflictError, SessgitError
+from sessgit.model import humanize
+from sessgit.model.finding import Finding
+from sessgit.purge import denied_values, purge
+from sessgit.purge.purge import Wanted, Watch
+from sessgit.store import layout
+from sessgit.store.damage import packed_refs
+from sessgit.store.files import tempdirs
+from sessgit.store.store import Store
+
+_DAY = 86_400.0
+_FIX = "sessgit doctor --fix"
+
+
+def check(patient: Patient) -> Iterator[Ailment]:
+    """What was begun and never came to its end, and what is gone that nobody took away."""
+    yield from _folders(patient)
+    yield from map(Ailment, denied_values.faults(patient.beside))
+    if patient.index is not None:
+        store = patient.index.open_store()
+        yield from _refs(patient, store)
+        yield from _purge(patient, store)
+        yield from _merges(patient, store)
+
+
+def _refs(patient: Patient, store: Store) -> Iterator[Ailment]:
+    faults = packed_refs.faults(patient.store)
+    try:
+        lost = lost_refs.lost(store)
+    except SessgitError:  # what cannot be read, `verify` tells
+        lost = []
+    names = {one.ref for one in lost}
+    for ref in (ref for ref in packed_refs.hollow(patient.store) if ref not in names):
+        session = humanize.shell(layout.session_of(ref.split("/", 2)[-1]))
+        what = "it holds no id of an object, and nothing tells what it held"
+        yield Ailment(Finding("damage", "refs", ref, what, f"sessgit repair {session} records its file anew."))
+    if not faults and not lost:
+        return
+    said = []
+    if faults:
+        lines = f"line {faults[0]} of packed-refs is" if len(faults) == 1 else f"{len(faults)} lines of packed-refs are"
+        said.append(f"{lines} no ref, and git moves none")
+    if lost:
+        many = lost[0].ref if len(lost) == 1 else f"{humanize.counted(len(lost), 'ref')}, {lost[0].ref} first,"
+        said.append(f"{many} {'is' if len(lost) == 1 else 'are'} gone or hollow, and no command did that")
+    finding = Finding("damage", "refs", str(patient.store), "; ".join(said), _FIX)
+    yield Ailment(finding, lambda: _put_back(patient, store))
+
+
+def _put_back(patient: Patient, store: Store) -> str:
+    count = lost_refs.put_back(store)
+    assert patient.index is not None
+    patient.index.damaged.clear()
+    patient.index.sync()
+    return f"{humanize.counted(count, 'ref')} put back"
+
+
+def _purge(patient: Patient, store: Store) -> Iterator[Ailment]:
+    if not purge.pending(patient.store):
+        return
+    what = "a purge was interrupted: what it takes away may still be there"
+    finding = Finding("damage", "purge", str(patient.beside.purging), what, _FIX)
+    yield Ailment(finding, lambda: _purged(patient, store))
+
+
+def _purged(patient: Patient, store: Store) -> str:
+    assert patient.index is not None
+    nothing = Wanted(())
+    done = purge.purge(store, patient.index, nothing, patient.config, patient.now, Watch())
+    if purge.pending(patient.store):
+        raise ConflictError("the purge could not be completed", "sessgit purge with the same value again does so.")
+    return "the purge came to its end" if done.completed else "no value was known yet: the purge has to be given again"
+
+
+def _merges(patient: Patient, store: Store) -> Iterator[Ailment]:
+    begun = interrupted.left(store)
+    if begun:
+        many = humanize.counted(len(begun), "conversation")
+        what = f"{many} begun by a merge that was interrupted, {begun[0][:8]} first"
+        finding = Finding("wrong", "leftovers", str(patient.beside.state), what, "sessgit gc")
+        yield Ailment(finding, lambda: _taken_back(patient, store))
+    for path in sorted(patient.beside.state.glob("*.append")):
+        try:
+            age = patient.now - path.stat().st_mtime
+        except OSError:
+            continue
+        if age > _DAY:
+            what = f"a merge into {path.stem[:8]} was interrupted: the same again completes it"
+            yield Ailment(Finding("note", "leftovers", str(path), what, "sessgit gc"))
+
+
+def _taken_back(patient: Patient, store: Store) -> str:
+    count = interrupted.take_back(store, patient.config, patient.now)
+    return f"{humanize.counted(count, 'conversation')} taken back"
+
+
+def _folders(patient: Patient) -> Iterator[Ailment]:
+    left = [*tempdirs.left(), *tempdirs.left(patient.beside.state)]
+    if left:
+        what = f"{humanize.counted(len(left), 'temporary folder')} of killed commands, {left[0].name} first"
+        finding = Finding("wrong", "leftovers", str(left[0].parent), what, "sessgit gc")
+        yield Ailment(finding, lambda: _swept(patient))
+
+
+def _swept(patient: Patient) -> str:
+    return f"{humanize.counted(tempdirs.sweep() + tempdirs.sweep(patient.beside.state), 'folder')} removed"

@@ -1,0 +1,1 @@
+"""The repairs of a session whose lines or objects are damaged."""

@@ -1,0 +1,311 @@
+"""What is stored, held against every promise of the format: a session or the whole store.
+
+Each session is checked for itself, so damage in one leaves all others told. What sessions share is checked once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+from sessgit.check.verifying import caches, client_files, cutting, history, ref_checks
+from sessgit.check.verifying.checked_commits import Memory, unsaid
+from sessgit.check.verifying.turns import REPAIR, Where
+from sessgit.errors import DamageError, NewerStoreError, NotFoundError, SessgitError, StoreError
+from sessgit.history import reassemble
+from sessgit.model import ids
+from sessgit.model.finding import Finding, is_sound, sorted_by_severity
+from sessgit.model.progress import Progress
+from sessgit.store import layout, refs
+from sessgit.store.damage import objects
+from sessgit.store.index import Index
+from sessgit.store.store import Store
+
+_MANY = 400
+"""So many turns are worth a second process: to start one takes as long as to check some dozens."""
+_BATCH = 16
+_FSCK = "sessgit repair with the conversation's id brings it back where a file or a remote has it."
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found of a session: `turns` that were read, `proved` hashes of laid-out lines that hold, and whether its
+    file was `cut` once more. Of no session it is what was found of commits that are kept for undo, or tagged."""
+
+    session: str
+    turns: int
+    proved: int
+    cut: bool
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a check found. `turns` that were read, a shared one once; `proved` counts hashes; `cut` the sessions that
+    were cut once more, None where nobody asked for it; `findings` the worst first."""
+
+    sessions: int
+    turns: int
+    proved: int
+    cut: int | None
+    findings: tuple[Finding, ...] = ()
+    damaged: tuple[str, ...] = ()
+    """The sessions that anything is wrong with."""
+
+    @property
+    def is_sound(self) -> bool:
+        return is_sound(self.findings)
+
+
+@dataclass
+class _Work:
+    """What is to be done: the sessions in groups of those that share turns, the tips of each, what is kept of each, and
+    how much each is."""
+
+    groups: list[list[str]] = field(default_factory=list)
+    tips: dict[str, dict[str, str]] = field(default_factory=dict)
+    kept: dict[str, dict[str, str]] = field(default_factory=dict)
+    weights: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(self.weights.values())
+
+
+def one(store: Store, session: str, *, deep: bool = False) -> Verified:
+    """Checks a session, with all of its branches."""
+    tips = {branch: tip for branch, (tip, _) in refs.branches(store.path, session).items()}
+    return _added([_session(store, session, tips, Memory(), deep=deep)], (), deep=deep)
+
+
+def everything(store: Store, index: Index | None, progress: Progress, *, deep: bool = False, jobs: int = 0) -> Verified:
+    """Checks the whole store; `progress` is told the turns that are done. `jobs` is how many processes share the work:
+    as many as there are processors, two at most, where the store is large.
+
+    With `deep` each session's file is cut once more, and what is remembered is held against what it was made of.
+    """
+    work = _planned(store, index)
+    found = list(ref_checks.check(store))
+    if deep and index is not None:
+        found += caches.check_index(index)
+        found += caches.check_cells(store, index)
+        found += caches.check_texts(store, index)
+    checked = list(_run(store, work, progress, deep=deep, jobs=jobs))
+    return _added(checked, found, deep=deep)
+
+
+def every_object(store: Store, known: Verified, progress: Progress) -> Verified:
+    """The same with what git finds of all objects that was not told yet."""
+    told = {oid for finding in known.findings for oid in finding.objects}
+    told_refs = any(finding.where == refs.PACKED for finding in known.findings)
+    more = [
+        Finding("damage", "git", "objects", complaint.what, _FSCK if complaint.objects else "", complaint.objects)
+        for complaint in objects.fsck(store.path, progress)
+        if not told & set(complaint.objects) and not (told_refs and "packed-refs" in complaint.what)
+    ]
+    return replace(known, findings=tuple(sorted_by_severity([*known.findings, *more])))
+
+
+# A session
+
+
+def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory, *, deep: bool) -> Checked:
+    """What is found of a session: of the commits of its branches, which others may share, and of its file."""
+    before = memory.turns
+    found: list[Finding] = []
+    for branch, tip in sorted(tips.items()):
+        try:
+            found += history.check(store, branch, tip, memory)
+        except NewerStoreError as error:
+            found.append(Where(branch).found("note", "newer", str(error), error.hint))
+        found += _name(store, branch, tip)
+    found += unsaid(memory, session)
+    own = {branch: tip for branch, tip in tips.items() if not layout.is_other(branch)}
+    is_readable = not any(finding.severity == "damage" or finding.kind == "shared" for finding in found)
+    file = _file(store, session, own, deep=deep) if session in own and is_readable else _File()
+    every = tuple(dict.fromkeys((*found, *file.findings)))
+    return Checked(session, memory.turns - before, file.proved, file.cut, every)
+
+
+@dataclass
+class _File:
+    """What was found of a session's file, as it is laid out."""
+
+    proved: int = 0
+    cut: bool = False
+    findings: list[Finding] = field(default_factory=list)
+
+
+def _file(store: Store, session: str, own: dict[str, str], *, deep: bool) -> _File:
+    """The file of the session's own branches, laid out with every hash proved, and with `deep` cut once more."""
+    where, done = Where(session), _File()
+    found = done.findings
+    try:
+        pieces = reassemble.pieces(store, session, own)
+        laid, done.proved = reassemble.lay_out(pieces.found), pieces.checked
+        found += caches.check_cursor(store, session, own, pieces.found)
+        found += client_files.check_prefix(store, session, own[session], pieces)
+        found += client_files.check_places(session, pieces.found, laid.missing)
+        if pieces.rewritten:
+            found.append(where.found("note", "prefix", "the beginning that the fork wrote comes out in other bytes"))
+        if deep:
+            found += cutting.check(store, session, own, laid)
+            found += client_files.check(store, session, own)
+            done.cut = True
+    except NewerStoreError:
+        pass  # told of its branch
+    except DamageError as error:
+        found.append(where.found("damage", "hash", str(error), REPAIR.format(session=session)))
+    except (StoreError, NotFoundError) as error:
+        found.append(where.found("damage", "object", str(error), REPAIR.format(session=session)))
+    return done
+
+
+def _kept(store: Store, session: str, kept: Mapping[str, str], memory: Memory) -> Iterator[Finding]:
+    """What is wrong with commits of a session that only undo or a tag leads to, told of these refs."""
+    for ref, tip in kept.items():
+        if tip in memory.commits:
+            continue  # told of a branch
+        try:
+            found = list(history.check(store, session, tip, memory))
+        except NewerStoreError as error:
+            yield Finding("note", "newer", ref, str(error), error.hint)
+            continue
+        # No command looks for what is missing there.
+        yield from dict.fromkeys(replace(one, where=ref, next="") for one in found if one.kind != "shared")
+
+
+def _name(store: Store, branch: str, tip: str) -> Iterator[Finding]:
+    """A side branch is named after a turn of its own."""
+    if not layout.is_side(branch):
+        return
+    made = ids.rewound_name if layout.is_rewound(branch) else ids.other_name
+    session = layout.session_of(branch)
+    try:
+        for commit in store.repo.first_parents(tip):
+            key = store.message(commit.id).get("Prompt")
+            if key and branch in (made(session, name) for name in (key, *_spare(key))):
+                return
+    except SessgitError:
+        return  # its history cannot be read, which was told
+    yield Where(branch).found("note", "ref", "it is named after none of its turns")
+
+
+def _spare(key: str) -> Iterator[str]:
+    """The names that are taken where all others are in use."""
+    yield from (ids.line_id(key.encode("utf-8", "surrogatepass"), number) for number in range(4))
+
+
+# The whole store
+
+
+def _planned(store: Store, index: Index | None) -> _Work:
+    """The sessions, those with the same first turn together: what they share is checked once."""
+    tips: dict[str, dict[str, str]] = {}
+    for branch, (tip, _) in sorted(refs.branches(store.path).items()):
+        if ids.is_branch(branch):
+            tips.setdefault(layout.session_of(branch), {})[branch] = tip
+    kept = ref_checks.tips(store)
+    names = sorted({*tips, *kept})
+    turns: dict[str, tuple[str, int]] = {}
+    if index is not None:
+        try:
+            roots = {name: rows[0].prompt for name in names if (rows := index.turns(name, 1, 1))}
+            turns = {one.name: (roots.get(one.name, one.name), one.turns) for one in index.outlines()}
+        except SessgitError:
+            turns = {}
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(turns.get(name, (name, 0))[0], []).append(name)
+    weights = {name: turns.get(name, ("", 1))[1] + 1 if name in tips else 0 for name in names}
+    return _Work(list(groups.values()), tips, kept, weights)
+
+
+def _run(store: Store, work: _Work, progress: Progress, *, deep: bool, jobs: int) -> Iterator[Checked]:
+    done, total = 0, work.total
+    many = jobs or (min(2, os.cpu_count() or 1) if total > _MANY and len(work.groups) > 1 else 1)
+    for checked in _shared(store, work, deep=deep, jobs=many) if many > 1 else _alone(store, work, deep=deep):
+        done += work.weights.get(checked.session, 0)
+        progress(done, total)
+        yield checked
+
+
+def _alone(store: Store, work: _Work, *, deep: bool) -> Iterator[Checked]:
+    for group in work.groups:
+        memory = Memory()
+        for session in group:
+            if session in work.tips:
+                yield _session(store, session, work.tips[session], memory, deep=deep)
+        kept = [one for name in group for one in _kept(store, name, work.kept.get(name, {}), memory)]
+        if kept:
+            yield Checked("", 0, 0, cut=False, findings=tuple(kept))
+
+
+def _shared(store: Store, work: _Work, *, deep: bool, jobs: int) -> Iterator[Checked]:
+    """The same by several processes; where one of them dies, the rest is done here."""
+    waiting = sorted(work.groups, key=lambda group: -sum(work.weights[name] for name in group))
+    batches = list(_batches(waiting, work))
+    finished = 0
+    try:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            for found in pool.map(_batch, [(store.path, _part(work, batch), deep) for batch in batches]):
+                finished += 1
+                yield from found
+    except (BrokenProcessPool, OSError):
+        for batch in batches[finished:]:
+            yield from _alone(store, _part(work, batch), deep=deep)
+
+
+def _batches(groups: Sequence[list[str]], work: _Work) -> Iterator[list[list[str]]]:
+    """Large groups alone, small ones together: sent one by one they would cost more than they take."""
+    batch: list[list[str]] = []
+    weight = 0
+    for group in groups:
+        batch.append(group)
+        weight += sum(work.weights[name] for name in group)
+        if weight >= _BATCH * 4 or len(batch) >= _BATCH:
+            yield batch
+            batch, weight = [], 0
+    if batch:
+        yield batch
+
+
+def _part(work: _Work, groups: list[list[str]]) -> _Work:
+    names = [name for group in groups for name in group]
+    tips, kept = ({name: held[name] for name in names if name in held} for held in (work.tips, work.kept))
+    return _Work(groups, tips, kept)
+
+
+def _batch(given: tuple[Path, _Work, bool]) -> list[Checked]:
+    """What a process of its own does."""
+    path, work, deep = given
+    return list(_alone(Store(path), work, deep=deep))
+
+
+def _added(checked: Sequence[Checked], found: Sequence[Finding], *, deep: bool) -> Verified:
+    every = [*found, *(finding for one in checked for finding in one.findings)]
+    sessions = [one for one in checked if one.session]
+    names = {one.session for one in sessions}
+    told = [(_session_of(one.where), one) for one in found]
+    gone = {session for session, one in told if session and session not in names and one.severity == "damage"}
+    torn = [one.session for one in sessions if any(finding.severity != "note" for finding in one.findings)]
+    return Verified(
+        len(sessions) + len(gone),
+        sum(one.turns for one in checked),
+        sum(one.proved for one in checked),
+        sum(one.cut for one in checked) if deep else None,
+        tuple(sorted_by_severity(every)),
+        tuple(dict.fromkeys((*torn, *sorted(gone)))),
+    )
+
+
+def _session_of(ref: str) -> str:
+    """The session that a ref is of, ``""`` where it is of none."""
+    space = next((space for space in (layout.HEADS, layout.ARCHIVE) if ref.startswith(space)), "")
+    name = ref.removeprefix(space)
+    return layout.session_of(name) if space and ids.is_branch(name) else ""

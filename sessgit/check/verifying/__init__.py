@@ -1,0 +1,1 @@
+"""The checks of `verify`, by what they look at."""

@@ -1,0 +1,103 @@
+"""What is remembered so that nobody must read all again: rows of the index, cells, words, and how far transcripts are
+recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sessgit.check.verifying.turns import Where
+from sessgit.errors import SessgitError, StoreError
+from sessgit.history.cells import turns
+from sessgit.history.fulltext_update import TurnTexts
+from sessgit.history.reassemble import Piece
+from sessgit.model import humanize, ids
+from sessgit.model.finding import Finding
+from sessgit.model.long_strings import LONGEST_LINE
+from sessgit.record.recorded_turns import goes_on
+from sessgit.store import layout
+from sessgit.store.fulltext import checking
+from sessgit.store.fulltext.index import Texts
+from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.sqlite import cell_cache, rebuild
+from sessgit.store.store import Store
+
+_DELETE = "Delete it: the next command makes it anew."
+
+
+def check_index(index: Index) -> Iterator[Finding]:
+    """The rows of the index against what a new one would have."""
+    try:
+        wrong = rebuild.differing(index)
+    except SessgitError as error:
+        yield Finding("wrong", "index", "index.sqlite3", str(error), error.hint or "sessgit doctor --fix")
+        return
+    if wrong:
+        branches = humanize.counted(len(wrong), "branch", "branches")
+        what = f"its rows of {branches} are not what the commits say, {wrong[0]} first"
+        yield Finding("wrong", "index", "index.sqlite3", what, _DELETE)
+
+
+def check_cells(store: Store, index: Index) -> Iterator[Finding]:
+    """The cells of turns that the index remembers, against those in their folders."""
+    wrong = [name for name in index.tips() if ids.is_branch(name) and _has_other_cells(store, index, name)]
+    if wrong:
+        branches = humanize.counted(len(wrong), "branch", "branches")
+        what = f"what it remembers of the cells of {branches} is not what their turns hold, {sorted(wrong)[0]} first"
+        yield Finding("wrong", "index", "index.sqlite3", what, _DELETE)
+
+
+def check_texts(store: Store, index: Index) -> Iterator[Finding]:
+    """The text index, where there is one, against the lines of the turns that it has."""
+    tips = {name: tip for name, (tip, _) in index.tips().items()}
+    place = store.beside.text.name
+
+    def commits(name: str) -> dict[int, str]:
+        return {row.turn: row.commit for row in index.turns(name)}
+
+    def lines(commit: str, number: int) -> Sequence[Texts] | None:
+        try:
+            return TurnTexts(store, commit, number).lines()
+        except (SessgitError, ValueError):
+            return None  # told where it was met
+
+    try:
+        wrong = checking.differing(store.path, tips, commits, lines)
+    except StoreError as error:
+        yield Finding("wrong", "index", place, str(error), _DELETE)
+        return
+    if wrong:
+        branches = humanize.counted(len(wrong), "branch", "branches")
+        what = f"the words that it has of {branches} are not those of their turns, {wrong[0]} first"
+        yield Finding("wrong", "index", place, what, _DELETE)
+
+
+def _has_other_cells(store: Store, index: Index, name: str) -> bool:
+    rows = {row.turn: row for row in index.turns(name)}
+    for number, known in cell_cache.of_branch(index, name, 1, None):
+        if known is None:
+            continue
+        try:
+            folder, row = store.folder(rows[number].commit, number), rows[number]
+            if known.folder != store.repo.entry(store.tree(row.commit), layout.turn(number))[0]:  # type: ignore[index]
+                return True
+            body = store.repo.lines(folder[layout.BODY][0], LONGEST_LINE)[:-1]
+            if turns.known(known.folder, store.cells(row.commit, number), body, row.prompt) != known:
+                return True
+        except (SessgitError, LookupError, TypeError):
+            continue  # told where it was met
+    return False
+
+
+def check_cursor(store: Store, session: str, own: Mapping[str, str], pieces: Sequence[Piece]) -> Iterator[Finding]:
+    """A cursor that a recorder would go on from stands where what is recorded or pending ends, and not behind that."""
+    known = cursors.load(store.beside, session)
+    if known is None or known.current is None or not goes_on(store, session, own, known):
+        return
+    ends = [piece.extent.end for piece in pieces if piece.file == known.file]
+    ends += [extent.end for extent in known.pending]
+    if known.offset > max(ends, default=0):
+        behind = humanize.counted(known.offset - max(ends, default=0), "byte")
+        what = f"its cursor stands {behind} behind the last line that is recorded or pending"
+        mend = "sessgit import FILE reads its transcript from the beginning once the cursor is deleted."
+        yield Where(session).found("note", "cursor", what, mend)

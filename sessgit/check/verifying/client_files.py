@@ -1,0 +1,155 @@
+"""What stands in the agent's own files, against what is recorded: proofs of lines that were redacted, and which turn a
+subagent belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from sessgit.agents.claude import cells
+from sessgit.agents.claude.lines import Line, tool_results
+from sessgit.agents.claude.reader import Reader, opened
+from sessgit.agents.claude.sidecars import sidecar_files, subagents
+from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.check.verifying.commit_extras import REDACTED
+from sessgit.check.verifying.turns import Where
+from sessgit.errors import SessgitError
+from sessgit.history.reassemble import Piece, Pieces, is_glued, own_commits
+from sessgit.model import humanize
+from sessgit.model.conversation.message import Message
+from sessgit.model.finding import Finding
+from sessgit.model.line_list import of_lines, whole
+from sessgit.store import layout
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.secrets import secret_filter
+from sessgit.store.store import Store, hash_of, with_newlines
+
+
+def check(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Finding]:
+    """What is recorded otherwise than the agent has it; nothing where its file is gone, or is another one."""
+    with suppress(SessgitError):  # what cannot be read was told where it was met
+        yield from _proofs(store, session, tips)
+        yield from _agents(store, session, tips[session])
+
+
+def check_prefix(store: Store, session: str, tip: str, pieces: Pieces) -> Iterator[Finding]:
+    """The length of what a fork wrote at the beginning of its file, where no word of it was replaced."""
+    origin = store.state(tip).origin
+    if origin is None or not origin.prefix or pieces.rewritten:
+        return
+    written = next((one for one in pieces.found if one.file == 1 and not one.extent.offset and not one.key), None)
+    if written is None or any(REDACTED in line for line in written.lines):
+        return
+    if sum(len(line) + 1 for line in written.lines) - written.unended != origin.prefix:
+        what = "its origin says another length than that of the beginning that the fork wrote"
+        yield Where(session).found("wrong", "fork", what)
+
+
+def check_places(session: str, found: Sequence[Piece], missing: int) -> Iterator[Finding]:
+    """Whether lines stand one after another in their file, as their extents say."""
+    where = Where(session)
+    if missing:
+        what = f"{humanize.counted(missing, 'byte')} of its file were never recorded, or its extents are wrong"
+        yield where.found("note", "extent", what)
+    placed = sorted(found, key=lambda one: (one.file, one.extent.offset, -one.extent.length))
+    both = [(one, other) for one, other in pairwise(placed) if one.file == other.file]
+    over = [(one, other) for one, other in both if one.extent.end > other.extent.offset]
+    over = [(one, other) for one, other in over if not is_glued(other, [one])]
+    if not all(_is_among(list(one.lines), list(other.lines)) for one, other in over):
+        yield where.found("note", "extent", "different lines stand at one place of its file, as their extents say")
+
+
+def _is_among(held: list[bytes], lines: list[bytes]) -> bool:
+    """Whether lines that begin at a place where others are held are among these, or go on from their end."""
+    count = len(lines)
+    is_part = any(held[at : at + count] == lines for at in range(len(held) - count + 1))
+    return is_part or any(held[-n:] == lines[:n] for n in range(1, min(count, len(held)) + 1))
+
+
+def _proofs(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Finding]:
+    """The proofs of lines that the file still has as they were: redacted they are what is stored."""
+    known = cursors.load(store.beside, session)
+    commits = {commit: message for tip in tips.values() for commit, message in own_commits(store, session, tip)}
+    proved = [one for one in commits.values() if one.get("Original-HMAC") and known and one.file == known.file]
+    if known is None or not proved:
+        return
+    path, redact = Path(known.path), secret_filter.line(store.beside, store.state(tips[session]).rules)
+    with opened(path) as file:
+        if not cursors.fits(known, path, file.file, file.inode, file.size):
+            return
+        wrong = sum(not _is_proof(store, Reader(file, 0, redact), message) for message in proved)
+    if wrong:
+        many = "the proof of a commit is" if wrong == 1 else f"the proofs of {humanize.counted(wrong, 'commit')} are"
+        what = f"{many} not what its file and this store's key give: another key made them, or they are wrong"
+        yield Where(session).found("note", "proof", what)
+
+
+def _is_proof(store: Store, reader: Reader, message: Message) -> bool:
+    """Whether a commit proves the lines that stand in the file at its places; also where other lines stand there."""
+    lines = [line for extent in message.extents for line in reader.again(extent)]
+    is_stored = hash_of(line.raw for line in lines) == message.get("Lines-SHA256")
+    if not is_stored or not any(line.secrets for line in lines):
+        return True
+    return store.hmac(with_newlines(line.written for line in lines)) == message.get("Original-HMAC")
+
+
+def _agents(store: Store, session: str, tip: str) -> Iterator[Finding]:
+    """The files of subagents stand with the turn whose prompt they name, or that names them, or with a later one where
+    they came later."""
+    begun = list(_begun(store, tip))
+    if not begun:
+        return
+    turns: dict[str, int] = {}
+    ends: dict[int, str] = {}
+    results: dict[int, list[bytes]] = {}
+    named: dict[str, int] = {}
+    for number in range(1, store.state(tip).turns + 1):
+        stored = store.lines(tip, number)
+        body = parsed(stored.body)
+        ends[number] = _latest(body)
+        results[number] = [line.raw for line in body if line.type == "user" and tool_results(line)]
+        for line in (*parsed(stored.before), *body):
+            turns.setdefault(line.text("promptId"), number)
+        for one in begun:
+            if not one.prompt and sidecar_files.mentions(stored.body, one.name):
+                named.setdefault(one.name, number)
+    for one in begun:
+        own = turns.get(one.prompt) if one.prompt else named.get(one.name)
+        if own is None or own == one.number:
+            continue
+        # What a subagent said while its turn ran was there when the turn was recorded; so was the file of one whose
+        # lines have no time where the turn has its result.
+        is_late = not sidecar_files.mentions(results[own], one.name) if not one.latest else one.latest > ends[own]
+        if (own > one.number and one.prompt) or (own < one.number and not is_late):
+            what = f"{layout.SUBAGENTS}/{one.name} stands with it, and is of a prompt of turn {own}"
+            yield Where(session, one.number).found("note", "subagent", what)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A subagent's file as it begins: with which turn it stands, the prompt that it names, its latest time."""
+
+    number: int
+    name: str
+    prompt: str
+    latest: str
+
+
+def _begun(store: Store, tip: str) -> Iterator[_Begun]:
+    seen = set[str]()
+    for number in range(1, store.state(tip).turns + 1):
+        entry = store.folder(tip, number).get(layout.SUBAGENTS)
+        for name, (oid, _) in store.repo.tree(entry[0]).items() if entry else ():
+            lines = whole(store.repo.lines(oid)) if name.endswith(".jsonl") and name not in seen else []
+            seen.add(name)
+            if lines and not subagents.goes_on(data := of_lines(lines)):
+                prompt = (sidecar_files.first_fields(data) or {}).get("promptId")
+                latest = _latest(parsed(lines))
+                yield _Begun(number, name, prompt if isinstance(prompt, str) else "", latest)
+
+
+def _latest(lines: Iterable[Line]) -> str:
+    return max(map(cells.time_of, lines), default="")

@@ -1,0 +1,350 @@
+"""The history of a session, commit by commit from the first one on: each against the one before it and its own tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sessgit.agents.claude.lines import Line
+from sessgit.check.verifying import commit_extras, events, forms, merges, states, trees, turns
+from sessgit.check.verifying.checked_commits import Known, Memory, is_said
+from sessgit.check.verifying.forms import TAILS, TURNS, Seen
+from sessgit.check.verifying.turns import Where
+from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
+from sessgit.model import canonical
+from sessgit.model import long_strings as text_rules
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import EVENTS, Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Turn
+from sessgit.model.finding import Finding, Severity
+from sessgit.store import layout
+from sessgit.store.backend import Commit, Entry
+from sessgit.store.store import Store
+
+_STILL = ("end", "compact", "edit", "merge", "repair", "start")
+"""The events that bring no turn."""
+_SHOWN = 5
+_BESIDE = (layout.LIVE, layout.PAD, layout.KEPT)
+
+
+def check(store: Store, branch: str, tip: str, memory: Memory) -> Iterator[Finding]:
+    """What is wrong with the commits of a branch that were not looked at yet, and with the whole tree of its tip."""
+    session, where = layout.session_of(branch), Where(branch)
+    commits, before, found = _unchecked(store, tip, memory, where)
+    yield from found
+    if before and before.is_damaged and before.session != session:
+        yield Where(branch, before.number or None).found(
+            "note", "shared", f"what it shares with {layout.short(before.session)} is damaged, see there"
+        )
+    cut_off = bool(found)
+    for commit in reversed(commits):
+        one = _Commit(store, branch, commit, before, memory, is_first=before is None and not cut_off)
+        known = one.check()
+        memory.note(known)
+        if one.is_said_otherwise:
+            memory.said.append(known)
+        before = known
+        cut_off = False
+        yield from one.found
+    if before is not None and before.state is not None:
+        yield from _tip(store, tip, session, before, where)
+
+
+def _unchecked(
+    store: Store, tip: str, memory: Memory, where: Where
+) -> tuple[list[Commit], Known | None, list[Finding]]:
+    """The commits from a tip back to the first one that is known or cannot be read, that one, and why."""
+    commits: list[Commit] = []
+    following: str | None = tip
+    while following is not None:
+        if following in memory.commits:
+            return commits, memory.commits[following], []
+        try:
+            commit = store.commit(following)
+        except SessgitError:
+            return commits, None, [where.lost(store, following, "a commit of its history" if commits else "its commit")]
+        commits.append(commit)
+        following = commit.parents[0] if commit.parents else None
+    return commits, None, []
+
+
+def _tip(store: Store, tip: str, session: str, known: Known, where: Where) -> Iterator[Finding]:
+    """The turns of the whole tree: numbered from 1 on without a gap, as many as the state says."""
+    assert known.state is not None
+    if known.session != session:
+        yield where.found(
+            "wrong", "trailer", f"its last commit is one of {layout.short(known.session) or 'no session'}"
+        )
+    try:
+        numbers, wrong = trees.numbers(store, tip)
+    except SessgitError:
+        return  # told where it was met
+    yield from (where.found("wrong", "tree", said) for said in wrong)
+    if numbers != list(range(1, len(numbers) + 1)):
+        gap = next(n for n, number in enumerate(numbers, start=1) if n != number)
+        yield where.found("damage", "numbers", f"turn {gap} is missing, and later ones are there")
+    elif len(numbers) != known.state.turns:
+        yield where.found(
+            "damage", "numbers", f"{layout.STATE} says {known.state.turns} turns, there are {len(numbers)}"
+        )
+
+
+class _Commit:
+    """One commit, and what is found of it."""
+
+    def __init__(
+        self, store: Store, branch: str, commit: Commit, before: Known | None, memory: Memory, *, is_first: bool
+    ) -> None:
+        self.store, self.commit, self.before, self.memory = store, commit, before, memory
+        self.is_first = is_first
+        self.message: Message = messages.loads(commit.message)
+        self.session, self.event = self.message.get("Session"), self.message.get("Event")
+        self.number, self.key = self.message.number("Turn"), self.message.get("Prompt")
+        own = self.session == layout.session_of(branch)
+        at = self.number or (before.number if before else None) or None
+        self.where = Where(branch if own else self.session or branch, at)
+        self.found: list[Finding] = []
+        self.is_said_otherwise = False
+        self.carried: tuple[Entry | None, ...] = ()
+
+    def check(self) -> Known:
+        """What is known after the commit; `found` is what is wrong with it."""
+        before = self.before or Known("", self.session, self._first_number())
+        try:
+            state, wrong = states.read(self.store, self.commit.id, self.session, self.where)
+        except NewerStoreError:
+            raise
+        except (DamageError, StoreError) as error:
+            self._lost(error)
+            self._say("damage", "state", str(error))
+            return self._after(before, is_damaged=True)
+        self.found += wrong
+        self._check_form(state)
+        told = self._check_content(before, state)
+        self._check_counts(before, state, told)
+        damaged = before.is_damaged or any(finding.severity == "damage" for finding in self.found)
+        known = self._after(before, state, is_damaged=damaged)
+        if not self._is_turn or not self.number:
+            return known
+        if before.state is not None and before.session == self.session:
+            self.is_said_otherwise = not is_said(before, known)
+        return replace(
+            known,
+            number=self.number,
+            key=self.key,
+            base=self._base(before),
+            cells=frozenset(cell.id for cell in told.cells) if told else frozenset(),
+            is_cut_short=told.interrupted if told else None,
+        )
+
+    def _check_content(self, before: Known, state: Session) -> Turn | None:
+        """Its tree, its turn, and what only commits of its event have; what the turn says, None where it has none or
+        that cannot be read."""
+        told = None
+        try:
+            seen = self._seen(state)
+            tail = self._check_tree(state, seen)
+            if self._is_turn:
+                told = self._check_turn(before, state, seen)
+            self.found += forms.check_times(seen, told, tail)
+            if self.event == "end":
+                self.found += events.check_end(seen, tail, is_cut_short=before.is_cut_short)
+            elif self.event == "start":
+                self.found += events.check_start(self.store, seen)
+            elif self.event == "fork":
+                self.found += events.check_fork(self.store, seen, before.number)
+        except (DamageError, StoreError) as error:
+            self._lost(error)
+        return told
+
+    def _check_counts(self, before: Known, state: Session, told: Turn | None) -> None:
+        """What the state counts, against the one before it and the turn."""
+        base = self._base(before)
+        if told is not None and base is not None:
+            wanted = states.expected(base, told, self.number or 0, state.created if self.event == "fork" else "")
+            self.found += states.compare(state, wanted, self.where)
+        elif told is None and before.state is not None and not self._is_turn and self.event in _STILL:
+            self.found += states.compare(state, states.still(before.state, state, self.event), self.where)
+
+    def _after(self, before: Known, state: Session | None = None, *, is_damaged: bool) -> Known:
+        """What is known after the commit if it brings no turn."""
+        return replace(
+            before,
+            commit=self.commit.id,
+            session=self.session,
+            state=state,
+            is_damaged=is_damaged,
+            cells=frozenset(),
+            carried=self.carried,
+        ).on(self.before)
+
+    def _seen(self, state: Session) -> Seen:
+        above = self.store.commit(self.before.commit) if self.before is not None else None
+        return Seen(self.commit, self.message, state, above, self.before.state if self.before else None, self.where)
+
+    # The message
+
+    @property
+    def _is_turn(self) -> bool:
+        return self.event in TURNS or (self.event == "fork" and self.number is not None)
+
+    def _first_number(self) -> int:
+        """The turn before, where the history before the commit cannot be read."""
+        if self.is_first:
+            return 0
+        return (self.number or 1) - 1 if self._is_turn else self.number or 0
+
+    def _base(self, before: Known) -> Session | None:
+        """The state that this turn's counts go on from."""
+        if self.before is None and not self.is_first:
+            return None
+        return before.base if self.number == before.number and before.key == self.key else before.state
+
+    def _check_form(self, state: Session) -> None:
+        """What every commit has, and where it stands."""
+        if not self.session:
+            self._say("wrong", "trailer", "a commit names no session")
+        if self.event not in EVENTS:
+            self._say("wrong", "trailer", f"the event “{canonical.one_line(self.event, 40)}” is none")
+        if self.is_first and self.event != "start":
+            self._say(
+                "wrong", "history", f"the history begins with the event {self.event or 'of no name'}, not with a start"
+            )
+        if self.event == "start" and not self.is_first and self.before is not None:
+            self._say("wrong", "history", "a start stands in the middle of the history")
+
+    # The tree
+
+    def _check_tree(self, state: Session, seen: Seen) -> list[Line]:
+        """What stands beside the turns, and that no other turn than the commit's own has changed; the lines of a
+        commit of an end or a compaction."""
+        tree = self.store.tree(self.commit.id)
+        entries = self.store.repo.tree(tree)
+        self.carried = tuple(entries.get(name) for name in layout.CARRIED)
+        for name in self.store.repo.strange(tree):
+            self._say("wrong", "tree", f"{canonical.one_line(name, 60)} is neither a plain file nor a folder")
+        for name in (name for name in _BESIDE if name in entries):
+            oid, is_tree = entries[name]
+            if not is_tree:
+                self._say("wrong", "tree", f"{name} is no folder")
+            elif oid not in self.memory.beside:
+                self.memory.beside.add(oid)
+                self.found += turns.below(self.store, oid, f"{name}/", self.where)
+                self.found += commit_extras.check(self.store, self.commit.id, name, oid, self.where)
+        self.found += forms.check(self.store, seen, entries)
+        self.found += merges.check(self.store, seen)
+        tail = self._check_tail(entries)
+        changed = {
+            n for n in trees.changed(self.store, self.before.commit if self.before else None, tree) if n != self.number
+        }
+        if self.event == "fork" and state.origin is not None and not state.origin.prefix:
+            for number in sorted(changed & set(range(1, state.origin.turn + 1))):
+                self._check_own(state, number)
+            changed -= set(range(1, state.origin.turn + 1))
+        if changed and self.before is not None:
+            more = f" and {len(changed) - _SHOWN:,} more" if len(changed) > _SHOWN else ""
+            shown = ", ".join(map(str, sorted(changed)[:_SHOWN]))
+            self._say("wrong", "closed", f"the commit changes closed turns: {shown}{more}")
+        return tail
+
+    def _check_tail(self, entries: Mapping[str, tuple[str, bool]]) -> list[Line]:
+        tail = entries.get(layout.TAIL)
+        if tail is not None and (self._is_turn or self.event == "fork"):
+            self._say("wrong", "tree", f"a commit of the event {self.event} has {layout.TAIL}")
+        if self.event not in TAILS:
+            return []
+        data = self.store.repo.blob(tail[0]) if tail else b""
+        lines = forms.tail_lines(data)
+        raw = [line.raw for line in lines]
+        self.found += turns.check_hash(self.message, raw, self.where)
+        placed = sum(extent.lines for extent in self.message.extents)
+        if placed < len(raw):
+            self._say("wrong", "extent", f"{layout.TAIL} has {len(raw)} lines, its extents speak of {placed}")
+        self.found += forms.check_places(self.message, raw, self.where, unended=not data.endswith(b"\n"))
+        return lines
+
+    def _check_own(self, state: Session, number: int) -> None:
+        """A shared turn whose folder holds the lines of a fork's own file."""
+        entry = self.store.repo.entry(self.store.tree(self.commit.id), layout.turn(number))
+        cut = state.rules.get("cut", 0)
+        if entry is not None:
+            known = cut if 1 <= cut <= text_rules.RULES_VERSION else 0
+            self.found += turns.check(self.store, entry[0], Where(self.session, number), cut=known)[1]
+
+    # The turn
+
+    def _check_turn(self, before: Known, state: Session, seen: Seen) -> Turn | None:
+        """What the turn says, None where it cannot be read."""
+        self.memory.prompts.add(self.key)
+        number = self.number
+        if not number or not self.key:
+            self._say("wrong", "trailer", f"a commit of the event {self.event} names no turn or no prompt")
+            return None
+        same = number == before.number and self.key == before.key
+        if self.before is not None and not same and number != before.number + 1:
+            self._say("wrong", "numbers", f"turn {number} follows turn {before.number}")
+        entry = self.store.repo.entry(self.store.tree(self.commit.id), layout.turn(number))
+        if entry is None:
+            self._say("damage", "tree", "the turn has no folder")
+            return None
+        cut = state.rules.get("cut", 0)
+        recompute = 1 <= cut <= text_rules.RULES_VERSION
+        made, found = turns.check(self.store, entry[0], self.where, cut=cut if recompute else 0)
+        self.found += found
+        if made.told is None:
+            return None
+        self.found += turns.check_key(made, self.key, self.where)
+        if self.event in TURNS:
+            self.found += turns.check_hash(self.message, made.raw, self.where)
+            unended = self.message.is_unended
+            self.found += forms.check_places(self.message, made.raw, self.where, unended=unended)
+        if recompute:
+            self.found += events.check_told(seen, made.told, number)
+            self.found += events.check_cell(seen, made.told) if self.event == "cell" else ()
+        self.found += () if same else events.check_compaction(self.store, seen, made)
+        if (base := self._base(before)) is not None:
+            self.found += events.check_secrets(seen, made, base)
+        self._check_depends(made.told)
+        return made.told
+
+    def _check_depends(self, told: Turn) -> None:
+        """Every edge leads to an earlier cell, of the turn or where a program said so of one before; ids of a
+        program's cells are its alone."""
+        earlier, unknown = set[str](), set[str]()
+        made = {cell.id for cell in told.cells if cell.program}
+        for cell in told.cells:
+            unknown |= set(cell.depends) - earlier
+            if cell.id in cell.depends:
+                self._say("wrong", "depends", f"the cell {canonical.one_line(cell.id, 40)} depends on itself")
+            earlier.add(cell.id)
+        known = self._earlier_turn()
+        twice = dict[int, list[str]]()
+        for name in made:
+            if (other := self.memory.nearest(name, known)) is not None:
+                twice.setdefault(other.number, []).append(name)
+        for number, found in sorted(twice.items(), reverse=True):
+            self._say("note", "cells", f"the cell {min(found)} has the id of one in turn {number}")
+        lost = sum(self.memory.nearest(name, known) is None for name in unknown)
+        if lost:
+            self._say("note", "depends", f"{lost} of the cells that it depends on stand nowhere before it")
+
+    def _earlier_turn(self) -> Known | None:
+        """The last commit before those of this turn."""
+        known = self.before
+        while known is not None and known.number == self.number and known.key == self.key:
+            known = known.earlier
+        return known
+
+    # Inside
+
+    def _say(self, severity: Severity, kind: str, what: str) -> None:
+        self.found.append(self.where.found(severity, kind, what))
+
+    def _lost(self, error: SessgitError) -> None:
+        """Names the objects of the commit's own that cannot be read, so that they can be looked for."""
+        known = len(self.found)
+        for oid in trees.unreadable(self.store, self.commit):
+            self.found.append(self.where.lost(self.store, oid, "a part of its commit"))
+        if len(self.found) == known:
+            self._say("damage", "object", str(error))

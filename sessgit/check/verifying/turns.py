@@ -1,0 +1,208 @@
+"""A turn's folder against its own lines: every file of it is a function of them, and is made once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from sessgit.agents.claude import cells, turn_folder
+from sessgit.agents.claude.lines import Line, is_name
+from sessgit.agents.claude.sidecars import sidecar_files
+from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.errors import StoreError
+from sessgit.model import canonical, long_strings
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.turn import Turn
+from sessgit.model.finding import Finding, Severity
+from sessgit.model.line_list import lines_of
+from sessgit.store import layout
+from sessgit.store.store import Store, hash_of
+
+_OWN = (layout.BEFORE, layout.BODY, layout.CELLS)
+_FOLDERS = (layout.TEXTS, layout.SUBAGENTS, layout.FILES)
+_Files = dict[str, list[bytes]]
+"""By name what `split` makes of a file at its newlines."""
+REPAIR = "sessgit repair {session} looks for it in the conversation's file and on remotes."
+
+
+@dataclass
+class Folder:
+    """What a turn's folder holds: its lines and what they say, None where they cannot be read."""
+
+    before: list[Line] = field(default_factory=list)
+    body: list[Line] = field(default_factory=list)
+    told: Turn | None = None
+
+    @property
+    def raw(self) -> list[bytes]:
+        return [line.raw for line in (*self.before, *self.body)]
+
+
+class Where:
+    """The address that findings are told of, and the command that looks for what is missing."""
+
+    def __init__(self, branch: str, number: int | None = None) -> None:
+        self.branch, self.number = branch, number
+
+    def __str__(self) -> str:
+        return self.branch if self.number is None else f"{self.branch}@{self.number}"
+
+    def found(self, severity: Severity, kind: str, what: str, mend: str = "", *objects: str) -> Finding:
+        return Finding(severity, kind, str(self), what, mend, objects)
+
+    def lost(self, store: Store, oid: str, what: str) -> Finding:
+        """An object that cannot be read."""
+        how = f"is {store.repo.trouble(oid) or 'of another kind'}"
+        mend = REPAIR.format(session=layout.session_of(self.branch))
+        return self.found("damage", "object", f"{what} {how}: object {oid}", mend, oid)
+
+
+def check(store: Store, oid: str, where: Where, *, cut: int) -> tuple[Folder, list[Finding]]:
+    """The folder with the id `oid`, and what is wrong with it. With `cut`, a version of the rules that
+    this program knows, its files are made anew of its lines."""
+    found: list[Finding] = []
+    try:
+        entries = store.repo.tree(oid)
+    except StoreError:
+        return Folder(), [where.lost(store, oid, "its folder")]
+    found += _modes(store, oid, where)
+    for name in sorted(entries.keys() - {*_OWN, *_FOLDERS}):
+        found.append(where.found("wrong", "file", f"a turn's folder has no file {canonical.one_line(name, 60)}"))
+    if layout.BODY not in entries:
+        return Folder(), [*found, where.found("damage", "tree", f"it has no {layout.BODY}")]
+    files, long = _Files(), dict[str, bytes]()
+    for name in (name for name in _OWN if name in entries):
+        try:
+            files[name] = store.repo.lines(entries[name][0])
+        except StoreError:
+            found.append(where.lost(store, entries[name][0], name))
+    for name in (name for name in _FOLDERS if name in entries):
+        found += _below(store, entries[name][0], f"{name}/", where, long if name == layout.TEXTS else None)
+        found += _named(store, name, entries[name][0], where) if name != layout.TEXTS else ()
+    found += _torn(files, where)
+    if any(finding.kind in ("object", "tree") for finding in found) or layout.BODY not in files:
+        return Folder(), found
+    made = _filled(files, long)
+    if not made.body:
+        return Folder(), [*found, where.found("damage", "tree", f"{layout.BODY} is empty")]
+    made.told = cells.describe(made.body)
+    if cut:
+        found += _recomputed(files, long, made, where, cut)
+    return made, found
+
+
+def check_key(made: Folder, key: str, where: Where) -> Iterator[Finding]:
+    """The key that a commit gives the turn: its prompt's uuid, where that can be one."""
+    uuid = made.body[0].uuid if made.body else ""
+    if is_name(uuid) and uuid != key:
+        yield where.found("wrong", "trailer", f"its prompt is {uuid}, the commit says {key}")
+
+
+def check_hash(message: Message, lines: Sequence[bytes], where: Where) -> Iterator[Finding]:
+    """The hash of the lines that the extents of a commit speak of: the last ones of the folder."""
+    extents, expected = message.extents, message.get("Lines-SHA256")
+    count = sum(extent.lines for extent in extents)
+    if len(extents) != len(message.all("Extent")):
+        yield where.found("wrong", "extent", "an Extent cannot be read")
+    if count > len(lines):
+        yield where.found("damage", "extent", f"there are {len(lines)} lines, the extents speak of {count}")
+        return
+    if bool(count) != bool(expected):
+        yield where.found("wrong", "extent", "Extent and Lines-SHA256 come together, and only one of them is there")
+    placed = sorted((extent.offset, extent.end) for extent in extents)
+    if any(end > start for (_, end), (start, _) in pairwise(placed)):
+        yield where.found("wrong", "extent", "two of its extents overlap")
+    if count and expected and hash_of(lines[len(lines) - count :]) != expected:
+        yield where.found(
+            "damage", "hash", "its lines are not those that were recorded: Lines-SHA256 differs",
+            REPAIR.format(session=layout.session_of(where.branch)),
+        )  # fmt: skip
+
+
+def below(store: Store, oid: str, prefix: str, where: Where) -> list[Finding]:
+    """What below a tree cannot be read, and what is no plain file."""
+    return _below(store, oid, prefix, where, None)
+
+
+# Inside
+
+
+def _below(store: Store, oid: str, prefix: str, where: Where, into: dict[str, bytes] | None) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        entries = store.repo.tree(oid)
+    except StoreError:
+        return [where.lost(store, oid, prefix)]
+    found += _modes(store, oid, where)
+    if not entries:
+        found.append(where.found("wrong", "tree", f"{prefix} is an empty folder"))
+    for name, (entry, is_tree) in entries.items():
+        path = f"{prefix}{name}"
+        if is_tree and into is None:
+            found += _below(store, entry, f"{path}/", where, None)
+        elif is_tree:
+            found.append(where.found("wrong", "tree", f"{path} is a folder"))
+        elif into is None:
+            found += [where.lost(store, entry, path)] if store.repo.trouble(entry) else []
+        else:
+            try:
+                into[name] = store.repo.blob(entry)
+            except StoreError:
+                found.append(where.lost(store, entry, path))
+                continue
+            if name[: long_strings.DIGITS] != entry[: long_strings.DIGITS]:
+                found.append(where.found("wrong", "text", f"{path} is not named after what it holds"))
+    return found
+
+
+def _named(store: Store, name: str, oid: str, where: Where) -> Iterator[Finding]:
+    """What is beside the lines has names that the client gives."""
+    try:
+        paths = [f"{name}/{path}" for path in store.repo.files(oid)]
+    except StoreError:
+        return  # told where it was met
+    for path in paths:
+        folder, _, last = path.rpartition("/")
+        fits = sidecar_files.AGENT if folder == layout.SUBAGENTS else sidecar_files.PLAIN
+        if folder not in (layout.SUBAGENTS, f"{layout.FILES}/tool-results") or not fits.fullmatch(last):
+            yield where.found("wrong", "tree", f"{canonical.one_line(path, 80)} is no file that a client has")
+
+
+def _modes(store: Store, oid: str, where: Where) -> Iterator[Finding]:
+    for name in store.repo.strange(oid):
+        yield where.found("wrong", "tree", f"{name} is neither a plain file nor a folder")
+
+
+def _torn(files: _Files, where: Where) -> Iterator[Finding]:
+    for name in _OWN:
+        if name in files and files[name][-1]:
+            yield where.found("damage", "tree", f"{name} does not end with a newline")
+
+
+def _filled(files: _Files, long: Mapping[str, bytes]) -> Folder:
+    before, body = (files.get(name, [])[:-1] for name in (layout.BEFORE, layout.BODY))
+    if long:
+        before, body = long_strings.fill(before, long), long_strings.fill(body, long)
+    return Folder(parsed(before), parsed(body))
+
+
+def _recomputed(files: _Files, long: Mapping[str, bytes], made: Folder, where: Where, cut: int) -> Iterator[Finding]:
+    assert made.told is not None
+    every = turn_folder.files(made.before, made.body, made.told, cut)
+    expected = {name: lines_of(data) for name, data in every.items() if name in _OWN}
+    if files.get(layout.CELLS) != expected.pop(layout.CELLS, None):
+        yield where.found("wrong", "cells", f"{layout.CELLS} is not what the lines say")
+    others = {name: lines for name, lines in files.items() if name != layout.CELLS}
+    there = set(long)
+    named = {name for lines in others.values() for name in long_strings.names(lines)} if there else set[str]()
+    if lost := sorted(named - there):
+        more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+        yield where.found("damage", "text", f"texts/{lost[0]}{more} is missing, which the lines name")
+    if unused := sorted(there - named):
+        yield where.found("wrong", "text", f"texts/{unused[0]} is there, and no line names it")
+    anew = {name.partition("/")[2]: data for name, data in every.items() if name not in _OWN}
+    if not lost and not unused and (others, long) != (expected, anew):
+        # The lines are the same all the same.
+        whole = Where(where.branch)
+        yield whole.found("note", "text", "its texts are cut otherwise than its rules say")

@@ -1,0 +1,1 @@
+"""The command line: commands, the pages they print, and what their arguments mean."""

@@ -1,0 +1,266 @@
+"""The program `sessgit`: its commands by name, and what becomes of an error."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import io
+import os
+import signal
+import sys
+from itertools import chain
+from typing import Any, NoReturn, TextIO
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from sessgit import __version__
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import completion, options
+from sessgit.cli.arguments.light_parser import Light
+from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
+from sessgit.model import canonical
+
+GROUPS = {
+    "Record": ("install", "uninstall", "on", "off", "import", "recover", "status"),
+    "Find and read": ("ls", "tree", "log", "show", "search", "diff", "stats", "watch"),
+    "Look into turns": ("cells", "cell", "deps", "why", "replay", "bisect", "bridge"),
+    "Branch, bring together, go on": ("fork", "merge", "pick", "resume", "restore"),
+    "Say what it is": ("rename", "edit", "tag", "pad"),
+    "Keep in order": ("archive", "unarchive", "delete", "purge", "ops", "undo", "gc", "export"),
+    "Check and mend": ("verify", "repair", "doctor"),
+    "Other machines": ("remote", "push", "pull", "sync"),
+    "Settings": ("config", "id"),
+}
+"""The commands by what one wants to do."""
+COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
+_READING = (
+    *GROUPS["Find and read"], *GROUPS["Look into turns"], *GROUPS["Branch, bring together, go on"], "tag", "pad", "ops",
+    "export", "id",
+)  # fmt: skip
+"""The commands that read what is recorded, but for `status`, which first tells what waits to be."""
+_NotUnderstood: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""What typer raises for words that no command understands; it has no name of its own there."""
+_SHORT, _LIKE = 2, 0.75
+"""Commands of so many letters are like many words: from which likeness on, of 1, one of them is meant."""
+_WHOLE = 1000
+"""More characters than the first sentence of any help text has."""
+
+OTHER_WORDS = {
+    "add": "Nothing needs to be added: every turn is recorded by itself. sessgit status tells how that goes.",
+    "blame": "sessgit why FILE tells which calls wrote a file, and what each of them had read before.",
+    "branch": "sessgit fork makes a branch of a conversation, sessgit ls shows all of them.",
+    "cat": "sessgit show ADDRESS shows a conversation, a turn or a cell; sessgit log -p ADDRESS all that was said.",
+    "checkout": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
+    "cherry-pick": "sessgit pick ID@N takes single turns over into the current conversation.",
+    "clone": "sessgit remote add NAME URL and sessgit pull bring what is there; sessgit import, what a client holds.",
+    "commit": "Every turn is a commit already. sessgit status tells whether recording is on.",
+    "continue": "sessgit resume ADDRESS continues a conversation in the client.",
+    "fetch": "sessgit pull brings conversations from a remote; sessgit pull -n shows what would come.",
+    "find": "sessgit search WORDS finds what was said and done, and conversations by name, title and label.",
+    "grep": "sessgit search WORDS finds what was said and done, in all conversations.",
+    "history": "sessgit log ADDRESS shows the turns of a conversation, sessgit ops what commands did.",
+    "init": "sessgit install makes a store and records from now on.",
+    "label": "sessgit edit ADDRESS --label LABEL adds a label, --label -LABEL removes it; sessgit ls --label finds it.",
+    "list": "sessgit ls lists the conversations of this project, sessgit ls --all those of every project.",
+    "mv": "sessgit rename ADDRESS NAME gives a conversation a name. Where its file lies is the client's own.",
+    "name": "sessgit rename ADDRESS NAME gives a conversation a name.",
+    "notes": "sessgit edit --description TEXT says what a conversation is about, sessgit tag NAME marks a turn.",
+    "open": "sessgit resume ADDRESS continues a conversation in the client, sessgit show ADDRESS shows it.",
+    "rebase": "What is recorded is never rewritten. sessgit fork ID --at N begins anew from a turn.",
+    "remove": "sessgit delete ADDRESS deletes a conversation, sessgit archive ADDRESS puts it out of the way.",
+    "reset": "sessgit fork ID --at N goes back to a turn and loses nothing.",
+    "rm": "sessgit delete ADDRESS deletes a conversation, sessgit archive ADDRESS puts it out of the way.",
+    "stash": "Nothing is ever lost: sessgit fork ID --at N begins anew from a turn, the rest stays.",
+    "switch": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
+    "view": "sessgit show ADDRESS shows a conversation, a turn or a cell; sessgit log -p ADDRESS all that was said.",
+}
+"""What to type for words that other programs have as commands."""
+
+EPILOG = """\
+\b
+ADDRESS is SESSION[@TURN[.CELL]]: an id or four letters of it, a name, a
+title as ls prints it or its beginning, a tag; @7 or nothing is the current
+session, A@-1 the last turn of A.
+
+\b
+Exit codes: 0 ok, 1 user error, 2 usage, 3 conflict, 4 not found, 5 the
+store is newer than this program, 6 a check found damage, 7 the store cannot
+be read or written, 70 a bug.
+"""
+
+_BUG = 70
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+
+
+class _Command(Light, TyperCommand):
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command; where it reads, what waits to be recorded is recorded meanwhile."""
+        if self.name in _READING:
+            invocation.read().record_waiting()
+        return super().invoke(ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keeps for `log` what stands behind `--` apart: without an address before it, it would be taken for one."""
+        if self.name == "log" and "--" in args:
+            place = args.index("--")
+            args, ctx.meta[options.PATHS] = args[:place], args[place + 1 :]
+        elif self.name in ("merge", "pick"):
+            args = options.with_value(args, "--new")
+        elif self.name == "fork":
+            args = options.with_value(args, "--worktree")
+        return list(super().parse_args(ctx, args))
+
+
+class _Commands(Light, TyperGroup):
+    """The table of commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Lists the commands group by group, each with the first sentence of its help."""
+        wide = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                rows = [(name, self.get_command(ctx, name).get_short_help_str(_WHOLE)) for name in names]
+                formatter.write_dl([(name.ljust(wide), said) for name, said in rows])
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"sessgit.cli.commands.{cmd_name.replace('import', 'import_')}")
+        one = typer.Typer(add_completion=False, rich_markup_mode=None)
+        one.command(cmd_name, cls=_Command)(module.run)
+        return typer.main.get_command(one)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name in OTHER_WORDS:
+            raise UsageError(f"sessgit has no “{name}”.", OTHER_WORDS[name])
+        if name == "version" and len(args) == 1:
+            _version(True)
+        if name == "help":
+            words = [word for word in args[1:] if not word.startswith("-")][:1]
+            return self.resolve_command(ctx, [*words, "--help"]) if words else self._help(ctx)
+        if name not in COMMANDS:
+            import difflib
+
+            longer = [command for command in COMMANDS if len(command) > _SHORT]
+            near = difflib.get_close_matches(name, longer, n=1) or difflib.get_close_matches(
+                name, COMMANDS, n=1, cutoff=_LIKE
+            )
+            raise UsageError(
+                f"there is no command “{name}”.",
+                f"Did you mean sessgit {near[0]}?" if near else "sessgit --help shows all commands.",
+            )
+        return super().resolve_command(ctx, args)
+
+    def _help(self, ctx: Any) -> NoReturn:
+        render.write(f"{ctx.get_help()}\n")
+        raise typer.Exit
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        render.write(f"sessgit {__version__}\n")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=_Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    no_args_is_help=False,
+    epilog=EPILOG,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _program(
+    ctx: typer.Context,
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    """Version control for conversations with Claude Code: every turn a commit, every fork a branch."""
+    if ctx.invoked_subcommand is None:
+        from sessgit.cli.commands import status
+
+        status.first()
+
+
+def main() -> NoReturn:
+    """Runs the command that the arguments name, and exits."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A caller may have closed them: then what is said goes nowhere, and the work is done all the same.
+    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # a person is asked there, whose terminal may speak another encoding
+    if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
+        completion.answer(typer.main.get_command(app))
+        sys.exit(0)
+    try:
+        _check_words(sys.argv)
+        code = typer.main.get_command(app)(prog_name="sessgit", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except _NotUnderstood as error:
+        _not_understood(error)
+    except typer.Abort:
+        sys.stderr.write("Aborted!\n")
+        sys.exit(1)
+    except UnreadableError as error:
+        from sessgit.cli import session_argument
+
+        render.error(UnreadableError(str(error), session_argument.mending(error.hint)))
+        sys.exit(error.exit_code)
+    except SessgitError as error:
+        render.error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        _unexpected(error)
+
+
+def _not_understood(error: Any) -> NoReturn:
+    """Says how a command goes; the words that were typed may hold what no terminal should see."""
+    said = io.StringIO()
+    error.show(said)
+    sys.stderr.write(canonical.printable(said.getvalue()))
+    sys.exit(error.exit_code)
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - open as long as the program runs
+
+
+def _check_words(words: list[str]) -> None:
+    """Raises UsageError for a word that is no text: no name, no path and no id is one here."""
+    for word in words:
+        if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
+            raise UsageError(f"{word!r} is no UTF-8.", "Names, words and paths are text.")
+
+
+def _unexpected(error: Exception) -> NoReturn:
+    """What no part of the program expected: the disk's fault, the index's, or a bug."""
+    if os.environ.get("SESSGIT_DEBUG") == "1":
+        raise error
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+        render.forget_output()
+    if isinstance(error, OSError) or type(error).__module__ == "sqlite3":
+        if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+            where = f"{error.filename}: " if error.filename else ""
+            render.error(StoreError(f"{where}{error.strerror}", ROOM))
+        else:
+            render.error(StoreError(f"{type(error).__name__}: {error}", "SESSGIT_DEBUG=1 shows where it happened."))
+        sys.exit(StoreError.exit_code)
+    problem = SessgitError(
+        f"a bug in sessgit {__version__}: {type(error).__name__}: {error}",
+        "Run it again with SESSGIT_DEBUG=1 and report what it prints.",
+    )
+    render.error(problem)
+    sys.exit(_BUG)

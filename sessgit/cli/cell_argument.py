@@ -1,0 +1,50 @@
+"""The cell that an address or an id names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from sessgit.cli import session_argument
+from sessgit.cli.invocation import Invocation
+from sessgit.errors import UsageError
+from sessgit.history.resolve import Target
+
+_ID = re.compile(r"(?:(?P<session>[^@]*)@\.?)?(?P<cell>cell_[0-9a-z]{8})")
+_BARE = re.compile(r"\d+\.\d+")
+
+
+def is_id(address: str) -> bool:
+    """Whether it names a cell by its id alone: `cell_xxxxxxxx`, or `A@.cell_xxxxxxxx` of another session."""
+    return _ID.fullmatch(address) is not None
+
+
+def target(here: Invocation, address: str, command: str) -> Target:
+    """The branch, the turn and the cell: of `A@7.3`, of `cell_xxxxxxxx` in the current session, of `A@.cell_xxxxxxxx`.
+
+    Raises UsageError where the address names no cell; whether the turn has such a cell is not looked at.
+    """
+    match = _ID.fullmatch(address)
+    if match is not None:
+        from sessgit.history.cells import listing
+
+        found = session_argument.target(here, match["session"] or "")
+        node = listing.named(here.store, here.index, found.branch, match["cell"])
+        return replace(found, turn=node.turn, cell=str(node.ordinal))
+    if _BARE.fullmatch(address):
+        raise UsageError(f"{address} names no conversation", f"In the current one it is sessgit {command} @{address}.")
+    found = session_argument.target(here, address)
+    if not found.cell:
+        short = here.ident(found.branch.name)
+        raise UsageError(
+            f"{command} is about one cell, and “{address}” names none.",
+            f"sessgit cells {short} lists them: sessgit {command} {short}@{found.turn or 1}.1 is the first of a turn.",
+        )
+    return found
+
+
+def at(here: Invocation, found: Target) -> str:
+    """`7.3`: where the cell stands; raises NotFoundError where its turn has no such cell."""
+    from sessgit.history.cells import listing
+
+    return listing.at(here.store, here.index, found.branch, found.turn or 0, found.cell).address

@@ -1,0 +1,126 @@
+"""`sessgit archive`: conversations out of the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sessgit.cli import invocation, render, text
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.branch.archive import Moved, Old
+
+_LISTED = 20
+"""So many are listed where they were not named one by one, unless they are only to be shown."""
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    addresses: options.Addresses = None,
+    older_than: Annotated[
+        str,
+        typer.Option(
+            "--older-than", metavar="WHEN", help="Those written last before: 30d, 12w, 2026-03-01.", show_default=False
+        ),
+    ] = "",
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="LABEL", help="Of the old ones, those with this label.")
+    ] = None,
+    state: Annotated[
+        Literal["active", "ended", "interrupted"] | None,
+        typer.Option("--state", help="Of the old ones, those in this state.", show_default=False),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="The old ones of every project, also headless ones and those without a turn.")
+    ] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option("--project", metavar="DIR", help="The old ones of the project at DIR.", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Put conversations out of the way.
+
+    sessgit ls shows them with --archived only; all else works as before, and one that goes on comes back by itself.
+    With --older-than the old ones of this project go, but for those that are open, labelled keep or manage others.
+    archive.after = "90d" in the settings does so by itself, in all projects.
+    """
+    from sessgit.branch import archive as archives
+    from sessgit.branch import edit
+    from sessgit.cli import session_argument
+    from sessgit.cli.arguments import moments
+    from sessgit.errors import UsageError
+    from sessgit.history import ls
+
+    narrowed = bool(label or state or everything or project)
+    if addresses and (older_than or narrowed):
+        raise UsageError("conversations are named, or chosen by --older-than.", "Give one of the two.")
+    if not addresses and not older_than:
+        raise UsageError(
+            "it is not said which conversations to archive.",
+            "sessgit archive ADDRESS names them, sessgit archive --older-than 30d chooses the old ones.",
+        )
+    here = invocation.read()
+    here.check_recorded()
+    found = archives.Old(())
+    if addresses:
+        found = archives.Old(
+            tuple(edit.session(session_argument.target(here, each, changes=True)) for each in addresses)
+        )
+    else:
+        folder = here.folder(str(project)) if project else here.cwd
+        wanted = ls.Wanted(
+            folder=None if everything else folder,
+            labels=tuple(label or ()),
+            state=state,
+            before=moments.since(older_than, here.now),
+            headless=everything,
+            empty=everything,
+        )
+        found = archives.old(here.index, wanted, here.config)
+    sessions = tuple(dict.fromkeys(found.sessions))
+    if dry_run:
+        already = tuple(b.name for b in here.index.branches_named(sessions) if b.archived)
+        done = archives.Moved(tuple(name for name in sessions if name not in already), already)
+    else:
+        done = archives.archive(here.store, here.index, sessions, here.config, here.privacy, here.now)
+    if as_json:
+        render.document("archive/v1", _json(done, found, dry_run=dry_run))
+    else:
+        shown = bool(addresses) or dry_run or len(done.sessions) <= _LISTED
+        render.lines(here, _page(here, done, found, shown=shown, dry_run=dry_run))
+
+
+def _page(here: invocation.Invocation, done: Moved, found: Old, *, shown: bool, dry_run: bool) -> Iterator[str]:
+    from sessgit.cli.pages import moved_sessions
+
+    if shown:
+        notes = dict.fromkeys(done.already, "archived already")
+        branches = {branch.name: branch for branch in here.index.branches_named([*done.sessions, *done.already])}
+        yield from moved_sessions.lines(here, [branches[name] for name in dict.fromkeys(found.sessions)], notes)
+    count = text.counted(len(done.sessions), "conversation")
+    if dry_run:
+        yield f"{count} would be archived."
+    elif done.operation:
+        yield f"{count} archived (undo: sessgit undo)"
+    elif not done.already:
+        yield "Nothing to archive."
+    if found.passed_over:
+        reasons = Counter(found.passed_over.values())
+        told = ", ".join(f"{count:,} {why}" for why, count in sorted(reasons.items()))
+        yield from text.fold([f"Passed over: {told}"], here.width, "")
+
+
+def _json(done: Moved, found: Old, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "archived": list(done.sessions),
+        "already": list(done.already),
+        "passed_over": [{"id": name, "why": why} for name, why in found.passed_over.items()],
+        "operation": done.operation.id if done.operation else None,
+        "dry_run": dry_run,
+    }

@@ -1,0 +1,156 @@
+"""`sessgit bisect`: the turn in which something first went bad."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render, session_argument
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.cli.invocation import Invocation
+    from sessgit.history.resolve import Target
+    from sessgit.replay.bisect import Report, Span
+    from sessgit.replay.bisecting.search import Answer
+
+_TIME = re.compile(r"([0-9]{1,7})(s|m|h|)")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    address: options.Address = "",
+    command: Annotated[
+        str,
+        typer.Option("--run", metavar="COMMAND", help="Run this at the commits that the project had.",
+                     show_default=False),
+    ] = "",
+    pattern: Annotated[
+        str,
+        typer.Option("--cell-fails", metavar="REGEX", help="Look how the calls ended that fit this.",
+                     show_default=False),
+    ] = "",
+    good: Annotated[
+        int | None, typer.Option("--good", metavar="N", help="A turn in which it was good: else the first.",
+                                 show_default=False),
+    ] = None,
+    bad: Annotated[
+        int | None, typer.Option("--bad", metavar="N", help="A turn in which it is bad: else the last.",
+                                 show_default=False),
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="TIME", help="Stop a run after 90s, 5m, 1h: then it is bad.",
+                          show_default=False),
+    ] = "",
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show what the command prints, on standard error.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
+    """Find the turn in which something went bad, in few steps.
+
+    --run tries a shell command at the commits that the project had at the ends of turns, in a temporary git worktree:
+    nothing of yours is touched, and what was not committed, or is ignored by git, is not there. Its exit code means
+    what it means to git bisect run: 0 is good, 1 to 127 bad, 125 cannot tell, more ends the search. It is told
+    SESSGIT_BISECT_TURN, SESSGIT_BISECT_SESSION and SESSGIT_BISECT_COMMIT.
+
+    --cell-fails runs nothing. A turn is bad if a call that fits failed in it, or ended otherwise than with exit code 0,
+    and good if all that fit worked. The regular expression is looked for in the tool and its argument, as in “Bash
+    python -m pytest”; (?i) at its beginning ignores case.
+
+    Turns that cannot be tested are passed over. What went bad is taken to stay bad. @N looks at the turns up to N.
+    """
+    from sessgit.cli.pages import bisect as page
+    from sessgit.errors import UsageError
+    from sessgit.replay import bisect as bisects
+    from sessgit.replay.bisecting import cells
+    from sessgit.replay.bisecting.commands import Command
+
+    if bool(command.strip()) == bool(pattern):
+        raise UsageError(
+            "bisect needs to know what is bad: --run COMMAND or --cell-fails REGEX, one of the two.",
+            "sessgit bisect --run 'python -m pytest -q' runs the tests of then.",
+        )
+    if pattern and (timeout or verbose):
+        raise UsageError("--timeout and --verbose are about a command.", "--cell-fails runs none.")
+    limit = _seconds(timeout) if timeout else None
+    if pattern:
+        cells.compiled(pattern)
+    here = invocation.read()
+    found = session_argument.target(here, address)
+    if found.cell:
+        raise UsageError("bisect goes by whole turns.", f"sessgit bisect {here.ident(found.branch.name)}@{found.turn}")
+    span = _span(here, found, good, bad)
+    report = _reporting(here, runs=bool(command))
+    if pattern:
+        done = bisects.by_cells(here.store, here.index, found.branch, span, pattern, report)
+    else:
+        hear = _hear if verbose else lambda data: None
+        with render.leaving_in_order():
+            asked = Command(command, os.environ, limit, hear)
+            done = bisects.by_command(here.store, here.index, found.branch, span, asked, report)
+    calls = page.calls_of(here, done)
+    if as_json:
+        render.document("bisect/v1", page.as_json(done, command, pattern, calls))
+    else:
+        render.lines(here, page.page(here, done, calls))
+
+
+def _seconds(said: str) -> float:
+    from sessgit.errors import UsageError
+
+    match = _TIME.fullmatch(said)
+    if match is None or not int(match[1]):
+        raise UsageError(f"“{said}” is no time that a run could take", "Say 90s, 5m or 1h.")
+    return float(int(match[1]) * _UNITS[match[2]])
+
+
+def _span(here: Invocation, found: Target, good: int | None, bad: int | None) -> Span:
+    """The turns to look at; raises NotFoundError for one that is not there, UsageError where they run backwards."""
+    from sessgit.errors import NotFoundError, UsageError
+    from sessgit.history import resolve
+    from sessgit.model.address import Address
+    from sessgit.replay.bisect import Span
+
+    def number(turn: int) -> int:
+        return resolve.target(here.index, Address(found.branch.name, turn), here.where).turn or 0
+
+    short, turns = here.ident(found.branch.name), found.state.turns
+    if turns < 2:
+        raise NotFoundError(f"{short} has not two turns to compare", "sessgit ls shows other conversations.")
+    last = turns if found.turn is None else found.turn
+    span = Span(1 if good is None else number(good), last if bad is None else number(bad))
+    if not 0 < span.good < span.bad:
+        raise UsageError(
+            f"the good turn comes before the bad one, and {span.good} does not come before {span.bad}.",
+            f"{short} has the turns 1 to {turns}.",
+        )
+    return span
+
+
+def _reporting(here: Invocation, *, runs: bool) -> Report:
+    """On a terminal each step is told as it goes."""
+    if not here.error_terminal:
+        return lambda turn, left, answer: None
+
+    def report(turn: int, left: int, answer: Answer | None) -> None:
+        from sessgit.cli import text
+
+        if answer is not None:
+            took = f"  {answer.seconds:.1f}s" if answer.seconds is not None else ""
+            render.tell(f"  turn {turn}: {answer.verdict}  {answer.why}{took}".rstrip())
+        elif runs:
+            render.tell(f"({text.counted(left, 'turn')} left, about {text.counted(left.bit_length(), 'step')})")
+
+    return report
+
+
+def _hear(data: bytes) -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.buffer.write(data)
+        sys.stderr.buffer.flush()

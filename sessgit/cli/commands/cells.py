@@ -1,0 +1,109 @@
+"""`sessgit cells`: the calls and messages of a conversation, one to a line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sessgit.cli import invocation, render, session_argument
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.cli.invocation import Invocation
+    from sessgit.history.resolve import Target
+
+_SHOWN = 100
+"""So many are shown to a person who does not say how many."""
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    address: options.Address = "",
+    limit: options.Limit = None,
+    kind: Annotated[
+        Literal["llm_call", "tool", "repl", "map_reduce", "verification"] | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            show_default=False,
+            help="Only cells of this type: tool, llm_call; repl, map_reduce or verification, which programs make.",
+        ),
+    ] = None,
+    operation: Annotated[
+        str, typer.Option("--operation", metavar="OP", help="Only those of this tool or model.", show_default=False)
+    ] = "",
+    turn: Annotated[
+        int | None, typer.Option("--turn", metavar="N", help="Only those of one turn.", show_default=False)
+    ] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Only calls that failed, commands by their exit code too.")
+    ] = False,
+    index: Annotated[
+        bool, typer.Option("--index", help="Print JSON: what depends on what, and in which order.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """List the cells of a conversation: its tool calls and the model's messages, oldest first.
+
+    Each with its address, its id, what it is about, how it ended and how long it took: the last 100, unless -n says
+    otherwise. @N shows those up to turn N. With --index all of them as one graph.
+    """
+    from sessgit.errors import UsageError
+
+    here = invocation.read()
+    found = session_argument.target(here, address)
+    if found.cell:
+        raise UsageError(
+            "cells lists many, and the address names one.",
+            f"sessgit cell {here.ident(found.branch.name)}@{found.turn}.{found.cell}",
+        )
+    if index:
+        if kind or operation or failed or turn is not None or limit is not None:
+            raise UsageError("--index holds all cells.", "Leave it out to choose some of them.")
+        _index(here, found, as_json=as_json)
+    else:
+        _list(here, found, (kind, operation, turn, failed), limit, as_json=as_json)
+
+
+def _list(
+    here: Invocation,
+    found: Target,
+    chosen: tuple[str | None, str, int | None, bool],
+    limit: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    from sessgit.cli.pages import cells as page
+    from sessgit.history import resolve
+    from sessgit.history.cells import details, listing
+    from sessgit.model.address import Address
+
+    kind, operation, turn, failed = chosen
+    number = resolve.target(here.index, Address(found.branch.name, turn), here.where).turn
+    most = limit if limit is not None or as_json else _SHOWN
+    choice = listing.Choice(kind or "", operation, number, failed, found.turn, most)
+    with render.progress(here, "Looking", unit="turns") as progress:
+        listed = listing.listed(here.store, here.index, found.branch, choice, progress)
+    with render.progress(here, "Reading", unit="turns") as progress:
+        known = details.details(here.store, found.branch, listed.rows, listed.nodes, progress)
+    if as_json:
+        return render.document("cells/v1", page.as_json(found.branch, listed, known))
+    for damage in listed.damage:
+        render.tell(f"({damage})")
+    render.lines(here, page.page(here, found.branch, listed, known))
+
+
+def _index(here: Invocation, found: Target, *, as_json: bool) -> None:
+    import json
+
+    from sessgit.history.cells import graph, index
+
+    with render.progress(here, "Reading", unit="turns") as progress:
+        read = graph.read(here.store, here.index, found.branch, found.turn, progress)
+    for damage in read.damage:
+        render.tell(f"({damage})")
+    value = index.document(found.session, read)
+    if as_json:
+        render.document("cell-index/v1", value)
+    else:
+        render.write(json.dumps(value, indent=2) + "\n")

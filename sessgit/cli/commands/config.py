@@ -1,0 +1,74 @@
+"""`sessgit config`: the settings of the store."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Annotated
+
+import typer
+
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import options
+from sessgit.model import canonical
+
+
+def run(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Such as record.granularity.", show_default=False)] = "",
+    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="What to set it to.", show_default=False)] = None,
+    unset: Annotated[str, typer.Option("--unset", metavar="KEY", help="Go back to the default.")] = "",
+    as_json: options.Json = False,
+) -> None:
+    """Show the settings, or set one.
+
+    A list is '["~/private/*", "/srv/secret"]': globs of folders, each with all below it. A price is US dollars for
+    a million tokens, as prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}". A folder of
+    another machine is one here, with all below it, as project.map./home/anna/code /Users/anna/src.
+    """
+    from sessgit.errors import UsageError
+    from sessgit.store import settings
+    from sessgit.store.layout import StorePaths
+
+    here = invocation.read()
+    beside, has_store = StorePaths(here.store_path), here.has_store  # raises where the store is another user's
+    if unset and (key or value is not None):
+        raise UsageError("--unset names the setting by itself.", f"sessgit config --unset {unset}")
+    if unset or value is not None:
+        wanted = None if value is None else _parsed(value)
+        settings.check(beside, unset or key, wanted)  # so that a mistake creates no store
+        here.create_store()
+        settings.change(beside, unset or key, wanted)
+        if key == "record.granularity":
+            render.tell("The hooks follow with sessgit install: a commit for each cell needs one hook more.")
+        if key == "record.redact" and not here.settings.record.redact:
+            render.tell("From now on secrets are stored as they are: sessgit config --unset record.redact ends that.")
+        return
+    found = settings.flat(here.settings, settings.read(beside) if has_store else {})
+    if key:
+        found = [setting for setting in found if setting.key == key or setting.key.startswith(f"{key}.")]
+        if not found and key not in settings.TABLES:
+            raise UsageError(f"there is no setting {key}.", "sessgit config shows all of them.")
+    if as_json:
+        render.document("config/v1", {s.key: {"value": s.value, "default": s.is_default} for s in found})
+    elif len(found) == 1 and found[0].key == key:
+        render.write(f"{_shown(found[0].value)}\n")
+    elif found:
+        wide = max(len(setting.key) for setting in found)
+        paint = render.Paint(here.colour)
+        notes = {True: paint("dim", "  (default)"), False: ""}
+        rows = ((canonical.printable(s.key.ljust(wide)), _shown(s.value), notes[s.is_default]) for s in found)
+        render.lines(here, (f"{key}  {value}{note}" for key, value, note in rows))
+
+
+def _parsed(text: str) -> object:
+    """The value as TOML reads it; what TOML does not know is a word."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, KeyError, RecursionError):
+        return text
+
+
+def _shown(value: object) -> str:
+    """A word as it is, anything else as TOML has it."""
+    from sessgit.store import settings
+
+    return canonical.printable(value) if value and isinstance(value, str) else settings.toml(value)

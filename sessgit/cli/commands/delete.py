@@ -1,0 +1,108 @@
+"""`sessgit delete`: conversations that a person wants to be rid of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render, text
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.branch.delete import Doomed
+    from sessgit.store.journal import Operation
+
+
+def run(
+    addresses: options.Addresses = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Delete conversations.
+
+    What their rewinds left and their other versions go too, and their tags. Forks keep what they share with them,
+    and the client's own files stay; nothing of them is recorded again, but by sessgit import --id. sessgit undo brings
+    them back, until sessgit gc --prune makes it final.
+    """
+    from sessgit.branch import delete as deletes
+    from sessgit.branch import edit
+    from sessgit.cli import session_argument
+    from sessgit.errors import UsageError
+
+    if not addresses:
+        raise UsageError("it is not said which conversations to delete.", "sessgit delete ADDRESS names them.")
+    here = invocation.read()
+    here.check_recorded()
+    sessions = [edit.session(session_argument.recorded(here, each)) for each in addresses]
+    if not yes:
+        render.check_can_ask("--yes deletes without asking.", as_json=as_json)
+    going = deletes.doomed(here.index, sessions, here.config)
+    if not yes:
+        render.remarks(_question(here, going))
+        if not render.ask("Delete?" if len(going) == 1 else f"Delete all {len(going)}?"):
+            render.tell("Nothing was deleted.")
+            raise typer.Exit(1)
+    done = deletes.delete(here.store, here.index, going, here.now)
+    if as_json:
+        render.document("delete/v1", _json(going, done))
+    else:
+        render.lines(here, _told(here, going))
+
+
+def _question(here: invocation.Invocation, going: Sequence[Doomed]) -> Iterator[str]:
+    """What goes, and what stays."""
+    from sessgit.cli.pages import moved_sessions
+
+    for one in going:
+        yield from moved_sessions.lines(here, [one.branch], {})
+        for part in _of(here, one):
+            yield from (f"  {line}" for line in text.wrapped(part, here.width - 2))
+        if one.transcript is not None:  # a path is never broken
+            yield "  the client's transcript stays:"
+            yield f"  {here.shown(str(one.transcript))}"
+
+
+def _of(here: invocation.Invocation, one: Doomed) -> Iterator[str]:
+    if one.rewound:
+        yield f"{text.counted(one.rewound, 'branch', 'branches')} that rewinds left behind"
+    if one.elsewhere:
+        yield f"{text.counted(one.elsewhere, 'branch', 'branches')} of other versions"
+    if one.tags:
+        yield f"tags: {', '.join(text.clean(name) for name in one.tags)}"
+    if one.is_lost:
+        yield "the client deleted its transcript: only this store has it"
+    if one.forks:
+        yield f"forks that keep what they share: {', '.join(map(here.ident, one.forks))}"
+    for into, turns in one.merged:
+        were, stay = ("was", "stays") if turns == 1 else ("were", "stay")
+        yield f"{text.counted(turns, 'turn')} of it {were} brought into {here.ident(into)} and {stay} there"
+
+
+def _told(here: invocation.Invocation, going: Sequence[Doomed]) -> Iterator[str]:
+    for one in going:
+        yield f"{render.Paint(here.colour)('yellow', here.ident(one.session))}  deleted"
+        if one.transcript is not None:
+            yield "The client's transcript stays, and is not recorded again:"
+            yield f"  {here.shown(str(one.transcript))}"
+    yield "Back: sessgit undo, until sessgit gc --prune makes it final"
+
+
+def _json(going: Sequence[Doomed], done: Operation) -> dict[str, object]:
+    return {
+        "deleted": [
+            {
+                "id": one.session,
+                "turns": one.branch.state.turns,
+                "rewound": one.rewound,
+                "elsewhere": one.elsewhere,
+                "tags": list(one.tags),
+                "forks": list(one.forks),
+                "merged": [{"session": into, "turns": turns} for into, turns in one.merged],
+                "transcript": str(one.transcript) if one.transcript else None,
+            }
+            for one in going
+        ],
+        "operation": done.id,
+    }

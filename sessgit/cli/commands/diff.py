@@ -1,0 +1,97 @@
+"""`sessgit diff`: what two conversations have in common, and what each did on its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render, session_argument
+from sessgit.cli.arguments import completion, options
+
+if TYPE_CHECKING:
+    from sessgit.history.code.difference import Code
+    from sessgit.history.resolve import Target
+
+
+def run(
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="SESSION[@TURN]; the current session if left out.",
+            show_default=False,
+            autocompletion=completion.addresses,
+        ),
+    ] = "",
+    b: Annotated[
+        str,
+        typer.Argument(
+            metavar="B",
+            help="The same; the conversation that A left if left out.",
+            show_default=False,
+            autocompletion=completion.addresses,
+        ),
+    ] = "",
+    code: Annotated[bool, typer.Option("--code", help="Compare the project's code too.")] = False,
+    patch: Annotated[bool, typer.Option("--patch", "-p", help="With --code: show the patch.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare two conversations.
+
+    What both have is one line; then come the turns that only one has, the files and what it cost. With --code follow
+    the commits and files between what the project was at after the last turn of A and of B, as noted when they ended.
+    """
+    from sessgit.cli.pages import diff as page
+    from sessgit.errors import UsageError
+    from sessgit.history import diff as diffs
+
+    if patch and not code:
+        raise UsageError("--patch shows what --code compares.", "Give both: sessgit diff A B --code --patch.")
+    here = invocation.read()
+    left = session_argument.target(here, a)
+    if b:
+        right = session_argument.target(here, b)
+    elif left.state.origin is not None:
+        left, right = session_argument.target(here, left.state.origin.session), left
+    else:
+        raise UsageError(
+            f"{here.ident(left.branch.name)} left no other conversation.",
+            "Name two: sessgit diff A B. sessgit ls shows them.",
+        )
+    found = diffs.diff(here.store, here.index, (left.branch, left.turn), (right.branch, right.turn))
+    if as_json:
+        value = diffs.as_json(here.store, found, here.settings.prices)
+        render.document("diff/v1", value | (_code_json(here, left, right, patch) if code else {}))
+    else:
+        render.lines(here, chain(page.full(here, found), _code_lines(here, left, right, patch) if code else ()))
+
+
+def _code_json(here: invocation.Invocation, left: Target, right: Target, patch: bool) -> dict[str, object]:
+    from sessgit.history.code import difference
+
+    found = _compared(here, left, right)
+    value = difference.as_json(found)
+    return {"code": value | {"patch": difference.patch(found, os.environ)} if patch else value}
+
+
+def _code_lines(here: invocation.Invocation, left: Target, right: Target, patch: bool) -> Iterator[str]:
+    from sessgit.cli.pages import code_diff as page
+    from sessgit.history.code import difference
+
+    found = _compared(here, left, right)
+    yield from page.section(here, found)
+    shown = difference.patch(found, os.environ) if patch else ""
+    if shown:
+        yield ""
+        yield from page.patch(here, shown)
+
+
+def _compared(here: invocation.Invocation, left: Target, right: Target) -> Code:
+    from sessgit.history.code import difference
+
+    ends = [(one.branch, one.state.turns if one.turn is None else one.turn) for one in (left, right)]
+    return difference.compare(here.store, here.index, ends[0], ends[1], os.environ)

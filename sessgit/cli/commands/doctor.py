@@ -1,0 +1,62 @@
+"""`sessgit doctor`: whether everything works, and what to do where it does not."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.store.index import Index
+
+
+def run(
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended without losing anything.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Check that recording works, and everything around it.
+
+    Hooks and settings, events that wait, indexes, locks and leftovers of killed commands, who may read the store,
+    what the client deletes soon, the disk, packing, git, remotes, the clock, errors in the log. Each finding says
+    what to do. --fix does what loses nothing, and says what it did. Exit code 1 if anything is wrong.
+    """
+    from sessgit.check import doctor
+    from sessgit.check.doctoring.context import Patient
+    from sessgit.cli.pages import doctor as page
+    from sessgit.errors import SessgitError
+    from sessgit.model.config import RecordConfig
+    from sessgit.record.privacy import Privacy
+
+    here = invocation.read()
+    index, why = _opened(here)
+    try:
+        privacy = here.privacy
+    except SessgitError:  # the settings are wrong, which is told
+        privacy = Privacy(RecordConfig(), str(here.home), here.off)
+    patient = Patient(
+        here.store_path, here.config, here.home, privacy, index, dict(os.environ), sys.executable, here.now, why
+    )
+    found = doctor.examine(patient, fix=fix)
+    if as_json:
+        render.document("doctor/v1", page.as_json(found))
+    else:
+        render.lines(here, page.full(here, found))
+    if not found.is_sound:
+        raise typer.Exit(1)
+
+
+def _opened(here: invocation.Invocation) -> tuple[Index | None, str]:
+    """The index of the store, if there is one that can be opened; else why not."""
+    from sessgit.errors import SessgitError
+
+    try:
+        if not here.has_store:
+            return None, ""
+        return here.index if here.store else None, ""
+    except SessgitError as error:
+        return None, str(error)

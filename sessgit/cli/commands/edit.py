@@ -1,0 +1,112 @@
+"""`sessgit edit`: what a person says of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sessgit.cli import invocation, render, session_argument, text
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.branch.edit import Changes
+    from sessgit.model.conversation.session import Session
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    address: options.Address = "",
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What to call it.", show_default=False)
+    ] = None,
+    description: Annotated[
+        str | None,
+        typer.Option("--description", metavar="TEXT", help='What it is about; "" takes it away.', show_default=False),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", metavar="[+|-]LABEL", help="Add a label, or take it away; may be repeated."),
+    ] = None,
+    stage: Annotated[
+        Literal["gathering", "shaping", "critiquing", "synthesized", "none"] | None,
+        typer.Option("--stage", help="How far it has come.", show_default=False),
+    ] = None,
+    confidence: Annotated[
+        str | None,
+        typer.Option("--confidence", metavar="0..1", help="How sure its result is, or none.", show_default=False),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say what a conversation is: its name, description, labels, stage and confidence.
+
+    Each change is a commit; recording goes on as if there were none. Without options it shows what is said so far.
+    """
+    from sessgit.branch import edit as edits
+
+    changes = _changes(name, description, label or [], stage, confidence)
+    here = invocation.read()
+    found = session_argument.target(here, address, changes=changes != edits.Changes())
+    session = edits.session(found)
+    head, commit = here.index.branch(session), ""
+    after = head.state if head else found.state
+    if changes != edits.Changes():
+        done = edits.edit(here.store, here.index, session, changes, here.now)
+        after, commit = done.after, done.commit
+        if done.secrets:
+            render.tell(f"{text.counted(done.secrets, 'secret')} replaced in what is stored.")
+        for absent in done.absent:
+            render.tell(f"There was no label {absent}.")
+        if not commit:
+            render.tell("Nothing changed.")
+    if as_json:
+        render.document("edit/v1", _json(after) | {"commit": commit or None})
+    else:
+        render.lines(here, _page(here, after))
+
+
+def _changes(
+    name: str | None, description: str | None, label: list[str], stage: str | None, confidence: str | None
+) -> Changes:
+    from sessgit.branch import edit as edits
+    from sessgit.errors import UsageError
+    from sessgit.model.address import check_name
+
+    if name is not None and not name.strip():
+        raise UsageError("a name cannot be empty.", "sessgit rename --clear takes it away.")
+    add, remove = edits.labels(label)
+    return edits.Changes(
+        name=None if name is None else check_name(name),
+        description=None if description is None else edits.description(description),
+        add=add,
+        remove=remove,
+        stage=None if stage is None else edits.stage(stage),
+        confidence=None if confidence is None else edits.confidence(confidence),
+    )
+
+
+def _json(state: Session) -> dict[str, object]:
+    return {
+        "id": state.id, "name": state.name, "title": state.title, "description": state.description,
+        "labels": sorted(state.labels), "stage": state.stage, "confidence": state.confidence,
+    }  # fmt: skip
+
+
+def _page(here: invocation.Invocation, state: Session) -> Iterator[str]:
+    from sessgit.history.resolve import title
+
+    paint = render.Paint(here.colour)
+    ident = here.ident(state.id)
+    yield f"{paint('yellow', ident)}  {text.cut(text.clean(title(state)), here.width - text.width(ident) - 2)}"
+    said = [
+        ("Title", text.fold([text.clean(state.title)], here.width - 13, "") if state.name and state.title else []),
+        ("Description", text.wrapped(state.description, here.width - 13) if state.description else []),
+        ("Labels", text.fold([text.clean(label) for label in sorted(state.labels)], here.width - 13, ", ")),
+        ("Stage", [text.clean(state.stage)] if state.stage else []),
+        ("Confidence", [] if state.confidence is None else [f"{state.confidence:g}"]),
+    ]
+    if not any(lines for what, lines in said if what != "Title") and not state.name:
+        yield "Nothing is said of it yet: sessgit edit --help"
+    for what, lines in said:
+        for number, line in enumerate(lines):
+            yield f"{'' if number else what:<13}{line}"

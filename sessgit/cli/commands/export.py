@@ -1,0 +1,210 @@
+"""`sessgit export`: a conversation as a document to read and to share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sessgit.cli import invocation, render, session_argument, text
+from sessgit.cli.arguments import completion
+from sessgit.model import canonical
+
+if TYPE_CHECKING:
+    from sessgit.cli.invocation import Invocation
+    from sessgit.history.export import Choice
+    from sessgit.history.resolve import Target
+    from sessgit.model.progress import Progress
+    from sessgit.store.sqlite.rows import Branch, Row
+
+Format = Literal["markdown", "html", "json", "jsonl", "claude", "rlm", "dialectic", "apex", "io-log"]
+
+_FOLDERS = ("claude", "rlm", "dialectic", "apex", "io-log")
+"""The formats that are folders, of several conversations if wanted."""
+
+_STDOUT = ("", "-")
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    format_: Annotated[
+        Format,
+        typer.Argument(
+            metavar="FORMAT",
+            help="markdown, html, json, jsonl or claude; rlm, dialectic, apex or io-log.",
+            show_default=False,
+        ),
+    ],
+    addresses: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ADDRESS...",
+            help="SESSION[@TURN]; the current session if left out.",
+            show_default=False,
+            autocompletion=completion.addresses,
+        ),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="Write it there, or into that folder.", show_default=False),
+    ] = "",
+    turns: Annotated[
+        str, typer.Option("--turns", metavar="TURNS", help="Only these: 3-9, 3-, -9, 2,4-6.", show_default=False)
+    ] = "",
+    no_tools: Annotated[bool, typer.Option("--no-tools", help="Only what person and model said.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Cut no long texts (markdown, html).")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON, for programs.")] = False,
+) -> None:
+    """Write a conversation as a document.
+
+    markdown and html are for reading: html is one page that opens without a network and runs no script. json is the
+    conversation as show --json gives it, with its turns. jsonl is the client's own form, which it resumes and trace
+    viewers read. claude writes a folder as the client keeps it, of several conversations if wanted, and rlm, dialectic,
+    apex and io-log one as these systems keep theirs. ADDRESS@N exports turns up to N.
+    """
+    from sessgit.errors import UsageError
+
+    here = invocation.read()
+    if format_ in _FOLDERS:
+        if turns or no_tools or full:
+            hint = "--turns, --no-tools and --full go with the other formats."
+            raise UsageError(f"{format_} exports whole conversations.", hint)
+        if force:
+            raise UsageError(f"{format_} replaces no file.", "--output DIR names a folder that has room for all of it.")
+        _folder(here, format_, addresses or [""], output, as_json=as_json)
+        return
+    if len(addresses or ()) > 1:
+        raise UsageError(f"{format_} exports one conversation at a time.", "claude takes several, into one folder.")
+    if full and format_ not in ("markdown", "html"):
+        raise UsageError(f"{format_} is never cut.", "--full goes with markdown and html.")
+    to_stdout = output in _STDOUT
+    if to_stdout and here.terminal and format_ in ("html", "jsonl"):
+        raise UsageError(f"{format_} is not for a terminal.", "--output FILE writes it to a file, a pipe takes it too.")
+    if to_stdout and as_json and format_ != "json":
+        raise UsageError("--json tells what was written to a file.", "--output FILE names it.")
+    found = _target(here, (addresses or [""])[0])
+    from sessgit.history import export
+
+    choice = export.Choice(found.branch, found.turn, turns, not no_tools)
+    job = _Job(format_, choice, export.chosen(here.index, choice), full)
+    if to_stdout:
+        _print(here, job)
+    else:
+        _write(here, job, output, force=force, as_json=as_json)
+
+
+def _target(here: Invocation, address: str) -> Target:
+    from sessgit.errors import UsageError
+
+    found = session_argument.target(here, address)
+    if found.cell:
+        raise UsageError(
+            "an export ends with a whole turn.",
+            f"sessgit export … {here.ident(found.branch.name)}@{found.turn} ends with it.",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is to be written: a format, and the turns that it is given."""
+
+    format: str
+    choice: Choice
+    rows: list[Row]
+    full: bool
+
+
+def _print(here: Invocation, job: _Job) -> None:
+    with render.progress(here, "Exporting", unit="turns") as progress:
+        data = _data(here, job, progress)
+        if not here.terminal:
+            render.data(data)
+            return
+        shown = b"".join(data).decode("utf-8", "replace")
+    render.lines(here, canonical.printable(shown).removesuffix("\n").split("\n"))
+
+
+def _write(here: Invocation, job: _Job, output: str, *, force: bool, as_json: bool) -> None:
+    from sessgit.history import export
+
+    name = export.file_name(job.choice, job.rows, job.format)
+    path = export.place(Path(output).absolute(), name, is_folder=output.endswith("/"))
+    with render.progress(here, "Exporting", unit="turns") as progress:
+        size = export.write(path, _data(here, job, progress), replacing=force)
+    redacted = export.redacted(here.store, job.rows)
+    if as_json:
+        told = {
+            "format": job.format, "path": str(path), "bytes": size, "id": job.choice.branch.name,
+            "turns": [row.turn for row in job.rows], "tools": job.choice.tools, "redacted": redacted,
+        }  # fmt: skip
+        render.document("exported/v1", told)
+        return
+    lines = [f"written: {here.shown(str(path))}, {text.counted(len(job.rows), 'turn')}, {text.size(size)}"]
+    if job.choice.tools:
+        lines.append("It holds what tools read and printed: look through it before you share it.")
+    if redacted:
+        stand = "stands" if redacted == 1 else "stand"
+        lines.append(f"{text.counted(redacted, 'secret')} {stand} replaced in it.")
+    render.lines(here, lines)
+
+
+def _data(here: Invocation, job: _Job, progress: Progress) -> Iterable[bytes]:
+    """The document, piece by piece."""
+    from sessgit.history import export
+
+    if job.format == "jsonl":
+        return [export.lines(here.store, job.choice, job.rows).data]
+    common, prices = (here.store, here.index, job.choice, job.rows), here.settings.prices
+    if job.format == "json":
+        from sessgit.formats import document
+
+        parts = document.render(*export.document(*common, prices, progress))
+    else:
+        from sessgit.formats import html, markdown
+
+        write = html.render if job.format == "html" else markdown.render
+        parts = write(export.story(*common, prices), export.told(*common, prices, progress), full=job.full)
+    return (part.encode("utf-8", "replace") for part in parts)
+
+
+def _folder(here: Invocation, format_: str, addresses: list[str], output: str, *, as_json: bool) -> None:
+    """Whole conversations as a folder of the client, or of another system."""
+    from sessgit.errors import UsageError
+
+    if output in _STDOUT:
+        raise UsageError(f"{format_} writes a folder.", "--output DIR names it.")
+    found = [_target(here, address) for address in addresses]
+    part = next((one for one in found if one.turn is not None), None)
+    if part is not None:
+        name = here.ident(part.session)
+        raise UsageError(
+            f"{format_} exports whole conversations.", f"sessgit export {format_} {name} exports all of it."
+        )
+    folder = Path(output).absolute()
+    sessions, files = _written(here, format_, [one.branch for one in found], folder)
+    if as_json:
+        told = {"format": format_, "path": str(folder), "conversations": sessions, "files": files}
+        render.document("exported/v1", told)
+        return
+    counts = f"{text.counted(sessions, 'conversation')}, {text.counted(files, 'file')}"
+    holds = "It holds what tools read and printed: look through it before you share it."
+    render.lines(here, [f"written: {here.shown(str(folder))}, {counts}", holds])
+
+
+def _written(here: Invocation, format_: str, branches: list[Branch], folder: Path) -> tuple[int, int]:
+    """Writes the conversations, and returns how many of them and how many files the folder has."""
+    if format_ == "claude":
+        from sessgit.branch import client_folder
+
+        done = client_folder.export(here.store, here.index, branches, folder)
+        return done.sessions, len(done.files)
+    from sessgit.exchange import outgoing
+
+    world = outgoing.World(here.store, here.index, here.settings.prices)
+    with render.progress(here, "Exporting", unit="turns") as progress:
+        told = outgoing.export(world, format_, branches, folder, progress)
+    return told.sessions, told.files

@@ -1,0 +1,170 @@
+"""`sessgit fork`: a conversation that begins where another one was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render, session_argument, sidecar_notes, text
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.branch import fork as forks
+    from sessgit.branch.worktree import Worktree
+    from sessgit.history.fork_point import Point
+    from sessgit.history.resolve import Target
+    from sessgit.model.conversation.session import Session
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    address: options.Address = "",
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="N[.C]", help="The last turn, or cell of a turn, to keep.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the fork.")] = "",
+    no_restore: Annotated[bool, typer.Option("--no-restore", help="Write no transcript for the client.")] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option("--project", metavar="DIR", help="Continue it in DIR.", show_default=False),
+    ] = None,
+    worktree: Annotated[
+        str | None,
+        typer.Option("--worktree", metavar="[PATH]", help="Continue it with the code of then.", show_default=False),
+    ] = None,
+    start: Annotated[bool, typer.Option("--run", help="Continue it in the client at once.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Fork a conversation at a turn.
+
+    The fork holds the turns up to N, or all if none is named; its transcript and what lay beside it as of then are
+    written for the client, so that claude --resume continues it. The conversation that it leaves stays as it is. 7.3
+    keeps turn 7 up to its third cell.
+
+    --worktree makes a git worktree of the project at the commit that it had at the end of turn N, and continues the
+    fork there: at PATH, or beside the project. For 7.3 that is the commit noted last before that cell, else at the end
+    of turn 6. No branch is made. What was not committed then does not come back.
+    """
+    import uuid
+
+    from sessgit.branch import fork as forks
+    from sessgit.branch.edit import check_free
+    from sessgit.cli import client_launch
+    from sessgit.errors import UsageError
+    from sessgit.history import client_files, fork_point
+    from sessgit.model.address import check_name
+
+    if start and no_restore:
+        raise UsageError("--run needs the transcript that --no-restore leaves out.", "Give one of the two.")
+    if worktree is not None and project:
+        raise UsageError("--worktree makes the folder to continue it in, --project names one.", "Give one of the two.")
+    here = invocation.read()
+    if worktree and not address:
+        _check_is_path(here, worktree)
+    found = session_argument.target(here, address, at, changes=True)
+    folder = str(project.resolve()) if project else ""
+    if name:
+        name = check_name(name)
+        check_free(here.index, name, "", folder or found.state.project or here.cwd)
+    point = fork_point.point(here.store, here.index, found)
+    plan = forks.Plan(str(uuid.uuid4()), name, here.now, None if no_restore else here.config, folder)
+    planned = _planned(here, found, point, worktree, plan.id) if worktree is not None else None
+    if planned is None:
+        made = forks.fork(here.store, found.state, point, plan)
+    else:
+        made = forks.into_worktree(here.store, found.state, point, plan, planned, os.environ)
+    state = client_files.localized(made.state, here.here)
+    sound = fork_point.leads_back(here.store, made.commit, point.turn)
+    for remark in _remarks(here, made, state, sound=sound):
+        render.tell(remark)
+    command = forks.resume_command(state, here.cwd)
+    if as_json:
+        value = {
+            "id": made.state.id, "parent": point.session, "turn": point.turn, "commit": made.commit,
+            "transcript": str(made.transcript) if made.transcript else None,
+            "resume": command if sound and not client_files.is_gone(state.project) else None,
+            "files": sidecar_notes.as_json(made.files), "worktree": planned.as_json() if planned else None,
+        }  # fmt: skip
+        render.document("fork/v1", value)
+    else:
+        mended = f"sessgit repair {here.ident(state.id)} makes of it one that can be continued."
+        way_on = client_launch.way_on(here, state, command) if sound else mended
+        render.lines(here, _told(here, made, point, planned, way_on))
+    if start and sound:
+        client_launch.resume(state, here.cwd)
+
+
+def _remarks(here: invocation.Invocation, made: forks.Forked, state: Session, *, sound: bool) -> Iterator[str]:
+    """What the fork lacks, and what keeps the client from going on with it."""
+    from sessgit.history import client_files
+
+    if made.missing:
+        stand = "stands" if made.missing == 1 else "stand"
+        yield f"Missing in the fork: {text.counted(made.missing, 'secret')} that {stand} replaced."
+    if made.dropped_calls:
+        yield f"Left out of the fork: {text.counted(made.dropped_calls, 'tool call')} without a result yet."
+    if made.transcript and client_files.is_gone(state.project):
+        yield f"The project's folder is gone: {here.short(state.project)}."
+    if not sound:
+        yield "The client would send none of its turns: their lines do not say which one each goes on from."
+
+
+def _check_is_path(here: invocation.Invocation, said: str) -> None:
+    """Raises UsageError where the word behind --worktree names a conversation: it would be taken for a path."""
+    from sessgit.errors import UsageError
+    from sessgit.history import resolve
+
+    word = said.partition("@")[0]
+    if "/" in said or not (resolve.called(here.index, word, here.where) or word in here.index.tags()):
+        return
+    raise UsageError(
+        f"“{said}” is a conversation, and --worktree takes it for a path.",
+        f"sessgit fork {said} --worktree, or --worktree ./{said} for a folder of that name.",
+    )
+
+
+def _planned(here: invocation.Invocation, found: Target, point: Point, said: str, fork: str) -> Worktree:
+    """The worktree to make: at the path that was said, or beside the project if that is empty."""
+    from sessgit.branch import worktree as worktrees
+    from sessgit.history.code import heads
+
+    head = heads.at(here.store, here.index, found.branch, point.turn, point.cell)
+    path = Path(said).expanduser().resolve() if said else None
+    return worktrees.plan(found.state.project, head, path, fork[:8], os.environ)
+
+
+def _told(
+    here: invocation.Invocation, made: forks.Forked, point: Point, planned: Worktree | None, way_on: str
+) -> Iterator[str]:
+    paint = render.Paint(here.colour)
+    at = made.state.origin.cell if made.state.origin and made.state.origin.cell else point.turn
+    called = f"{made.state.name}  ·  " if made.state.name else ""
+    own = here.ident(made.state.id)
+    told = f"{called}{text.counted(made.state.turns, 'turn')}, from {here.ident(point.session)}@{at}"
+    room = here.width - len(own) - text.width(told) - 5
+    row = here.index.turn(point.session, point.turn)
+    if row is not None and room > 8:
+        told += f" “{text.cut(text.clean(here.index.title(row)), room)}”"
+    yield f"{paint('yellow', own)}  {text.cut(told, here.width - len(own) - 2)}"
+    yield from sidecar_notes.told(made.files, count_secrets=False)
+    if planned is not None:
+        yield from _told_of_worktree(here, planned)
+    yield way_on if made.transcript else f"sessgit resume {own} continues it."
+
+
+def _told_of_worktree(here: invocation.Invocation, planned: Worktree) -> Iterator[str]:
+    """Where it is, at what, and what is not in it."""
+    head = planned.head
+    at = f"{head.commit[:8]} ({text.clean(head.branch)})" if head.branch else head.commit[:8]
+    yield from text.wrapped(f"Worktree: {here.shown(str(planned.path))} at {at}, on no branch.", here.width)
+    missing = ["what was not committed then"] if head.dirty else []
+    missing += ["files that git does not track, as .env or node_modules"]
+    missing += ["submodules"] if planned.has_submodules else []
+    missing += ["whatever lies outside of the repository"]
+    yield from text.wrapped(f"Not in it: {', '.join(missing)}.", here.width)
+    old = here.shown(planned.source)
+    yield from text.wrapped(f"The turns so far name files in {old}: tell the agent where it works now.", here.width)
+    yield from text.wrapped("A branch for what comes next: git switch -c NAME, in the worktree.", here.width)

@@ -1,0 +1,95 @@
+"""`sessgit gc`: the store made small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render, text
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.check.gc import Collected
+    from sessgit.store.maintenance import Extent
+
+
+_NAMED = 8
+
+
+def run(
+    prune: Annotated[
+        bool, typer.Option("--prune", help="End undo for what was deleted, and delete what nothing leads to.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Pack the store.
+
+    Recording does so by itself when enough has gathered. What commands took away is kept for undo.keep, 90 days by
+    default. With --prune deleted conversations are gone for good: no undo brings them back. It asks before.
+    """
+    from sessgit.check import gc
+    from sessgit.model.config import seconds
+
+    here = invocation.read()
+    here.check_store()  # all that was recorded may be deleted
+    if prune and not yes:
+        _ask(here, as_json=as_json)
+    keep = seconds(here.settings.undo.keep)
+    with render.progress(here, "Packing", unit="objects") as progress:
+        done = gc.collect(here.store, here.index, here.config, here.now, keep=keep, prune=prune, progress=progress)
+    if as_json:
+        render.document("gc/v1", _json(done, prune=prune))
+    else:
+        render.lines(here, _page(done))
+
+
+def _ask(here: invocation.Invocation, *, as_json: bool) -> None:
+    """Says what goes for good, and leaves unless a person wants that; asks nothing where nothing would."""
+    from sessgit.check import gc
+
+    going = gc.doomed(here.store)
+    if not going:
+        return
+    what = text.counted(len(going), "deleted conversation")
+    render.check_can_ask(f"--yes prunes without asking: {what} would be gone for good.", as_json=as_json)
+    names = ", ".join(map(here.ident, going[:_NAMED])) + (f", and {len(going) - _NAMED:,} more" * (len(going) > _NAMED))
+    back = "it" if len(going) == 1 else "them"
+    for line in text.wrap(
+        f"{what} would be gone for good: {names}. sessgit undo brings {back} back until then.", here.width
+    ):
+        render.tell(line)
+    if not render.ask("Prune?"):
+        render.tell("Nothing was done.")
+        raise typer.Exit(1)
+
+
+def _page(done: Collected) -> Iterator[str]:
+    before, after = done.before, done.after
+    objects = text.counted(after.objects, "object")
+    if before.objects != after.objects:
+        objects = f"{before.objects:,} → {objects}"
+    yield f"{objects}, {text.size(before.size)} → {text.size(after.size)}"
+    if done.leftovers:
+        yield f"{text.counted(done.leftovers, 'file')} of interrupted work removed"
+    if done.expired:
+        yield f"{text.counted(done.expired, 'tip')} let go that old commands took away"
+    if done.final:
+        yield f"{text.counted(len(done.final), 'deleted conversation')} gone for good"
+
+
+def _json(done: Collected, *, prune: bool) -> dict[str, object]:
+    return {
+        "before": _extent(done.before),
+        "after": _extent(done.after),
+        "leftovers": done.leftovers,
+        "expired": done.expired,
+        "pruned": prune,
+        "final": list(done.final),
+    }
+
+
+def _extent(extent: Extent) -> dict[str, int]:
+    return {"objects": extent.objects, "bytes": extent.size}

@@ -1,0 +1,30 @@
+"""`sessgit id`: the whole id of a session."""
+
+from __future__ import annotations
+
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import options
+
+
+def run(address: options.Address = "", as_json: options.Json = False) -> None:
+    """Print the whole id of a session, and nothing else."""
+    from sessgit.agents.claude import home
+    from sessgit.cli import session_argument
+    from sessgit.history import resolve
+    from sessgit.model import ids
+
+    here = invocation.read()
+    if address:
+        found = session_argument.target(here, address).branch.name
+    elif told := here.told_session:
+        found = ids.session_id(told)
+    elif client := home.client_above(here.config, here.where.pid):
+        found = ids.session_id(client.agent_id)
+    else:
+        found, guess = resolve.current(here.index, here.where)
+        if guess:
+            render.tell(f"({guess})")
+    if as_json:
+        render.document("id/v1", {"id": found})
+    else:
+        render.write(f"{found}\n")

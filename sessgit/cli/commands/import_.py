@@ -1,0 +1,225 @@
+"""`sessgit import`: conversations that nobody recorded while they were held."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render, text
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.record.bulk.families import Failure
+    from sessgit.record.imports import Imported
+
+_FEW = 3
+"""So many ids are named."""
+_SHORTEST = 4
+"""Characters of an id that are enough."""
+
+
+def run(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH...",
+            help="Transcripts, or folders with transcripts; all of the client's if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="SYSTEM",
+            help="Whose files they are: claude (its whole folder, from anywhere), rlm, dialectic, apex or io-log.",
+            show_default=False,
+        ),
+    ] = "",
+    ident: Annotated[
+        str,
+        typer.Option("--id", metavar="ID", help="This one only, also if it was deleted here.", show_default=False),
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be brought in from another system, and write nothing.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Bring in older conversations.
+
+    What is here already is left as it is: importing again changes nothing. --from claude DIR takes a folder like
+    ~/.claude that lies anywhere, with plans, todos and tasks. What is archived stays so, and what was deleted here
+    stays away, but for --id. A file whose lines name no session goes by its own name: of two that have only the name
+    in common the second is left out. --from rlm, dialectic, apex or io-log DIR brings in the sessions of another
+    system, says of each of its files what became of it, and changes none; sessgit undo takes the whole import back.
+    """
+    from sessgit.errors import UsageError
+    from sessgit.exchange import systems
+    from sessgit.record import imports
+    from sessgit.store.packing import background_repack
+
+    if ident and (source or len(ident) < _SHORTEST):
+        wrong = "--id and --from are two things." if source else f"“{ident}” is too short for an id."
+        raise UsageError(wrong, "sessgit import --id ID [PATH] brings in one conversation.")
+    if source in systems.SYSTEMS:
+        _bring(invocation.read(), source, paths or [], dry_run=dry_run, as_json=as_json)
+        return
+    if dry_run:
+        raise UsageError("--dry-run goes with another system's files.", f"--from {', '.join(sorted(systems.SYSTEMS))}.")
+    if source and source not in imports.SOURCES:
+        there = sorted({*imports.SOURCES, *systems.SYSTEMS})
+        raise UsageError(f"nothing can be imported from “{source}”", f"There is: {', '.join(there)}.")
+    here = invocation.read()
+    bring_in = imports.SOURCES[source] if source else imports.run
+    if not here.has_store:
+        _make_store(here, named=bool(paths))
+    store = here.store
+    with (
+        _told_if_interrupted(here),
+        render.progress(here, "Importing") as reading,
+        render.progress(here, "Packing", unit="objects") as packing,
+    ):
+        world = (paths or [], here.config, here.privacy, imports.Watch(reading, packing))
+        if ident:
+            done = imports.run_one(store, here.index, ident, *world, here.now)
+        else:
+            done = bring_in(store, here.index, *world)
+    if done.turns:
+        _index(here)
+        background_repack.start(here.store_path, os.environ)
+    if done.unpacked:
+        render.tell(f"The store could not be packed: {done.unpacked}")
+    if as_json:
+        render.document("import/v1", _json(done))
+    else:
+        told = _told(here, done, in_folders=bool(paths))
+        render.lines(here, (folded for line in told for folded in text.wrap(line, here.width)))
+    if done.errors:
+        raise typer.Exit(1)
+
+
+def _make_store(here: invocation.Invocation, *, named: bool) -> None:
+    """Makes the store; raises NotFoundError where nothing would come into it: no files were named, and the client has
+    none."""
+    from sessgit.agents.claude import home
+    from sessgit.errors import NotFoundError
+    from sessgit.record import privacy
+    from sessgit.store import store as stores
+
+    privacy.check_on(off=here.off)
+    if not named and next(home.transcripts(here.config), None) is None:
+        raise NotFoundError(
+            f"there is nothing to bring in: the client keeps no conversation in {here.short(here.config)}",
+            "sessgit install records from now on, sessgit import PATH brings in transcripts from elsewhere.",
+        )
+    stores.create(here.store_path)
+
+
+def _index(here: invocation.Invocation) -> None:
+    """Makes what came in searchable, and says why some of it is not yet."""
+    from sessgit.history import search
+
+    with render.progress(here, "Indexing", unit="conversations") as progress:
+        behind = search.follow(here.index, progress)
+    if behind:
+        render.tell(f"({behind})")
+
+
+def _bring(here: invocation.Invocation, system: str, paths: list[Path], *, dry_run: bool, as_json: bool) -> None:
+    """Brings in the sessions of another system, or says what that would do."""
+    from sessgit.cli.pages import import_report as page
+    from sessgit.errors import UsageError
+    from sessgit.exchange import incoming
+    from sessgit.record import imports, privacy
+    from sessgit.store import store as stores
+    from sessgit.store.packing import background_repack
+
+    if len(paths) != 1:
+        raise UsageError(f"--from {system} needs one folder.", f"sessgit import --from {system} DIR")
+    privacy.check_on(off=here.off)
+    if not here.has_store and not dry_run:
+        stores.create(here.store_path)
+    store = here.store_path if here.has_store else None
+    with render.leaving_in_order(), render.progress(here, "Importing", unit="conversations") as progress:
+        world = (here.config, here.privacy, here.now, progress)
+        done = incoming.run(store, system, paths[0], *world, dry_run=dry_run)
+    if done.operation:
+        unpacked = imports.pack(here.store)
+        if unpacked:
+            render.tell(f"The store could not be packed: {unpacked}")
+        _index(here)
+        background_repack.start(here.store_path, os.environ)
+    for what, why in done.errors if as_json else done.refused:
+        render.tell(f"{what}: {why}")
+    if as_json:
+        render.document("import/v1", page.as_json(done, dry_run=dry_run))
+    else:
+        render.lines(here, page.full(here, done, dry_run=dry_run))
+    if done.errors:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _told_if_interrupted(here: invocation.Invocation) -> Iterator[None]:
+    """Says how many came in when a person ends an import, and how it goes on."""
+    from sessgit.store import layout, refs
+
+    before = refs.read_all(here.store_path, layout.HEADS)
+    try:
+        yield
+    except KeyboardInterrupt:
+        after = refs.read_all(here.store_path, layout.HEADS)
+        names = {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in after if after[ref] != before.get(ref)}
+        render.tell(f"Interrupted: {text.counted(len(names), 'conversation')} came in. Import again: it goes on.")
+        raise
+
+
+def _json(done: Imported) -> dict[str, object]:
+    return {
+        "sessions": done.sessions, "turns": done.turns, "unchanged": done.unchanged, "excluded": done.excluded,
+        "archived": done.archived, "deleted": len(done.deleted), "links": done.passed_over.links,
+        "empty": done.passed_over.empty, "subagents": done.passed_over.subagents,
+        "errors": [{"path": str(failure.path), "reason": failure.reason} for failure in done.errors],
+    }  # fmt: skip
+
+
+def _failed(here: invocation.Invocation, failure: Failure) -> list[str]:
+    """The path, which is never broken, and why; a long reason stands under it."""
+    path, why = here.short(failure.path), text.clean(failure.reason).replace(f" {failure.path}", "")
+    if text.width(path) + 2 + text.width(why) <= here.width:
+        return [f"{path}: {why}"]
+    return [f"{path}:", *(f"  {line}" for line in text.wrapped(why, here.width - 2))]
+
+
+def _told(here: invocation.Invocation, done: Imported, *, in_folders: bool) -> Iterator[str]:
+    for failure in done.errors:
+        for line in _failed(here, failure):
+            render.tell(line)
+    brought = f"{text.counted(done.sessions, 'conversation')}, {text.counted(done.turns, 'turn')} brought in"
+    unbrought = f"; {text.counted(len(done.errors), 'file')} could not be brought in" if done.errors else ""
+    there = f"; {done.unchanged:,} {'was' if done.unchanged == 1 else 'were'} here already" if done.unchanged else ""
+    yield f"{brought}{there}{unbrought}"
+    if done.archived:
+        has, was = ("has", "it was") if done.archived == 1 else ("have", "they were")
+        yield f"{done.archived:,} of them {has} gone on since {was} archived: sessgit unarchive"
+    if done.deleted:
+        few = done.deleted if len(done.deleted) <= _FEW else ()
+        left = f"{text.counted(len(done.deleted), 'conversation')} left out, deleted here:"
+        again = f"sessgit import --id {' or '.join(map(here.ident, few)) or 'ID'}"
+        yield from text.fold([left, again], here.width, " ", "  ")
+    if done.excluded:
+        left = "was" if done.excluded == 1 else "were"
+        yield f"{text.counted(done.excluded, 'conversation')} of projects that are off {left} left out"
+    alone = [(done.passed_over.links, "link"), (done.passed_over.empty * in_folders, "empty file")]
+    told = [text.counted(count, what) for count, what in alone if count]
+    if told:  # the client leaves empty files in its own folder, which are nobody's business
+        yield f"{' and '.join(told)} left alone"
+    if done.passed_over.subagents and in_folders:
+        left = f"{text.counted(done.passed_over.subagents, 'subagent file')} left alone:"
+        why = "the client keeps them in ID/subagents/ next to the transcript ID.jsonl"
+        yield from text.fold([left, why], here.width, " ", "  ")

@@ -1,0 +1,76 @@
+"""`sessgit install`: record every conversation from now on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sessgit.cli import invocation, render, text
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.record.install import Installed
+
+
+def run(
+    granularity: Annotated[
+        Literal["turn", "cell"] | None,
+        typer.Option(help="Make a commit for each turn, or for each cell.", show_default=False),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Record every conversation from now on.
+
+    Hooks in the client's settings return at once; what they tell is recorded in the background. Prompts, answers
+    and what tools said are kept in the store, not encrypted, readable by you alone; common secrets are replaced
+    before that. sessgit off leaves a project out, sessgit uninstall takes the hooks out again.
+    """
+    from sessgit.record import install
+    from sessgit.store import layout, refs, settings
+    from sessgit.store.layout import StorePaths
+
+    here = invocation.read()
+    first = not here.has_store
+    known = set[str]()
+    if not first:
+        known.update(layout.session_of(name) for name, *_ in here.index.names())
+        known.update(ref.removeprefix(layout.DELETED) for ref in refs.read_all(here.store_path, layout.DELETED))
+    grain = granularity or here.settings.record.granularity
+    new_settings = not (here.config / "settings.json").exists()
+    done = install.install(
+        here.store_path, here.config, python=sys.executable, granularity=grain, known=known, privacy=here.privacy
+    )
+    if grain != here.settings.record.granularity:
+        settings.change(StorePaths(here.store_path), "record.granularity", grain)
+    if as_json:
+        value = {
+            "store": str(done.store), "settings": str(done.settings), "added": list(done.added),
+            "already_there": list(done.already_there), "older": done.older_conversations,
+        }  # fmt: skip
+        render.document("install/v1", value)
+    else:
+        render.lines(here, _page(here, done, first=first, new_settings=new_settings))
+
+
+def _page(here: invocation.Invocation, done: Installed, *, first: bool, new_settings: bool) -> Iterator[str]:
+    hooks = text.counted(len(done.added) + len(done.already_there), "hook")
+    was = " already" if not done.added and not done.other_stubs else ""
+    yield f"Recording is on{was}: {hooks} in {here.short(done.settings)} (undo: sessgit uninstall)"
+    if done.older_conversations:
+        yield f"{text.counted(done.older_conversations, 'older conversation')} can be brought in: sessgit import"
+    if first or (done.added and not done.already_there):  # an import may have made the store
+        yield f"All that is said is kept in {here.short(done.store)}, readable by you alone,"
+        yield "not encrypted; common secrets are replaced first. sessgit off skips a project."
+    if done.added and new_settings:
+        yield "Claude Code that runs already: 2.1 is recorded from its next prompt on, 2.0 after a restart."
+    elif done.added:
+        yield "Claude Code that runs already is recorded from its next prompt on."
+    for stub in done.other_stubs:
+        yield f"The hooks recorded into {here.short(stub.parent)} before, and do not any more."
+    if done.hooks_disabled:
+        yield "But nothing is recorded yet: these settings disable all hooks (disableAllHooks)."
+    if done.plugin:
+        yield f"The plugin {done.plugin} runs the same hooks: each event comes twice, which harms nothing."

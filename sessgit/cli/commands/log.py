@@ -1,0 +1,74 @@
+"""`sessgit log`: the turns of a conversation."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Annotated
+
+import typer
+
+from sessgit.cli import at_operation, render
+from sessgit.cli.arguments import options
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    ctx: typer.Context,
+    address: options.Address = "",
+    limit: options.Limit = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Oldest first.")] = False,
+    oneline: Annotated[bool, typer.Option("--oneline", help="One line a turn: its address and its prompt.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw all conversations of the family.")] = False,
+    rewound: Annotated[
+        bool, typer.Option("--rewound", help="Also show what rewinds left behind and what other versions have.")
+    ] = False,
+    cells: Annotated[bool, typer.Option("--cells", help="Show the cells of each turn, for fork --at N.C.")] = False,
+    said: Annotated[bool, typer.Option("-p", "--said", help="Also show what was said in each turn.")] = False,
+    since: options.Since = "",
+    tool: Annotated[
+        str, typer.Option("--tool", metavar="NAME", help="Only turns that used this tool.", show_default=False)
+    ] = "",
+    at_op: options.AtOp = "",
+    everything: Annotated[bool, typer.Option("--all", hidden=True)] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show the turns of a conversation, newest first.
+
+    Beside each prompt stand the tools that were used and the tokens that were new (without what the cache gave
+    again). Forks, rewinds and compactions stand between the turns where they happened. @N shows turns up to N, and with
+    -- PATH only those in which a tool read or changed PATH: a file, a folder, or a pattern.
+
+    With --at-op the conversation is as it was when the operation had been done, also one that was deleted since.
+    """
+    from sessgit.cli.arguments import choices
+    from sessgit.cli.pages import log as page
+    from sessgit.errors import UsageError
+    from sessgit.history import log as logs
+
+    if everything:
+        raise UsageError(
+            "log shows one conversation.",
+            "sessgit tree --all draws all conversations, sessgit ls --all lists them, sessgit log ADDRESS shows one.",
+        )
+    here, asof = at_operation.read(at_op)
+    found = at_operation.target(here, asof, address)
+    paths = ctx.meta.get(options.PATHS, [])
+    only = logs.Only(choices.since(here, since), tool, choices.touching(here, paths) if paths else None)
+    if graph and (only.narrows or reverse):
+        raise UsageError("--graph draws all turns, newest first.", "Leave --graph out to choose or turn round.")
+    if found.cell:
+        raise UsageError(
+            "log shows whole turns.", f"sessgit show {here.ident(found.branch.name)}@{found.turn}.{found.cell}"
+        )
+    log = logs.log(here.index, found.branch, found.turn, limit, only, lambda: here.store)
+    if as_json:
+        return render.document(
+            "log/v1", page.as_json(here, log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
+        )
+    if graph:
+        lines = page.graph(here, logs.family(here.index, found.branch), limit, rewound=rewound)
+    elif oneline:
+        render.remarks(at_operation.headline(here, asof))  # a program that reads addresses shall find nothing else
+        return render.lines(here, page.oneline(here, log, reverse=reverse))
+    else:
+        lines = page.full(here, log, page.Wanted(reverse, rewound, cells, said, limit))
+    render.lines(here, chain(at_operation.headline(here, asof), lines))

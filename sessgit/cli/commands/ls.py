@@ -1,0 +1,98 @@
+"""`sessgit ls`: the conversations of this project."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import completion, options
+
+_FOLD = 200
+"""So many conversations a person is shown where no number is given."""
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    paths: options.Paths = None,
+    everything: options.Everywhere = False,
+    project: options.Project = None,
+    label: options.Labels = None,
+    state: Annotated[
+        Literal["live", "active", "ended", "interrupted"] | None,
+        typer.Option("--state", help="Those in this state; live is open in a client.", show_default=False),
+    ] = None,
+    stage: Annotated[
+        Literal["gathering", "shaping", "critiquing", "synthesized"] | None,
+        typer.Option("--stage", help="Those at this stage.", show_default=False),
+    ] = None,
+    since: options.Since = "",
+    forks_of: Annotated[
+        str,
+        typer.Option(
+            "--forks-of",
+            metavar="ADDRESS",
+            help="What was forked from it, and from that.",
+            show_default=False,
+            autocompletion=completion.addresses,
+        ),
+    ] = "",
+    search: Annotated[
+        str, typer.Option("--search", metavar="TEXT", help="Those in which TEXT is found.", show_default=False)
+    ] = "",
+    archived: Annotated[bool, typer.Option("--archived", help="The archived ones.")] = False,
+    headless: Annotated[bool, typer.Option("--headless", help="Also those that a program held.")] = False,
+    order: Annotated[
+        Literal["updated", "created", "turns", "tokens", "cost", "name"] | None,
+        typer.Option("--order", help="One by one in this order, not as families.", show_default=False),
+    ] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False,
+    limit: options.Limit = None,
+    offset: Annotated[
+        int,
+        typer.Option(
+            "--offset", metavar="N", help="Leave out the first N.", show_default=False, callback=options.not_negative
+        ),
+    ] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """List the conversations of this project.
+
+    Forks stand under the conversations that they left, and ● marks those that are open in a client. With -- PATH
+    only those in which a tool read or changed PATH: a file, a folder, or a pattern.
+    """
+    from sessgit.agents.claude import home
+    from sessgit.cli import session_argument
+    from sessgit.cli.arguments import choices
+    from sessgit.cli.pages import ls as page
+    from sessgit.history import ls
+
+    here = invocation.read()
+    if not as_json:
+        here.check_recorded()
+    index = here.index
+    folder = str(project.absolute()) if project else here.cwd
+    wanted = ls.Wanted(
+        folder=None if everything else folder,
+        labels=tuple(label or ()),
+        state=state,
+        stage=stage or "",
+        since=choices.since(here, since),
+        among=choices.among(here, search=search, paths=paths or []),
+        forks_of=session_argument.target(here, forks_of).session if forks_of else "",
+        archived=archived,
+        headless=headless or everything,
+        empty=everything,
+        live=home.open_sessions(here.config),
+        order=order,
+        reverse=reverse,
+    )
+    most = limit if limit is not None or as_json else _FOLD
+    listing = ls.listing(index, wanted, most, offset, here.settings.prices)
+    if as_json:
+        render.document("ls/v1", page.as_json(here, listing))
+    else:
+        render.lines(here, page.full(here, listing, by_project=everything, folded=limit is None))
+    for name, damage in list(index.damaged.items())[:1]:
+        others = f", and {len(index.damaged) - 1} more" if len(index.damaged) > 1 else ""
+        render.tell(f"{here.ident(name)} cannot be read: {damage}{others}. {damage.hint}".rstrip())

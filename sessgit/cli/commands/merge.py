@@ -1,0 +1,179 @@
+"""`sessgit merge`: what another conversation found, brought back into this one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from sessgit.cli import invocation, render, session_argument, text
+from sessgit.cli.arguments import completion, options
+
+if TYPE_CHECKING:
+    from sessgit.branch.merging.merge import Merged, New, World
+    from sessgit.branch.merging.plan import Wish
+    from sessgit.model.merge_decisions import Choice
+
+_SETTABLE = ("description", "stage", "confidence")
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    theirs: Annotated[
+        str,
+        typer.Argument(
+            metavar="THEIRS",
+            help="SESSION[@TURN]: what to bring back, up to a turn if one is named.",
+            show_default=False,
+            autocompletion=completion.addresses,
+        ),
+    ],
+    into: options.Into = "",
+    mode: Annotated[
+        Literal["summary", "graft", "pick"] | None,
+        typer.Option("--mode", help="One turn that tells of it, all turns, or some.", show_default=False),
+    ] = None,
+    turns: Annotated[str, typer.Option("--turns", metavar="4,6-8", help="The turns to pick.", show_default=False)] = "",
+    with_command: Annotated[
+        str,
+        typer.Option("--with", metavar="COMMAND", help="Let COMMAND retell the summary.", show_default=False),
+    ] = "",
+    ours_wins: Annotated[bool, typer.Option("--ours", help="In conflicts take ours.")] = False,
+    theirs_wins: Annotated[bool, typer.Option("--theirs", help="In conflicts take theirs.")] = False,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Say what it shall be; may be repeated.")
+    ] = None,
+    new: options.New = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Bring another conversation back into this one.
+
+    A summary, the default, is one turn: what was asked and answered there since the two parted, the files, the cost.
+    It is made without a model; --with pipes it through a command, as in --with "claude -p 'Shorten this'". A graft
+    appends the turns themselves, a pick some of them. Where ours has not gone on, it moves forward: all turns come.
+
+    The lines are appended to the client's file, if no client has it open; --new makes a new conversation instead.
+    What people said of the two is united; what both changed is a conflict.
+    """
+    from sessgit.branch import fork as forks
+    from sessgit.branch.merging import merge as merges
+    from sessgit.branch.merging import sides
+    from sessgit.cli import client_launch
+    from sessgit.cli.pages import merge as page
+    from sessgit.history import client_files
+
+    wish = _wish(mode, turns, with_command, ours_wins, theirs_wins, values or [])
+    here = invocation.read()
+    ours = session_argument.target(here, into, changes=not dry_run)
+    other = session_argument.target(here, theirs)
+    sides.check(ours, other)
+    if dry_run:
+        plan = merges.planned(here.store, here.index, ours, other, wish)
+        if as_json:
+            render.document("merge/v1", {**plan.as_json(), "commit": None, "session": None})
+        else:
+            render.lines(here, page.full(here, plan))
+        return
+    done = merges.merge(world(here), ours, other, wish, created(here, ours.state.project, new))
+    tell_secrets(done)
+    assert done.plan is not None
+    if as_json:
+        value = {**done.plan.as_json(), "commit": done.commit or None, "session": done.state.id}
+        render.document("merge/v1", value)
+    elif not done.commit:
+        render.tell(page.standing(here, done.plan))
+    else:
+        state = client_files.localized(done.state, here.here)
+        way_on = client_launch.way_on(here, state, forks.resume_command(state, here.cwd))
+        render.lines(here, page.done(here, done, [other.branch.name], way_on))
+
+
+def world(here: invocation.Invocation) -> World:
+    """Where a merge or a pick of this process takes place."""
+    from sessgit.branch.merging.merge import World
+
+    return World(here.store, here.index, here.config, here.privacy, here.now, here.settings.prices)
+
+
+def created(here: invocation.Invocation, project: str, name: str | None) -> New | None:
+    """The new session that `--new` asks for; raises where it cannot have the name."""
+    import uuid
+
+    from sessgit.branch.edit import check_free
+    from sessgit.branch.merging.merge import New
+    from sessgit.model.address import check_name
+
+    if name is None:
+        return None
+    if name:
+        name = check_name(name)
+        check_free(here.index, name, "", project or here.cwd)
+    return New(str(uuid.uuid4()), name)
+
+
+def tell_secrets(done: Merged) -> None:
+    """Says that what was brought back is what the store holds, where that lacks words."""
+    if done.secrets:
+        stand = "stands" if done.secrets == 1 else "stand"
+        render.tell(f"{text.counted(done.secrets, 'secret')} in what was brought back {stand} replaced.")
+
+
+def _wish(
+    mode: Literal["summary", "graft", "pick"] | None, turns: str, command: str, ours: bool, theirs: bool,
+    values: list[str],
+) -> Wish:  # fmt: skip
+    from sessgit.branch.merging import summary
+    from sessgit.branch.merging.plan import Wish
+    from sessgit.errors import UsageError
+
+    if turns and mode is None:
+        mode = "pick"
+    if (mode == "pick") != bool(turns):
+        raise UsageError(
+            "--turns names the turns to pick." if turns else "--mode pick needs turns.",
+            "As in --mode pick --turns 4,6-8.",
+        )
+    if command and mode not in (None, "summary"):
+        raise UsageError(f"--with retells a summary, --mode {mode} makes none.", "Give one of the two.")
+    if ours and theirs:
+        raise UsageError("--ours and --theirs contradict each other.", "Give one of the two, or --set KEY=VALUE.")
+
+    def retell(given: str) -> str:
+        return summary.retold(command, given, os.getcwd(), os.environ)  # noqa: PTH109 - the words of subprocess
+
+    return Wish(
+        "summary" if command else mode, _numbers(turns), _choice(ours, theirs, values), retell if command else None
+    )
+
+
+def _numbers(turns: str) -> tuple[int, ...]:
+    """The turns in `4,6-8`."""
+    from sessgit.errors import UsageError
+
+    found: list[int] = []
+    for part in turns.split(",") if turns else ():
+        first, dash, last = part.strip().partition("-")
+        ends = [first, last if dash else first]
+        if not all(end.isascii() and end.isdigit() and len(end) < 7 for end in ends) or int(ends[0]) > int(ends[1]):
+            raise UsageError(f"“{part}” names no turns", "They are numbers and ranges, as in 4,6-8.")
+        found += range(int(ends[0]), int(ends[1]) + 1)
+    return tuple(found)
+
+
+def _choice(ours: bool, theirs: bool, values: list[str]) -> Choice:
+    from sessgit.branch import edit
+    from sessgit.errors import UsageError
+    from sessgit.model.merge_decisions import Choice
+
+    said: dict[str, Any] = {}
+    read = {"description": edit.description, "stage": edit.stage, "confidence": edit.confidence}
+    for one in values:
+        key, equals, value = one.partition("=")
+        if key not in read or not equals:
+            raise UsageError(
+                f"“{one}” sets nothing that a merge decides", f"It is KEY=VALUE, and a KEY is {', '.join(_SETTABLE)}."
+            )
+        found = read[key](value)
+        said[key] = None if key == "confidence" and found == "" else found
+    return Choice("ours" if ours else "theirs" if theirs else "", said)

@@ -1,0 +1,46 @@
+"""`sessgit on`: a project that is recorded again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.check.status import Recording
+    from sessgit.record.privacy import Switched
+
+
+def run(
+    folder: options.Folder = "",
+    as_json: options.Json = False,
+) -> None:
+    """Record a project again that was switched off.
+
+    What was said meanwhile comes in too, with the next turn of a conversation that goes on, or with sessgit import.
+    """
+    from sessgit.check import status
+    from sessgit.record import privacy
+    from sessgit.store.layout import StorePaths
+
+    here = invocation.read()
+    here.check_store()
+    done = privacy.switch_on(StorePaths(here.store_path), here.folder(folder), str(here.home))
+    recording = status.recording(here.store_path, here.config)
+    if as_json:
+        render.document("on/v1", {"project": done.project, "recorded": recording.on, "changed": done.changed})
+    else:
+        render.lines(here, _told(here, done, recording))
+
+
+def _told(here: invocation.Invocation, done: Switched, recording: Recording) -> Iterator[str]:
+    project = here.shown(done.project)
+    if done.changed:
+        yield f"On: {project} is recorded from now on."
+        yield "What was said meanwhile comes in too, where a conversation goes on or with sessgit import."
+    else:
+        yield f"{project} is on already."
+    if not recording.on:
+        yield f"But nothing is recorded at all: {recording.why}"

@@ -1,0 +1,64 @@
+"""`sessgit ops`: what commands did to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sessgit.cli import invocation, render, text
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.store.operations import Listed
+
+
+def run(limit: options.Limit = None, as_json: options.Json = False) -> None:
+    """List what commands did, the last one first.
+
+    Forks, edits, tags, archives, merges and picks, each with the id by which sessgit undo takes it back. What was
+    recorded is none of them. log and tree show with --at-op what was there then.
+    """
+    from sessgit.store import operations
+
+    here = invocation.read()
+    found = operations.listed(here.store)[:limit]
+    if not found:
+        here.check_recorded()
+    if as_json:
+        render.document("ops/v1", [_json(one) for one in found])
+    else:
+        render.lines(here, _page(here, found))
+
+
+def _page(here: invocation.Invocation, found: list[Listed]) -> Iterator[str]:
+    from sessgit.model import canonical
+
+    paint = render.Paint(here.colour)
+    if not found:
+        return
+    rows = [(one, text.ago(canonical.seconds(one.operation.time), here.now)) for one in found]
+    wide, command = (max(map(len, column)) for column in (
+        [ago for _, ago in rows], [text.clean(one.operation.command, 20) for one in found]
+    ))  # fmt: skip
+    for one, ago in rows:
+        note = "" if one.standing == "done" else f"  ({one.standing})"
+        room = here.width - 8 - wide - command - 6 - len(note)
+        summary = text.cut(text.clean(one.operation.summary), room)
+        head = f"{paint('yellow', text.clean(one.operation.id, 8))}  {paint('dim', ago.rjust(wide))}"
+        yield f"{head}  {text.clean(one.operation.command, 20).ljust(command)}  {summary}{paint('dim', note)}"
+
+
+def _json(one: Listed) -> dict[str, object]:
+    operation = one.operation
+    return {
+        "id": operation.id,
+        "time": operation.time,
+        "command": operation.command,
+        "summary": operation.summary,
+        "standing": one.standing,
+        "undoes": operation.undoes or None,
+        "refs": [{"ref": move.ref, "before": move.old, "after": move.new} for move in operation.moves],
+        "files": list(operation.files),
+        "appended": list(operation.wrote.appended),
+        "cut": list(operation.wrote.cut),
+    }

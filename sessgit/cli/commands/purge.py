@@ -1,0 +1,186 @@
+"""`sessgit purge`: a value out of all that the store holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.purge.purge import Wanted, Watch
+
+_SHORTEST_ID = 4
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    pattern: Annotated[
+        str,
+        typer.Argument(metavar="PATTERN", help="The value itself; - reads it from standard input.", show_default=False),
+    ] = "",
+    regex: Annotated[bool, typer.Option("--regex", help="PATTERN is a regular expression of Python's.")] = False,
+    secret: Annotated[
+        str, typer.Option("--secret", metavar="ID", help="The likely secret that --find lists.", show_default=False)
+    ] = "",
+    find: Annotated[
+        bool, typer.Option("--find", help="List likely secrets that were recorded, and change nothing.")
+    ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List what is kept out: ids and times, never values.")] = False,
+    lifted: Annotated[
+        str,
+        typer.Option("--lift", metavar="ID", help="Let a value that --list lists be stored again.", show_default=False),
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Say what holds it, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Take a value out of all that is recorded, for good.
+
+    Every conversation, fork, archive, tag and rewind that holds it is written anew with [redacted:purged] in its place,
+    and the rest stays as it is. The value is never shown, cannot come back through recording, import or pull, and
+    nothing undoes it. The client's own files stay: those that hold it are named, and so are remotes.
+
+    Words in a command stand in the history of your shell: sessgit purge - reads the value from standard input instead,
+    up to its end, without a newline there. A purge that was interrupted goes on where the same command is given again.
+    A value that was purged stays kept out, also one that was nowhere, until --lift.
+    """
+    from sessgit.cli.pages import purge as page
+    from sessgit.errors import UsageError
+    from sessgit.purge import purge as purges
+
+    _check(pattern, secret, lifted, find=find, listed=listed, regex=regex)
+    here = invocation.read()
+    here.check_store()
+    if find or listed or lifted:
+        _told(here, lifted, find=find, as_json=as_json)
+        return
+    hint = "--dry-run says what holds it, --yes purges without asking."
+    if pattern == "-" and not (yes or dry_run):
+        raise UsageError("cannot ask for confirmation: the value comes on stdin.", hint)
+    if not (yes or dry_run):
+        render.check_can_ask(hint, as_json=as_json)
+    with _watch(here) as watch:
+        wanted = _wanted(here, pattern, secret, watch, regex=regex)
+        told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, watch)
+    if told is not None and not dry_run and (told.found or purges.pending(here.store_path)):
+        render.remarks(page.question(here, told))
+        if not render.ask("Purge it, for good?"):
+            render.tell("Nothing was changed.")
+            raise typer.Exit(1)
+    if not dry_run:
+        with _watch(here) as watch:
+            told = purges.purge(here.store, here.index, wanted, here.config, here.now, watch)
+    assert told is not None
+    if as_json:
+        render.document("purge/v1", page.as_json(told, dry_run=dry_run))
+    else:
+        render.lines(here, page.lines(here, told, dry_run=dry_run))
+
+
+def _check(pattern: str, secret: str, lifted: str, *, find: bool, listed: bool, regex: bool) -> None:
+    """Raises UsageError for what no store could make right: before anybody is asked, and before one is opened."""
+    from sessgit.errors import UsageError
+    from sessgit.purge import purge as purges
+
+    named = [
+        name
+        for name, given in (
+            ("PATTERN", pattern), ("--secret", secret), ("--find", find), ("--list", listed), ("--lift", lifted)
+        )
+        if given
+    ]  # fmt: skip
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} cannot be given together.", "One of them says what is meant.")
+    if regex and not pattern:
+        raise UsageError("--regex needs a PATTERN.", "sessgit purge --regex 'acct-[0-9]{8}'")
+    if not named:
+        raise UsageError(
+            "name what is to go: PATTERN or --secret ID.",
+            "sessgit purge - reads the value from standard input, --find lists likely secrets.",
+        )
+    for name in (one for one in (secret, lifted) if one):
+        if len(name) < _SHORTEST_ID or set(name.lower()) - set("0123456789abcdef"):
+            raise UsageError(f"“{name}” is no id.", f"An id has {_SHORTEST_ID} to 8 digits or letters from a to f.")
+    if pattern and pattern != "-":
+        purges.expression(pattern) if regex else purges.literal(pattern)
+
+
+def _told(here: invocation.Invocation, lifted: str, *, find: bool, as_json: bool) -> None:
+    """Likely secrets, what is kept out, or that it is not any more."""
+    from sessgit.cli.pages import purge as page
+    from sessgit.purge import denied_values, likely_secrets
+    from sessgit.store.layout import StorePaths
+
+    if find:
+        with _watch(here) as watch:
+            likely = likely_secrets.likely(here.store, watch.reading)
+        if as_json:
+            render.document("likely/v1", page.found_json(likely))
+        else:
+            render.lines(here, page.found(here, likely))
+        return
+    if lifted:
+        one = denied_values.lift(StorePaths(here.store_path), lifted)
+        if as_json:
+            render.document("lifted/v1", page.kept_json(one))
+        else:
+            render.lines(here, [f"{one.id} is not kept out any more"])
+        return
+    every = denied_values.every(StorePaths(here.store_path))
+    if as_json:
+        render.document("forbidden/v1", [page.kept_json(one) for one in every])
+    else:
+        render.lines(here, page.kept(here, every))
+
+
+def _wanted(here: invocation.Invocation, pattern: str, secret: str, watch: Watch, *, regex: bool) -> Wanted:
+    from sessgit.purge import purge as purges
+
+    if secret:
+        from sessgit.purge import likely_secrets
+
+        every = likely_secrets.likely(here.store, watch.reading)
+        return purges.literal(likely_secrets.named(every, secret).value)
+    value = _typed() if pattern == "-" else pattern
+    return purges.matching(here.store_path, here.config, value, watch.reading) if regex else purges.literal(value)
+
+
+def _typed() -> str:
+    """All of standard input, without the newline at its end."""
+    from sessgit.errors import UsageError
+
+    data = sys.stdin.buffer.read() if sys.stdin is not None else b""
+    try:
+        return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise UsageError("the value is no UTF-8.", "A value is text.") from None
+
+
+@contextmanager
+def _watch(here: invocation.Invocation) -> Iterator[Watch]:
+    """A bar for each step, one after another: where a step begins, the bar of the one before it goes."""
+    from contextlib import ExitStack
+
+    from sessgit.model.progress import Progress, unseen
+    from sessgit.purge.purge import Watch
+
+    shown = ""
+    report: Progress = unseen
+    with ExitStack() as bar:
+
+        def step(what: str) -> Progress:
+            def told(done: int, total: int) -> None:
+                nonlocal shown, report
+                if shown != what:
+                    bar.close()
+                    shown, report = what, bar.enter_context(render.progress(here, what, unit="objects"))
+                report(done, total)
+
+            return told
+
+        yield Watch(step("Looking through the store"), step("Writing anew"), step("Proving that it is gone"))

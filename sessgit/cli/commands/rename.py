@@ -1,0 +1,114 @@
+"""`sessgit rename`: what a person calls a conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render, session_argument, text
+from sessgit.cli.arguments import completion, options
+
+if TYPE_CHECKING:
+    from sessgit.errors import UsageError
+    from sessgit.history.resolve import Target
+
+
+def run(
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="The conversation; the current one if left out.",
+            show_default=False,
+            autocompletion=completion.addresses,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="What to call it; unique in a project.", show_default=False)
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Take the name away; give no NAME.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Give a conversation a name.
+
+    The name can stand in every ADDRESS. The client's own title is kept, and shown again once the name is taken away.
+    """
+    from sessgit.branch import edit as edits
+    from sessgit.errors import UsageError
+    from sessgit.history.resolve import title
+    from sessgit.model import humanize
+    from sessgit.model.address import check_name
+
+    if clear and name is not None:
+        hint = f"sessgit rename --clear {humanize.shell(address or '')}"
+        raise UsageError("--clear takes the name away and needs no new one.", hint)
+    is_current = name is None and not clear
+    if is_current:
+        address, name = None, address
+    if not clear and not (name or "").strip():
+        raise _nameless(address)
+    here = invocation.read()
+    if is_current:
+        _check_is_name(here, name or "")
+    changes = edits.Changes(name=check_name(name) if name else "")
+    found = _target(here, address or "", name or "")
+    done = edits.edit(here.store, here.index, edits.session(found), changes, here.now)
+    if done.secrets:
+        render.tell(f"{text.counted(done.secrets, 'secret')} replaced in what is stored.")
+    if as_json:
+        value = {"id": found.session, "name": done.after.name, "was": done.before.name, "commit": done.commit or None}
+        render.document("rename/v1", value)
+        return
+    paint = render.Paint(here.colour)
+    ident = here.ident(found.session)
+    note = f"was: {text.clean(title(done.before), 100)}"
+    if not done.commit:
+        note = "that is its name already" if done.after.name else "it has no name"
+    room = here.width - text.width(ident) - 2
+    called = text.cut(text.clean(title(done.after)), room)
+    line = text.fold([called, f"({note})"], room, "  ")
+    render.lines(here, (f"{paint('yellow', ident) if not n else ' ' * len(ident)}  {s}" for n, s in enumerate(line)))
+
+
+def _nameless(address: str | None) -> UsageError:
+    from sessgit.errors import UsageError
+    from sessgit.model import humanize
+
+    hint = "sessgit rename NAME names the current conversation, sessgit rename ADDRESS NAME any other."
+    if address:
+        it = humanize.shell(address)
+        hint = f"sessgit rename {it} NAME gives it a name, sessgit rename --clear {it} takes its name away."
+    return UsageError("the new name is missing.", hint)
+
+
+def _check_is_name(here: invocation.Invocation, name: str) -> None:
+    """Raises UsageError where the only word is the id of a conversation, or the beginning of one."""
+    from sessgit.errors import UsageError
+    from sessgit.history import resolve
+    from sessgit.model import humanize
+
+    word = name.strip()
+    if not here.has_store or len(word) < resolve.SHORTEST_PREFIX:
+        return
+    if any(resolve.begins(branch, word) or agent_id == word for branch, agent_id, *_ in here.index.names()):
+        raise UsageError(
+            f"“{name}” is a conversation, and its new name is missing.", f"sessgit rename {humanize.shell(name)} NAME"
+        )
+
+
+def _target(here: invocation.Invocation, address: str, name: str) -> Target:
+    """The conversation; the error for an unknown one says so where the name is that of a conversation."""
+    from sessgit.errors import AmbiguousError, NotFoundError
+    from sessgit.history import resolve
+    from sessgit.model import humanize
+
+    try:
+        return session_argument.target(here, address, changes=True)
+    except AmbiguousError:
+        raise
+    except NotFoundError as error:
+        if not address or not here.has_store or not resolve.called(here.index, name, here.where):
+            raise
+        swapped = f"sessgit rename {humanize.shell(name)} {humanize.shell(address)}"
+        raise NotFoundError(str(error), f"The conversation comes first: {swapped}") from None

@@ -1,0 +1,228 @@
+"""`sessgit replay`: cells run again, and what comes of them held against what is recorded."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sessgit.cli import cell_argument, invocation, render, session_argument
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.cli.invocation import Invocation
+    from sessgit.history.resolve import Target
+    from sessgit.replay import model_runner
+    from sessgit.replay.kept_result import Kept
+    from sessgit.replay.plan import Plan
+    from sessgit.replay.run import How, Result
+    from sessgit.replay.sandbox.workspace import Sandbox
+
+_DIFFERS = 6
+_SECONDS, _PROMPT_SECONDS = 60.0, 600.0
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    address: options.AnyAddress = "",
+    cells: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cell", metavar="CELL", help="Only this cell: 7.3, an id, or its number in the turn. Repeatable."
+        ),
+    ] = None,
+    chain: Annotated[bool, typer.Option("--chain", help="Also all that these cells depend on.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Run them; without it they are only shown.")] = False,
+    folder: Annotated[
+        str, typer.Option("--in", metavar="DIR", help="Run in DIR, not in a copy of the project.", show_default=False)
+    ] = "",
+    llm: Annotated[
+        str,
+        typer.Option(
+            "--llm",
+            metavar="COMMAND",
+            help="Asks a model: prompt on standard input, answer on output.",
+            show_default=False,
+        ),
+    ] = "",
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", help="For each cell 60, for each answer 600.", show_default=False),
+    ] = None,
+    memory: Annotated[int, typer.Option("--memory", metavar="MB", help="For each cell, with all it starts.")] = 2048,
+    network: Annotated[bool, typer.Option("--network", help="Let what runs use the network.")] = False,
+    unconfined: Annotated[
+        bool,
+        typer.Option("--unconfined", help="Run commands and code without a sandbox: they can do all that you can."),
+    ] = False,
+    no_keep: Annotated[bool, typer.Option("--no-keep", help="Keep nothing of it.")] = False,
+    inputs: Annotated[
+        bool, typer.Option("--inputs", help="Send its prompts to a new process instead, and compare the answers.")
+    ] = False,
+    to: Annotated[
+        str, typer.Option("--to", metavar="COMMAND", help="With --inputs: what to send them to.", show_default=False)
+    ] = "",
+    protocol: Annotated[
+        Literal["each", "lines", "stream-json"] | None,
+        typer.Option("--protocol", help="With --inputs: how it is spoken to.", show_default=False),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run cells of a conversation again and compare what comes of them with what is recorded.
+
+    Shows which cells would run, in which order and by what: all of the turn or conversation named, @N those of one
+    turn. With --execute they run in a copy of the project at the commit it was at before the first of them, in a
+    temporary folder, and can write nowhere else: commands, tools for files, and the code of a REPL. They have no
+    network, nothing of the environment but PATH, and they do not see your home folder. On Linux this needs bubblewrap.
+    What came of it is kept as a fork that undo takes back.
+
+    --inputs sends the prompts one after another to COMMAND and keeps prompts and answers as a fork, to be compared with
+    diff. each starts it for every prompt, with the prompt on standard input; lines and stream-json start it once:
+    {"prompt": …} on a line in and {"answer": …} on a line out, or as the client speaks, which is meant where COMMAND is
+    claude. COMMAND is not confined.
+
+    Leaves with 0 where all that ran is equal, with 6 where something differs or failed.
+    """
+    from sessgit.errors import UsageError
+
+    here = invocation.read()
+    if (timeout is not None and not 0 < timeout < 1 << 31) or not 0 < memory < 1 << 31:
+        raise UsageError("a time limit and one for memory are more than 0", "And no more than two thousand million.")
+    if inputs:
+        if not to:
+            raise UsageError("--inputs needs --to COMMAND", "sessgit replay --inputs ID --to 'claude -p'")
+        if cells or chain or execute or folder or llm:
+            raise UsageError("--inputs sends prompts and runs no cells.", "Leave the options for cells out.")
+        _inputs(
+            here,
+            session_argument.target(here, address),
+            (to, protocol, timeout or _PROMPT_SECONDS),
+            no_keep,
+            as_json=as_json,
+        )
+        return
+    if to or protocol:
+        raise UsageError("--to and --protocol are for prompts.", "sessgit replay --inputs ID --to COMMAND")
+    found = (
+        cell_argument.target(here, address, "replay") if "cell_" in address else session_argument.target(here, address)
+    )
+    chosen = tuple(cells or ())
+    if found.cell and chosen:
+        raise UsageError("the address names a cell already.", "Give one of the two.")
+    from sessgit.replay.run import How
+    from sessgit.replay.sandbox.process_limits import Limits
+
+    limits = replace(Limits(), seconds=timeout or _SECONDS, memory=memory << 20)
+    how = How(limits, network, unconfined, llm, here.cwd, os.environ)
+    plan = _planned(here, found, (found.cell,) if found.cell else chosen, chain=chain, model=bool(llm))
+    if execute:
+        _execute(here, found, plan, how, folder, keep=not no_keep, as_json=as_json)
+    else:
+        _show(here, plan, as_json=as_json)
+
+
+def _planned(here: Invocation, found: Target, cells: tuple[str, ...], *, chain: bool, model: bool) -> Plan:
+    from sessgit.history import client_files
+    from sessgit.replay import plan
+    from sessgit.replay.sandbox import workspace
+
+    state = found.branch.state
+    root = workspace.root(state.project, client_files.localized(state, here.here).project, os.environ)
+    choice = plan.Choice(found.turn, cells, chain, root, model)
+    with render.progress(here, "Reading", unit="turns") as progress:
+        return plan.plan(here.store, here.index, found.branch, choice, progress)
+
+
+def _show(here: Invocation, plan: Plan, *, as_json: bool) -> None:
+    from sessgit.cli.pages import replay as page
+
+    if as_json:
+        return render.document("replay/v1", page.as_json(plan))
+    for damage in plan.damage:
+        render.tell(f"({damage})")
+    render.lines(here, page.planned(here, plan))
+
+
+def _execute(  # noqa: PLR0913 - what the command was given
+    here: Invocation, found: Target, plan: Plan, how: How, folder: str, *, keep: bool, as_json: bool
+) -> None:  # fmt: skip
+    from sessgit.history import client_files
+    from sessgit.replay import kept_result
+    from sessgit.replay import run as runs
+    from sessgit.replay.sandbox import workspace
+
+    state = client_files.localized(found.branch.state, here.here)
+    if keep:
+        kept_result.check(here.world, found.branch.state)
+    chosen = ""
+    if folder:
+        chosen = workspace.check_given(
+            here.folder(folder), workspace.guarded(state.project, here.store_path, here.config)
+        )
+    origin = workspace.origin(here.store, here.index, found.branch, plan.first, state.project)
+    if not plan.first:
+        return _told(here, plan, runs.skipped(plan), None, None, as_json=as_json)
+    with render.leaving_in_order():
+        with (
+            workspace.made(origin, os.environ, chosen) as box,
+            render.progress(here, "Running", unit="cells") as progress,
+        ):
+            results = runs.run(plan, box, how, progress)
+        kept = _kept(here, found, plan, results) if keep and any(one.outcome != "skipped" for one in results) else None
+    _told(here, plan, results, box, kept, as_json=as_json)
+    if any(one.outcome in ("differs", "failed") for one in results):
+        raise typer.Exit(_DIFFERS)
+
+
+def _told(
+    here: Invocation, plan: Plan, results: tuple[Result, ...], box: Sandbox | None, kept: Kept | None, *, as_json: bool
+) -> None:
+    from sessgit.cli.pages import replay as page
+
+    if as_json:
+        return render.document("replay/v1", page.as_json(plan, results, box, kept))
+    for damage in plan.damage:
+        render.tell(f"({damage})")
+    render.lines(here, page.done(here, plan, results, box, kept))
+
+
+def _kept(here: Invocation, found: Target, plan: Plan, results: tuple[Result, ...]) -> Kept:
+    import uuid
+
+    from sessgit.history import fork_point
+    from sessgit.replay import kept_result
+
+    world, short = here.world, here.ident(found.branch.name)
+    point = fork_point.point(here.store, here.index, replace(found, turn=plan.last, cell=""))
+    address = f"{short}{plan.place}"
+    new = kept_result.New(str(uuid.uuid4()), kept_result.named("replay", short, plan.place), point, found.state)
+    kept = kept_result.begin(world, new)
+    kept = kept_result.add(world, kept, [kept_result.turn(results, address)])
+    kept_result.end(world, kept, f"replay of {address}: {kept_result.told(results)}")
+    return kept
+
+
+def _inputs(
+    here: Invocation,
+    found: Target,
+    to: tuple[str, model_runner.Protocol | None, float],
+    no_keep: bool,
+    *,
+    as_json: bool,
+) -> None:
+    import uuid
+
+    from sessgit.cli.pages import replay as page
+    from sessgit.replay import inputs, model_runner
+
+    command, protocol, seconds = to
+    partner = model_runner.Partner(command, protocol or model_runner.protocol(command), seconds, here.cwd, os.environ)
+    with render.leaving_in_order(), render.progress(here, "Asking", unit="prompts") as progress:
+        sent = inputs.send(here.world, found, partner, "" if no_keep else str(uuid.uuid4()), progress)
+    if as_json:
+        render.document("inputs/v1", page.sent_json(sent))
+    else:
+        render.lines(here, page.sent(here, sent))
+    if any(one.outcome in ("differs", "failed") for one in sent.answers):
+        raise typer.Exit(_DIFFERS)

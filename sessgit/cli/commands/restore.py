@@ -1,0 +1,272 @@
+"""`sessgit restore`: a conversation back as the files that the client wrote."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sessgit.cli import invocation, render, session_argument, sidecar_notes, text
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.branch.restore import Brought, Outcome, Restored, Verified
+    from sessgit.history.resolve import Target
+
+
+_LABEL = 11
+_STDOUT = Path("-")
+
+
+def run(
+    address: options.Address = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the transcript alone, there; - is standard output."),
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Write nothing; check what is stored.")] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option("--project", metavar="DIR", help="Write it for the client started in DIR.", show_default=False),
+    ] = None,
+    all_lost: Annotated[bool, typer.Option("--all-lost", help="Bring back all that the client deleted.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Write a conversation back as the client's files.
+
+    Its transcript byte for byte as the client wrote it, save what was redacted, and what lay beside it: subagents,
+    large tool results, plan, todos, tasks. Never over a file that holds anything else; one that went on elsewhere
+    gets the turns that it lacks. If it has a name that the client does not know, one line with the name follows. The
+    client deletes old files when it starts; what is restored is as new.
+
+    --verify rebuilds the file, proves every hash that was taken when it was recorded, and compares it with the
+    client's own if that is still there. --project moves the conversation to another folder; where its own is one of
+    another machine, it stays of that one, and DIR stands for it here: project.map in the settings says so.
+    """
+    from sessgit.branch import restore as restores
+    from sessgit.history import client_files
+
+    _check(address, output, verify, project, all_lost)
+    here = invocation.read()
+    if all_lost:
+        _all_lost(here, as_json=as_json)
+        return
+    found = session_argument.target(here, address)
+    _check_whole(here, found)
+    if verify:
+        checked = restores.verify(here.store, found.session, here.config, here=here.here)
+        if as_json:
+            render.document("restore/v1", _json(found.session, None, checked.restored) | _verified(checked))
+        else:
+            render.lines(here, _proof(here, found.session, checked))
+        return
+    if output == _STDOUT:
+        _to_stdout(here, found.session, as_json=as_json)
+        return
+    was_here = client_files.was_here(found.state, here.store.beside)
+    if output:
+        done = restores.write_to(here.store, found.session, output.absolute())
+    else:
+        into = restores.Into(str(project.resolve()), here.index, here.now) if project else None
+        done = restores.restore(here.store, found.session, here.config, into, here=here.here)
+        if done.named and not done.already:
+            _record(here, done, final=True)
+        if done.appended:
+            _record(here, done, final=False)
+            render.tell(sidecar_notes.appended(done.appended))
+    if as_json:
+        render.document("restore/v1", _json(found.session, done.path, done.restored) | _outcome(done))
+        return
+    render.lines(here, [*_written(here, done), *sidecar_notes.told(done.files)])
+    if done.stands_for:
+        unset = shlex.quote(f"project.map.{done.stands_for}")
+        render.tell(
+            f"{here.short(done.project)} stands for {done.stands_for} here from now on. "
+            f"sessgit config --unset {unset} ends that."
+        )
+    if client_files.is_gone(done.project):
+        render.tell(
+            f"The project's folder is gone: {here.short(done.project)}. "
+            f"sessgit fork {here.ident(found.session)} --project DIR continues it in another one."
+            f"{'' if was_here else f' {mapping(here.store.state(found.branch.tip).project)}'}"
+        )
+
+
+def _to_stdout(here: invocation.Invocation, session: str, *, as_json: bool) -> None:
+    """The transcript's bytes, and nothing else but a remark where they are not those that the client wrote."""
+    from sessgit.branch import restore as restores
+    from sessgit.errors import UsageError
+
+    if as_json:
+        raise UsageError("--json tells what was written to a file.", "--output FILE names it.")
+    if here.terminal:
+        raise UsageError(
+            "a transcript is not for a terminal.", "--output FILE writes it to a file, a pipe takes it too."
+        )
+    restored = restores.rebuild(here.store, session)
+    render.data(restored.file.pieces())
+    if not restored.exact:
+        render.tell(" ".join(_quality(restored)))
+
+
+def mapping(project: str) -> str:
+    """What helps where the folder of a project is one of another machine."""
+    return f"sessgit config {shlex.quote(f'project.map.{project}')} DIR says which one stands for it here."
+
+
+def _written(here: invocation.Invocation, done: Outcome) -> list[str]:
+    what = "is moved there" if done.moved else "is already there" if done.already else "is written"
+    # The path is never cut: it is there to be copied.
+    head, quality = f"{here.short(done.path)} {what}:", _quality(done.restored, done.named)
+    if not done.same:
+        quality = ["all turns, in bytes of its own."]
+    whole = f"{head} {' '.join(quality)}"
+    return [whole] if text.width(whole) <= here.width else [head, *text.fold(quality, here.width, " ")]
+
+
+def _check(address: str, output: Path | None, verify: bool, project: Path | None, all_lost: bool) -> None:
+    """Raises UsageError for options that do not go together."""
+    from sessgit.errors import UsageError
+
+    if output and verify:
+        raise UsageError("--verify writes nothing, --output names a file to write.", "Give one of the two.")
+    if project and (output or verify):
+        raise UsageError("--project names where the client looks for it.", "It goes without --output and --verify.")
+    if all_lost and (address or output or verify or project):
+        raise UsageError("--all-lost takes all that is lost, to its own place.", "It goes with --json alone.")
+
+
+def _check_whole(here: invocation.Invocation, found: Target) -> None:
+    """Raises UsageError for what is no file of the client's here."""
+    from sessgit.errors import UsageError
+    from sessgit.store import layout
+
+    if layout.is_other(found.branch.name):
+        name = here.ident(found.branch.name)
+        raise UsageError(
+            f"{name} is another version of the conversation, and restore writes only the newest one.",
+            f"sessgit fork {name} writes it as a conversation of its own.",
+        )
+    if found.turn not in (None, found.state.turns):
+        raise UsageError(
+            "a conversation is restored as a whole.",
+            f"sessgit fork {here.ident(found.session)} --at {found.turn} writes its first turns as one of its own.",
+        )
+
+
+def _all_lost(here: invocation.Invocation, *, as_json: bool) -> None:
+    from sessgit.branch import restore as restores
+    from sessgit.history import lost_sessions
+
+    sessions = lost_sessions.sessions(here.index, here.config)
+    with render.progress(here, "Restoring", unit="conversations") as progress:
+        done = restores.restore_all(here.store, sessions, here.config, progress, here.here)
+    if as_json:
+        back = [_json(session, one.path, one.restored) | _outcome(one) for session, one in done.back]
+        errors = [
+            {"id": failure.session, "reason": str(failure.error), "hint": failure.error.hint or None}
+            for failure in done.errors
+        ]
+        render.document("restore/v1", {"restored": back, "errors": errors})
+    else:
+        for failure in done.errors:
+            render.tell(f"{here.ident(failure.session)}: {failure.error}")
+        render.lines(here, _told(done))
+    if done.errors:
+        raise typer.Exit(1)
+
+
+def _told(done: Brought) -> Iterator[str]:
+    if not done.back and not done.errors:
+        yield "Nothing is lost: the client has every conversation of this machine."
+        return
+    number = len(done.back)
+    unwritten = f"; {len(done.errors):,} could not be written" if done.errors else ""
+    back = text.counted(number, "conversation") if number else "No conversation"
+    yield f"{back} {'is' if number < 2 else 'are'} back{unwritten}."
+    yield from sidecar_notes.told([file for _, one in done.back for file in one.files])
+    if secrets := sum(one.restored.redacted for _, one in done.back):
+        yield f"In them {text.counted(secrets, 'secret')} {_stand(secrets)} replaced."
+
+
+def _record(here: invocation.Invocation, done: Outcome, *, final: bool) -> None:
+    """Records what was added at once: no client has the file open, and its next event may never come."""
+    from sessgit.record import catch_up
+
+    catch_up.record_file(
+        lambda: here.store, here.index, done.path, here.config, here.privacy, project=done.project, final=final
+    )
+
+
+def _stand(secrets: int) -> str:
+    """Be it that they were replaced when they were recorded, or purged later."""
+    return "stands" if secrets == 1 else "stand"
+
+
+def _quality(done: Restored, named: bool = False) -> list[str]:
+    """How good the copy is, in parts between which a line may break."""
+    size = text.size(len(done.file))
+    end = "," if named else "."
+    more = ["and one line with its name for the client's list."] if named else []
+    if done.exact:
+        return [f"{size}, byte for byte as the client wrote it{end}", *more]
+    lacks = []
+    if done.redacted:
+        lacks.append(f"{text.counted(done.redacted, 'secret')} that {_stand(done.redacted)} replaced")
+    if done.missing:
+        lacks.append(f"{text.size(done.missing)} never recorded")
+    if done.rewritten:
+        lacks.append("the beginning that it has from another conversation written anew")
+    if not lacks:
+        why = "no hash of the whole file was stored" if done.same is None else "they come from several files"
+        return [f"{size},", f"all lines that were recorded; {why}{end}", *more]
+    return [f"{size}, but for {', '.join(lacks)}{end}", *more]
+
+
+def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
+    """What holds of a file whether it is written or verified; the keys of either alone say nothing yet."""
+    return {
+        "id": session, "path": str(path) if path else None, "bytes": len(done.file), "exact": done.exact,
+        "redacted": done.redacted, "missing": done.missing, "rewritten": done.rewritten, "proved": done.checked,
+        "already": None, "named": None, "appended": None, "files": [], "turns": None, "file": None, "same": None,
+    }  # fmt: skip
+
+
+def _outcome(done: Outcome) -> dict[str, object]:
+    found = {"already": done.already, "named": done.named, "appended": done.appended}
+    return {**found, "files": sidecar_notes.as_json(done.files)}
+
+
+def _verified(checked: Verified) -> dict[str, object]:
+    return {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
+
+
+def _proof(here: invocation.Invocation, session: str, checked: Verified) -> Iterator[str]:
+    done = checked.restored
+    path = here.short(checked.file) if checked.file else ""
+    yield from text.wrapped(f"{session}: {text.counted(checked.turns, 'turn')}, nothing damaged.", here.width)
+    hashes = text.counted(done.checked, "hash", "hashes")
+    yield from _labelled(here, "Proved", f"{hashes} of lines (Lines-SHA256), taken when they were recorded".split(" "))
+    yield from _labelled(here, "The file", " ".join(_quality(done)).split(" "))
+    if not path:
+        yield from text.wrapped("The client has deleted its own file: this store is the only place.", here.width)
+    elif checked.same:
+        yield from _labelled(here, "Compared", ["equal", "to", path])
+    else:
+        must, changed = "as it must: it holds what was replaced here", "it has changed since it was recorded"
+        how = f"differs, {must}" if done.redacted else f"differs: {changed}"
+        yield from _labelled(here, "Compared", [path, *how.split(" ")])
+
+
+def _labelled(here: invocation.Invocation, label: str, parts: Sequence[str]) -> Iterator[str]:
+    """The parts behind a label, in as many lines as they need; a path is never cut: it is there to be copied."""
+    now = f"{label:<{_LABEL - 1}}"
+    for part in parts:
+        if text.width(f"{now} {part}") > here.width >= _LABEL + text.width(part):
+            yield now.rstrip()
+            now = " " * (_LABEL - 1)
+        now = f"{now} {part}"
+    yield now

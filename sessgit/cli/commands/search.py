@@ -1,0 +1,116 @@
+"""`sessgit search`: what was said and done, in all conversations, and what they are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import choices, completion, options
+
+if TYPE_CHECKING:
+    from sessgit.history.search import Where
+
+_MOST = 20
+_LENGTH = 160
+"""Characters of a snippet in JSON."""
+_JOINS = ("OR", "AND")
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    words: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)],
+    everything: Annotated[
+        bool, typer.Option("--all", help="In all projects: so it does without this, too.")
+    ] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option("--project", metavar="DIR", help="Only in the project at DIR.", show_default=False),
+    ] = None,
+    session: Annotated[
+        str,
+        typer.Option(
+            "--session", metavar="ADDRESS", help="Only in one conversation.", show_default=False,
+            autocompletion=completion.addresses,
+        ),
+    ] = "",
+    label: Annotated[
+        str, typer.Option("--label", metavar="LABEL", help="Only in conversations with it.", show_default=False)
+    ] = "",
+    place: Annotated[
+        Literal["prompts", "answers", "tools"] | None,
+        typer.Option("--in", help="Only in what was asked, answered, or done.", show_default=False),
+    ] = None,
+    tool: Annotated[
+        str, typer.Option("--tool", metavar="NAME", help="Only in calls of this tool.", show_default=False)
+    ] = "",
+    since: options.Since = "",
+    limit: options.Limit = None,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
+    """Find turns by what was said and done in them, and conversations by what they are called.
+
+    All words must be in the turn, or in the conversation's name, title, labels and description: whole words, in
+    whatever case. beginn* finds words that begin so, '"a phrase"' what stands together, this OR that one of the two,
+    and 'words -without' leaves out what has that word. The best 20 turns, or N, are shown with their best line;
+    sessgit show ADDRESS opens one. Exits with 1 where nothing is found.
+    """
+    from sessgit.cli.pages import search as page
+    from sessgit.errors import UsageError
+    from sessgit.history import search
+
+    here = invocation.read()
+    if not as_json:
+        here.check_recorded()
+    if everything and (project or session):
+        raise UsageError("--all looks everywhere, --project and --session do not.", "Give one of them.")
+    if tool and place not in (None, "tools"):
+        raise UsageError("--tool looks into what tools did", f"Leave out --tool or --in {place}.")
+    where = search.Where(
+        session=_branch(here, session) if session else "",
+        folder=str(project.absolute()) if project else "",
+        label=label,
+        place=place or "",
+        tool=tool,
+        since=choices.since(here, since),
+    )
+    most = _MOST if limit is None else limit
+    length = _LENGTH if as_json else page.room(here)
+    with render.progress(here, "Indexing", unit="conversations") as progress:
+        results = search.search(here.index, " ".join(words), where, most, length, progress)
+    if results.behind:
+        render.tell(f"({results.behind})")
+    if as_json:
+        render.document("search/v1", page.as_json(" ".join(words), results))
+    elif not results.is_empty:
+        render.lines(here, page.full(here, results))
+    else:
+        render.tell("Nothing found.")
+        _tell_begun(here, words, where)
+    if results.is_empty:
+        raise typer.Exit(1)
+
+
+def _tell_begun(here: invocation.Invocation, said: list[str], where: Where) -> None:
+    """Says of words that were looked for whole how many turns have words that begin so, if any has."""
+    from sessgit.cli import text
+    from sessgit.history import search
+    from sessgit.model import humanize
+    from sessgit.model.progress import unseen
+
+    asked = " ".join(said).split()
+    begun = " ".join(word if word in _JOINS or word.startswith("-") else f"{word.rstrip('*')}*" for word in asked)
+    if '"' in begun or begun == " ".join(asked):
+        return
+    found = search.search(here.index, begun, where, 1, _LENGTH, unseen)
+    if not found.is_empty:
+        turns = f"{'' if found.exact else 'more than '}{text.counted(found.total, 'turn')}"
+        finds = f"finds {text.counted(found.total_called, 'conversation') if not found.total else turns}."
+        render.tell(f"Words are looked for whole: {humanize.shell(begun)} {finds}")
+
+
+def _branch(here: invocation.Invocation, address: str) -> str:
+    from sessgit.cli import session_argument
+
+    return session_argument.target(here, address).branch.name

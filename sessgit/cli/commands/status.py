@@ -1,0 +1,56 @@
+"""`sessgit status`: whether recording is on, and what needs attention. `sessgit` alone begins with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import options
+
+if TYPE_CHECKING:
+    from sessgit.check.status import Status
+
+
+def run(address: options.Address = "", as_json: options.Json = False) -> None:
+    """Show whether recording is on here, what is in the store, and what needs attention.
+
+    Also how far the current session, or the one at ADDRESS, is recorded, and which transcripts the client is about
+    to delete.
+    """
+    from sessgit.cli import session_argument
+    from sessgit.cli.pages import status as page
+
+    here = invocation.read()
+    if address:
+        here.check_store()
+    session = (
+        session_argument.target(here, address)
+        if address
+        else session_argument.current(here)
+        if here.has_store
+        else None
+    )
+    found = _status(here)
+    if as_json:
+        render.document("status/v1", page.as_json(here, found, session))
+    else:
+        render.lines(here, page.full(here, found, session))
+    here.record_waiting()
+
+
+def first() -> None:
+    """What `sessgit` says without a command."""
+    from sessgit.cli import session_argument
+    from sessgit.cli.pages import welcome as page
+
+    here = invocation.read()
+    session = session_argument.current(here) if here.has_store else None
+    render.lines(here, page.full(here, _status(here), session))
+    here.record_waiting()
+
+
+def _status(here: invocation.Invocation) -> Status:
+    from sessgit.check import status
+
+    index = here.index if here.has_store else None
+    return status.status(here.store_path, here.config, index, here.privacy, cwd=here.cwd, now=here.now)

@@ -1,0 +1,79 @@
+"""`sessgit tree`: families of conversations as a drawing."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Annotated
+
+import typer
+
+from sessgit.cli import at_operation, render
+from sessgit.cli.arguments import completion, options
+
+_FOLD = 40
+"""So many families a person is shown where no number is given."""
+
+
+def run(
+    address: Annotated[
+        str,
+        typer.Argument(
+            metavar="ADDRESS",
+            help="The family of this session; those of this project if left out.",
+            show_default=False,
+            autocompletion=completion.addresses,
+        ),
+    ] = "",
+    everything: options.Everywhere = False,
+    project: options.Project = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--limit",
+            metavar="N",
+            help="Draw N families at most.",
+            show_default=False,
+            callback=options.not_negative,
+        ),
+    ] = None,
+    at_op: options.AtOp = "",
+    as_json: options.Json = False,
+) -> None:
+    """Draw conversations and what came of them: forks, forks of forks, what rewinds left behind, merges.
+
+    Behind the id stands where a conversation left the one above it: @4 after turn 4, @7.3 at the third cell of turn 7.
+    “2 of 6 turns” are its own and all, the cost is that of its own turns, and in quotes stand its own first words.
+    Forks that nobody named and that went nowhere far are counted where there are many; --json has all.
+
+    With --at-op all is as it was when the operation had been done, and nothing is marked as live.
+    """
+    from sessgit.agents.claude import home
+    from sessgit.cli.pages import tree as page
+    from sessgit.errors import UsageError
+    from sessgit.history import tree
+
+    if address and (everything or project):
+        raise UsageError("an address names one family.", "Leave out the address, or --all and --project.")
+    here, asof = at_operation.read(at_op)
+    if not as_json and asof is None:
+        here.check_recorded()
+    session = ""
+    if address:
+        session = at_operation.target(here, asof, address).session
+    live = home.open_sessions(here.config) if asof is None else frozenset[str]()
+    wanted = tree.Wanted(
+        session=session,
+        folder=None if everything else str(project.absolute()) if project else here.cwd,
+        everything=everything,
+        limit=limit if limit is not None or as_json else _FOLD,
+        live=live,
+        fold=not as_json,
+    )
+    with render.progress(here, "Counting", unit="turns") as progress:
+        forest = tree.forest(here.index, wanted, here.settings.prices, progress)
+    if as_json:
+        render.document("tree/v1", page.as_json(here, forest, live) | {"at_op": at_operation.as_json(asof)})
+    else:
+        chosen = page.Chosen(bool(address), everything, str(project or ""), limit is not None, live)
+        render.lines(here, chain(at_operation.headline(here, asof), page.full(here, forest, chosen)))

@@ -1,0 +1,84 @@
+"""`sessgit watch`: what happens to the store, as it happens."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from sessgit.cli import invocation, render
+from sessgit.cli.arguments import completion
+
+
+def run(
+    addresses: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ADDRESS...", help="These conversations only, and their forks as they are made.",
+            show_default=False, autocompletion=completion.addresses,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="The conversations of every project.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, an object a line, for programs.")] = False,
+) -> None:  # fmt: skip
+    """Show what happens to the conversations of this project, until Ctrl-C.
+
+    A line for each new turn, and for each fork, rewind, merge, name, tag and whatever else changes the store, within
+    half a second, whoever makes it; where nothing is recorded yet, the first one is waited for. Nothing is recorded
+    or changed for that.
+    """
+    from sessgit.cli.pages import watch as page
+    from sessgit.errors import UsageError
+    from sessgit.history import resolve, watch
+    from sessgit.store.store import Store
+
+    if addresses and everything:
+        raise UsageError("--all and an address are two things.", "sessgit watch --all shows every conversation.")
+    here = invocation.read()
+    here.check_store()
+    if addresses:
+        here.check_recorded()
+    asked = [resolve.address(here.index, address) for address in addresses or ()]
+    named = [resolve.target(here.index, address, here.where).session for address in asked]
+    wanted = watch.Wanted(
+        sessions=frozenset(named) if addresses else None,
+        folder=None if addresses or everything else here.cwd,
+    )
+    place = "every project" if everything else ", ".join(map(here.ident, named)) or here.short(here.cwd)
+    here.index.close()
+    for seen in watch.follow(here.store_path, lambda: Store(here.store_path), _waiting(), here.here):
+        if seen is None:
+            render.tell(f"(watching {place}; Ctrl-C ends it)")
+        elif isinstance(seen, watch.Trouble):
+            render.tell(f"{seen.branch[:8]}: {seen.error}" if seen.branch else str(seen.error))
+        else:
+            told = [change for change in seen if wanted.holds(change)]
+            lines = map(page.as_json, told) if as_json else page.full(here, told, time.time())
+            for line in lines:
+                render.write(f"{line}\n")
+
+
+def _waiting() -> Callable[[], None]:
+    """Waits until it is time for the next look; leaves in silence as soon as nobody reads the output any more."""
+    from sessgit.history.watch import INTERVAL
+
+    try:
+        output = sys.stdout.fileno()
+        poll = select.poll()
+        poll.register(output, 0)
+        poll.poll(0)
+    except (OSError, ValueError, AttributeError):  # no file, or a system that cannot tell
+        return lambda: time.sleep(INTERVAL)
+
+    def wait() -> None:
+        began = time.monotonic()
+        if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(INTERVAL * 1000)):
+            render.forget_output()
+            raise SystemExit(render.BROKEN_PIPE)
+        time.sleep(max(0.0, began + INTERVAL - time.monotonic()))
+
+    return wait

@@ -1,0 +1,190 @@
+"""What a purge found and did: never the value itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sessgit.cli import text
+from sessgit.cli.render import Paint
+from sessgit.model import canonical
+
+if TYPE_CHECKING:
+    from sessgit.cli.invocation import Invocation
+    from sessgit.purge.denied_values import Kept
+    from sessgit.purge.likely_secrets import Likely
+    from sessgit.purge.purge import Purged
+    from sessgit.purge.scan import Held
+
+_MOST_FILES = 20
+_MOST_TURNS = 12
+_MOST_PLACES = 4
+
+
+def question(here: Invocation, told: Purged) -> Iterator[str]:
+    """What is said before anybody is asked: all that holds a value, and what of it stays."""
+    yield from _held(here, told)
+    yield from _apart(here, told)
+    yield from _outside(here, told, dry_run=True)
+    yield "History is written anew, and nothing undoes it."
+
+
+def lines(here: Invocation, told: Purged, *, dry_run: bool) -> Iterator[str]:
+    """The page of a purge that was done, or would be."""
+    if told.completed:
+        yield "A purge that was interrupted came to its end"
+    if not told.found:
+        yield "Nothing in the store holds it" + ("" if dry_run else "; from now on nothing can")
+    elif dry_run:
+        yield from _held(here, told)
+    else:
+        commits = text.counted(told.commits, "commit")
+        yield f"{_sessions(told)} purged: {commits} written anew"
+        for one in told.held:
+            yield from _line(here, one)
+    if not dry_run and told.objects:
+        yield from _wrapped(
+            here,
+            f"Proved: none of {text.counted(told.objects, 'object')} and no file of the store holds it, as it is, in "
+            "JSON, in a URL, in base64 or in hex",
+        )
+    for old, new in told.tags:
+        del old  # it holds the value
+        yield f"a tag that held it is now “{text.clean(new)}”"
+    yield from _apart(here, told)
+    if told.inexact:
+        turns = text.counted(told.inexact, "turn")
+        yield from _wrapped(here, f"{turns} could not be made as a recording of today would; the words are right")
+    yield from _outside(here, told, dry_run=dry_run)
+
+
+def found(here: Invocation, every: Sequence[Likely]) -> Iterator[str]:
+    """The list of likely secrets."""
+    if not every:
+        yield "No likely secret stands in the store"
+        return
+    paint = Paint(here.colour)
+    kind = max(text.width(one.kind) for one in every)
+    size = max(len(f"{one.length}") for one in every)
+    for one in every:
+        count = text.counted(one.count, "line")
+        yield f"{paint('yellow', one.id)}  {one.kind.ljust(kind)}  {one.length:>{size}} characters  in {count}"
+        yield from (f"{'':10}{line}" for line in text.wrapped(_where(here, one), here.width - 10))
+    yield "Out: sessgit purge --secret ID"
+
+
+def _where(here: Invocation, one: Likely) -> str:
+    if not one.places:
+        return "where no branch leads any more"
+    names = [name.partition("@") for name in one.places[:_MOST_PLACES]]
+    shown = ", ".join(f"{here.ident(name)}{at}{turn}" for name, at, turn in names)
+    return shown + (" and more: --json" if len(one.places) > _MOST_PLACES else "")
+
+
+def kept(here: Invocation, every: Sequence[Kept]) -> Iterator[str]:
+    """The list of what is kept out."""
+    if not every:
+        yield "Nothing is kept out"
+        return
+    paint = Paint(here.colour)
+    for one in every:
+        said = "  may be stored again, since the key is gone: purge it anew" if one.lost else ""
+        yield from text.wrapped(f"{paint('yellow', one.id)}  {canonical.printable(one.time)}{said}", here.width)
+    yield "Which value an id is, only who knows it can tell. Allow one: sessgit purge --lift ID"
+
+
+def kept_json(one: Kept) -> dict[str, object]:
+    """A value that is kept out, as `sessgit.forbidden/v1` has it."""
+    return {"id": one.id, "time": one.time, "lost": one.lost}
+
+
+def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
+    """The value of `sessgit.purge/v1`."""
+    return {
+        "dry_run": dry_run,
+        "values": told.values,
+        "found": told.found,
+        "sessions": [{"id": one.session, "turns": list(one.turns), "places": list(one.places)} for one in told.held],
+        "commits": told.commits,
+        "objects": told.objects,
+        "tags": [new for _, new in told.tags],
+        "client_files": list(map(str, told.client)),
+        "remotes": list(told.remotes),
+        "lines": told.lines,
+        "inexact": told.inexact,
+        "completed": told.completed,
+        "operation": told.operation or None,
+    }
+
+
+def found_json(every: Sequence[Likely]) -> list[dict[str, object]]:
+    """Likely secrets, as `sessgit.likely/v1` has them: where they stand, and none of them."""
+    return [
+        {
+            "id": one.id, "kind": one.kind, "length": one.length, "lines": one.count, "addresses": list(one.places),
+        }
+        for one in every
+    ]  # fmt: skip
+
+
+def _held(here: Invocation, told: Purged) -> Iterator[str]:
+    if not told.held:
+        yield "It stands where no branch leads any more"
+    else:
+        yield f"{_sessions(told)} held it:" if told.operation else f"{_sessions(told)} {_hold(told)} it:"
+    for one in told.held:
+        yield from _line(here, one)
+    if told.tags:
+        yield f"  and the names of {text.counted(len(told.tags), 'tag')}"
+
+
+def _apart(here: Invocation, told: Purged) -> Iterator[str]:
+    """That a key stands in pieces, each of which is no whole value."""
+    if told.lines:
+        many = f"{told.lines:,} long {'line of it stands' if told.lines == 1 else 'lines of it stand'}"
+        yield from _wrapped(
+            here, f"{many} elsewhere without the others, and {'stays' if told.lines == 1 else 'stay'}: each is a value "
+            "of its own. sessgit purge --regex takes several."
+        )  # fmt: skip
+
+
+def _hold(told: Purged) -> str:
+    return "holds" if len(told.held) == 1 else "hold"
+
+
+def _sessions(told: Purged) -> str:
+    return text.counted(len(told.held), "conversation")
+
+
+def _line(here: Invocation, one: Held) -> Iterator[str]:
+    shown = ", ".join(map(str, one.turns[:_MOST_TURNS]))
+    more = f" and {len(one.turns) - _MOST_TURNS} more" if len(one.turns) > _MOST_TURNS else ""
+    turns = f"{'turn' if len(one.turns) == 1 else 'turns'} {shown}{more}: " if one.turns else ""
+    first, *rest = text.wrapped(f"{turns}{', '.join(one.places)}", here.width - 12)
+    yield f"  {Paint(here.colour)('yellow', one.session[:8])}  {first}"
+    yield from (f"{'':12}{line}" for line in rest)
+
+
+def _outside(here: Invocation, told: Purged, *, dry_run: bool) -> Iterator[str]:
+    """What holds it and is not the store's."""
+    if told.client:
+        yield f"{'The' if dry_run else 'Still, the'} client's own files hold it, and stay:"
+        for path in told.client[:_MOST_FILES]:
+            yield f"  {_path(here, path)}"
+        if len(told.client) > _MOST_FILES:
+            yield f"  and {len(told.client) - _MOST_FILES} more: --json names all"
+    if told.remotes:
+        names = ", ".join(map(canonical.printable, told.remotes))
+        yield from _wrapped(
+            here, f"{'Remotes hold' if len(told.remotes) > 1 else 'A remote holds'} it as well: {names}. sessgit push"
+            " puts there what is here now; what was stays in that repository until it is pruned."
+        )  # fmt: skip
+
+
+def _path(here: Invocation, path: Path) -> str:
+    return here.shown(str(path))
+
+
+def _wrapped(here: Invocation, words: str) -> Iterator[str]:
+    yield from text.wrapped(words, here.width)

@@ -1,0 +1,260 @@
+"""Cells that are run again, or would be: what `replay` prints, and its JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sessgit.agents.claude.content import arguments
+from sessgit.cli import text
+from sessgit.cli.invocation import Invocation
+from sessgit.cli.pages import cells as cell_pages
+from sessgit.cli.pages import turn_pieces
+from sessgit.cli.render import Paint
+from sessgit.replay import compare, kept_result
+from sessgit.replay.inputs import Answer, Sent
+from sessgit.replay.kept_result import Kept
+from sessgit.replay.plan import Item, Plan
+from sessgit.replay.run import Result
+from sessgit.replay.sandbox.workspace import Sandbox
+from sessgit.store import layout
+
+_RUN_BY = {
+    "shell": "shell", "read": "own reader", "search": "own search", "write": "own editor", "repl": "Python",
+    "model": "--llm", "function": "function",
+}  # fmt: skip
+_STYLES = {"equal": "green", "differs": "red", "failed": "red", "skipped": "dim"}
+_DIFF_LINES = 12
+_OPERATION = 14
+
+
+def planned(here: Invocation, plan: Plan) -> Iterator[str]:
+    """What would run, in order, and what would not."""
+    paint = Paint(here.colour)
+    would = [item for item in plan.items if item.kind]
+    rest = sum(not item.is_message for item in plan.items) - len(would)
+    said = f"  ·  {text.counted(len(would), 'cell')} would run{f', {rest} not' if rest else ''}"
+    yield cell_pages.header(here, plan.branch, said)
+    yield ""
+    for item in plan.items:
+        if item.kind:
+            yield _line(here, item, plan, _RUN_BY[item.kind], "dim")
+        elif not item.is_message:
+            yield from _skipped(here, item, plan, item.why)
+    yield from _messages(here, plan)
+    if would:
+        yield ""
+        said = "With --execute they run in a sandbox and are compared with what is recorded."
+        yield from text.wrapped(said, here.width)
+    elif not plan.items:
+        yield paint("dim", "No cell there.")
+
+
+def done(
+    here: Invocation, plan: Plan, results: Sequence[Result], sandbox: Sandbox | None, kept: Kept | None
+) -> Iterator[str]:
+    """What came of each, how it differs, and where that is kept."""
+    paint = Paint(here.colour)
+    yield cell_pages.header(here, plan.branch, f"  ·  {kept_result.told(results)}")
+    yield ""
+    for result in results:
+        if result.item.is_message:
+            continue
+        if result.outcome == "skipped":
+            yield from _skipped(here, result.item, plan, result.why)
+            continue
+        took = turn_pieces.duration(None if result.ms is None else result.ms / 1000)
+        said = f"{result.outcome}  {took}" if took else result.outcome
+        yield _line(here, result.item, plan, said, _STYLES[result.outcome])
+        if result.outcome == "failed":
+            yield from _indented(here, result.why)
+        elif result.compared is not None and result.outcome == "differs":
+            yield from _diff(here, paint, result.compared.diff)
+    yield from _messages(here, plan)
+    if sandbox is not None:
+        yield ""
+        yield from text.wrapped(_where(here, sandbox), here.width)
+    if kept is not None:
+        short = here.ident(kept.id)
+        yield f"Kept: {paint('yellow', short)}  {text.cut(kept.name, here.width - 20)}"
+        yield from text.wrapped(f"sessgit cells {short}@{kept.turn} --type verification lists it.", here.width)
+
+
+def as_json(
+    plan: Plan, results: Sequence[Result] = (), sandbox: Sandbox | None = None, kept: Kept | None = None
+) -> dict[str, Any]:
+    """The value of `sessgit.replay/v1`."""
+    found = {result.item.node.address: result for result in results}
+    return {
+        "session": layout.session_of(plan.branch.name),
+        "branch": plan.branch.name,
+        "executed": bool(results),
+        "cells": [_cell(item, plan, found.get(item.node.address)) for item in plan.items],
+        "sandbox": _sandbox(sandbox) if sandbox is not None else None,
+        "kept": kept_json(kept),
+        "damage": list(plan.damage),
+    }
+
+
+def kept_json(kept: Kept | None) -> dict[str, Any] | None:
+    """Where the results were kept, as documents have it."""
+    return None if kept is None else {"session": kept.id, "name": kept.name, "turn": kept.turn}
+
+
+def sent(here: Invocation, found: Sent) -> Iterator[str]:
+    """Each prompt, whether it got the same answer, and how to see more of it."""
+    paint, width = Paint(here.colour), max((len(str(one.turn)) for one in found.answers), default=1)
+    yield cell_pages.header(here, found.branch, f"  ·  {_counted(found)}")
+    yield ""
+    for one in found.answers:
+        end = f"  {one.outcome}"
+        start = f"{one.turn:>{width}}  "
+        about = text.fit(text.clean(one.prompt), here.width - len(start) - len(end))
+        yield f"{paint('yellow', start)}{about}{paint(_STYLES[one.outcome], end)}"
+        if one.why:
+            yield from _indented(here, one.why)
+        elif one.outcome == "differs":
+            yield from _diff(here, paint, one.diff)
+    if found.left:
+        yield from text.wrapped(
+            f"Not sent: {text.counted(found.left, 'prompt')} behind the one that failed.", here.width
+        )
+    if found.kept is not None:
+        short = here.ident(found.kept.id)
+        yield ""
+        yield f"Kept: {paint('yellow', short)}  {text.cut(found.kept.name, here.width - 20)}"
+        yield f"sessgit diff {here.ident(found.branch.name)} {short} compares the two."
+
+
+def sent_json(found: Sent) -> dict[str, Any]:
+    """The value of `sessgit.inputs/v1`."""
+    return {
+        "session": layout.session_of(found.branch.name),
+        "branch": found.branch.name,
+        "protocol": found.protocol,
+        "answers": [_answer(one) for one in found.answers],
+        "not_sent": found.left,
+        "kept": kept_json(found.kept),
+    }
+
+
+# Inside
+
+
+def _line(here: Invocation, item: Item, plan: Plan, end: str, style: str) -> str:
+    paint = Paint(here.colour)
+    wide = max(len(other.node.address) for other in plan.items)
+    start = text.fit(item.node.address, wide) + "  "
+    operation = text.fit(cell_pages.called(item.node), min(_OPERATION, _widest(plan))) + "  "
+    room = max(1, here.width - text.width(start) - text.width(operation) - text.width(end) - 2)
+    shown = text.fit(_about(here, item, plan, room), room)
+    return f"{paint('yellow', start)}{paint('cyan', operation)}{shown}  {paint(style, end)}"
+
+
+def _widest(plan: Plan) -> int:
+    return max((text.width(cell_pages.called(item.node)) for item in plan.items if item.call is not None), default=1)
+
+
+def _about(here: Invocation, item: Item, plan: Plan, room: int) -> str:
+    if item.call is None:
+        return ""
+    about = arguments(item.call)
+    if item.call.file and about == item.call.file:
+        return turn_pieces.path(here, plan.branch.state.project, item.call.file, room)
+    return text.cut(text.clean(about), room)
+
+
+def _skipped(here: Invocation, item: Item, plan: Plan, why: str) -> Iterator[str]:
+    yield _line(here, item, plan, "skipped", "dim")
+    yield from _indented(here, why)
+
+
+def _indented(here: Invocation, said: str) -> Iterator[str]:
+    yield from (f"    {line}" for line in text.wrapped(said, here.width - 4))
+
+
+def _diff(here: Invocation, paint: Paint, diff: Sequence[str]) -> Iterator[str]:
+    shown = [line for line in diff if not line.startswith("@@")]
+    for line in shown[:_DIFF_LINES]:
+        mark = {"-": "−", "+": "+"}.get(line[:1], " ")
+        style = {"−": "red", "+": "green"}.get(mark, "dim")
+        yield paint(style, text.cut(f"    {mark} {text.clean(line[1:])}", here.width))
+    if len(shown) > _DIFF_LINES:
+        yield paint("dim", f"    … {len(shown) - _DIFF_LINES} more lines: --json has them")
+
+
+def _messages(here: Invocation, plan: Plan) -> Iterator[str]:
+    count = sum(item.is_message for item in plan.items)
+    if count:
+        said = f"Left out: {text.counted(count, 'message')} of the model. --inputs sends the prompts anew."
+        yield from text.wrapped(said, here.width)
+
+
+def _where(here: Invocation, sandbox: Sandbox) -> str:
+    if sandbox.given:
+        return f"It ran in {here.shown(sandbox.project)}."
+    if sandbox.head is None:
+        return f"It ran in an empty folder: {sandbox.why}."
+    head = sandbox.head
+    at = f"{head.commit[:8]} ({text.clean(head.branch)})" if head.branch else head.commit[:8]
+    missing = ", what was not committed then" if head.dirty else ""
+    return (
+        f"It ran in a copy of the project at {at}, where it was after turn {sandbox.before}. Not in it: files that git "
+        f"does not track{missing}."
+    )
+
+
+def _sandbox(sandbox: Sandbox) -> dict[str, Any]:
+    head = sandbox.head
+    return {
+        "folder": sandbox.project if sandbox.given else None,
+        "project": sandbox.source,
+        "head": head.as_json() if head else None,
+        "turn": sandbox.before or None,
+        "why_empty": sandbox.why or None,
+    }
+
+
+def _cell(item: Item, plan: Plan, result: Result | None) -> dict[str, Any]:
+    node = item.node
+    found: dict[str, Any] = {
+        "cell_id": node.cell.id,
+        "address": node.address,
+        "type": node.cell.type,
+        "operation": node.cell.operation,
+        "asked": node.address in plan.asked,
+        "about": arguments(item.call)[:500] if item.call else "",
+        "executor": item.kind,
+        "outcome": result.outcome if result else None,
+        "why": (result.why if result else item.why) or None,
+        "ms": None if result is None or result.ms is None else round(result.ms),
+        "recorded": None,
+        "now": None,
+        "diff": [],
+    }
+    if result is not None and result.compared is not None:
+        compared = result.compared
+        found |= {
+            "recorded": compare.bounded(compared.recorded), "now": compare.bounded(compared.now),
+            "diff": list(compared.diff),
+        }  # fmt: skip
+    return found
+
+
+def _answer(one: Answer) -> dict[str, Any]:
+    return {
+        "turn": one.turn,
+        "prompt": compare.bounded(one.prompt),
+        "outcome": one.outcome,
+        "why": one.why or None,
+        "recorded": compare.bounded(one.recorded),
+        "answer": compare.bounded(one.answer),
+        "diff": list(one.diff),
+        "ms": round(one.ms),
+    }
+
+
+def _counted(found: Sent) -> str:
+    counts: Counter[str] = Counter(one.outcome for one in found.answers)
+    return ", ".join(f"{counts[name]} {name}" for name in _STYLES if counts[name]) or "no prompt to send"

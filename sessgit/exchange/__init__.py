@@ -1,0 +1,1 @@
+"""Sessions of other systems, in and out."""

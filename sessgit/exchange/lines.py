@@ -1,0 +1,148 @@
+"""The lines of a session that another system kept: what its transcript would be.
+
+They are a function of what the system says, so that the same source gives the same lines, and one that has grown gives
+more of them. A session that left another one has the same lines up to there, as the client's own forks have.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sessgit.agents.claude import lines as transcript_lines
+from sessgit.agents.claude.lines import Line, parse, split
+from sessgit.agents.claude.writer import program_lines
+from sessgit.agents.claude.writer.program_lines import Chain, Name
+from sessgit.model import canonical
+from sessgit.model.conversation.message import Extent
+from sessgit.model.foreign_session import Foreign, agent_id
+from sessgit.model.program_input import GivenTurn, Step
+
+_AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+_ODD = "\u2060"
+"""Stands before a prompt whose words the client would take for its own. Nobody sees it."""
+NO_PROMPT = "(no words)"
+"""The words of a prompt that has none: the model's service takes no empty one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The transcript of a session: its agent's id, its lines, and how many turns it has in common with its parent.
+
+    `turns` are the turns of which it is made, `names` says for each what named its lines, and `keys` are the uuids of
+    the prompts. Of a session that has a transcript of its own these are empty.
+    """
+
+    agent_id: str
+    data: bytes
+    turns: tuple[GivenTurn, ...] = ()
+    names: tuple[Name, ...] = ()
+    keys: tuple[str, ...] = ()
+    shared: int = 0
+    common: Mapping[str, Any] = field(default_factory=dict)
+
+
+def of(system: str, session: Foreign, parent: Given | None) -> Given:
+    """The lines of a session; `parent` are those of the one that it left, where that is known."""
+    own = agent_of(system, session)
+    common = {"cwd": session.project} if session.project else {}
+    if session.transcript:
+        data = session.transcript if session.transcript.endswith(b"\n") else session.transcript + b"\n"
+        return Given(own, data, common=common)
+    start = canonical.seconds(session.created)
+    turns = tuple(_sayable(replace(turn, time=start) if turn.time is None else turn) for turn in session.turns)
+    shared = _shared(turns, parent, session.branch)
+    named = (*(parent.names[:shared] if parent else ()), *(_named(own) for _ in turns[shared:]))
+    if parent is not None:
+        pairs = zip(parent.turns[:shared], parent.keys, strict=False)
+        turns = (*(replace(turn, key=key) for turn, key in pairs), *turns[shared:])
+    return _chained(Given(own, b"", turns, named, shared=shared, common=common), {}, 0)
+
+
+def unfinished(given: Given, waiting: Mapping[str, bool], recorded: int) -> Given:
+    """The transcript where so many turns of it were recorded while cells in them had no result.
+
+    `waiting` are the ids of these cells, and whether one has got its result since. That comes at the end of the turn,
+    as long as it is the last one; in an earlier one such a cell stays as it is.
+    """
+    return _chained(given, waiting, recorded) if waiting and given.turns else given
+
+
+def _chained(given: Given, waiting: Mapping[str, bool], recorded: int) -> Given:
+    chain, out, keys = Chain(given.agent_id, given.common), list[bytes](), list[str]()
+    for number, (turn, name) in enumerate(zip(given.turns, given.names, strict=True), start=1):
+        chain.name = name
+        steps = [part for part in turn.parts if isinstance(part, Step) and part.task.id in waiting]
+        parts = tuple(Step(part.task) if part in steps else part for part in turn.parts)
+        found = program_lines.turn_lines(chain, replace(turn, parts=parts))
+        for step in steps:
+            if step.outcome is not None and (number == recorded or waiting[step.task.id]):
+                found += chain.outcome(step.task.id, step.outcome, None, step.task.operation)
+        keys.append(_uuid(found[0]))
+        out += found
+    return replace(given, data=b"".join(line + b"\n" for line in out), keys=tuple(keys))
+
+
+def agent_of(system: str, session: Foreign) -> str:
+    """The agent's id that the session has here."""
+    return session.agent if _AGENT.fullmatch(session.agent) else agent_id(system, session.id)
+
+
+def behind(given: Given, data: bytes, first: int) -> bytes:
+    """A transcript with the turns from number `first` on behind its last line."""
+    chain = Chain(given.agent_id, given.common)
+    for raw, _ in split(data, 0):
+        line = Line(raw, Extent(0, 0), parse(raw))
+        if line.uuid and line.data is not None and not line.data.get("isSidechain"):
+            chain.leaf = line.uuid
+            chain.latest = max(chain.latest, round((canonical.seconds(line.text("timestamp")) or 0) * 1000))
+    out = list[bytes]()
+    for turn, name in zip(given.turns[first - 1 :], given.names[first - 1 :], strict=True):
+        chain.name = name
+        out += program_lines.turn_lines(chain, turn)
+    return data + b"".join(line + b"\n" for line in out)
+
+
+def unmarked(prompt: str) -> str:
+    """The words of a prompt as the other system had them."""
+    if prompt == NO_PROMPT:
+        return ""
+    return prompt.removeprefix(_ODD) if _is_odd(prompt) else prompt
+
+
+def _is_odd(prompt: str) -> bool:
+    """Whether the words, what may stand before them left out, open no turn or would be read as something else."""
+    words = prompt.lstrip(_ODD)
+    return words == NO_PROMPT or not transcript_lines.opens_turn(words)
+
+
+def _sayable(turn: GivenTurn) -> GivenTurn:
+    """The turn with a prompt that opens one."""
+    if not turn.prompt.strip():
+        return replace(turn, prompt=NO_PROMPT)
+    return replace(turn, prompt=_ODD + turn.prompt) if _is_odd(turn.prompt) else turn
+
+
+def _shared(turns: Sequence[GivenTurn], parent: Given | None, branch: int | None) -> int:
+    """How many turns both have in common, and no more than the system says."""
+    if parent is None or branch is None or not parent.keys:
+        return 0
+    count = 0
+    for ours, theirs, key in zip(turns[:branch], parent.turns, parent.keys, strict=False):
+        if replace(ours, key="") != replace(theirs, key="") or ours.key not in ("", key):
+            break
+        count += 1
+    return count
+
+
+def _named(own: str) -> Name:
+    space = uuid.UUID(agent_id("", own))
+    return lambda word: str(uuid.uuid5(space, word))
+
+
+def _uuid(line: bytes) -> str:
+    data = parse(line)
+    return str(data["uuid"]) if data else ""

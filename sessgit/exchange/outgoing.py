@@ -1,0 +1,117 @@
+"""Sessions as files in the layout of another system, in a folder where none of them lies over another one's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.api.state import cell_document, unified
+from sessgit.branch import restore, sidecars
+from sessgit.errors import ConflictError, SessgitError, StoreError
+from sessgit.exchange import session_view, systems
+from sessgit.exchange.layouts import shared_documents
+from sessgit.history.cells import graph as cell_graph
+from sessgit.history.cells import index as cell_index
+from sessgit.history.views import Prices
+from sessgit.model.foreign_session import Foreign
+from sessgit.model.progress import Progress
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Branch
+from sessgit.store.store import Store, write_private
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """How many sessions and files the folder has, and how many of those were there already."""
+
+    sessions: int
+    files: int
+    already: int
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What an export reads: a store, its index, and what tokens cost."""
+
+    store: Store
+    index: Index
+    prices: Prices
+
+
+def export(world: World, system: str, branches: Sequence[Branch], folder: Path, progress: Progress) -> Exported:
+    """Writes the sessions of these branches in the system's layout, each whole.
+
+    Raises ConflictError, with nothing written, where a file in the folder holds something else.
+    """
+    names = dict.fromkeys(layout.session_of(branch.name) for branch in branches)
+    heads = [head for name in names if (head := world.index.branch(name)) is not None]
+    laid = dict[str, bytes]()
+    for head in heads:
+        for path, data in _files(world, system, head, progress).items():
+            both = shared_documents.united(path, laid[path], data) if path in laid else data
+            if both is None:
+                raise SessgitError(f"two of them would have the file {path}", "Export them into folders of their own.")
+            laid[path] = both
+    planned = [_planned(folder, path, data) for path, data in laid.items()]
+    already = sum(_put(one) for one in planned)
+    return Exported(len(heads), len(planned), already)
+
+
+def _files(world: World, system: str, head: Branch, progress: Progress) -> Mapping[str, bytes]:
+    store, index = world.store, world.index
+    session: Foreign = session_view.told(store, index, head, system, progress)
+    if system != "rlm":
+        return systems.write(system, session)
+    from sessgit.exchange.layouts.rlm import sessions as rlm
+
+    session = session_view.with_transcript(session, restore.rebuild(store, head.name).data)
+    document = unified.document(store, index, head, world.prices)
+    graph = cell_graph.read(store, index, head)
+    own = cell_index.document(head.name, graph)
+    document["cells"] = {**document["cells"], **own, "count": document["cells"]["count"]}
+    return rlm.write(session, document, list(cell_document.every(store, index, head, graph)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A file and the bytes that it shall have; `unites` says that it has those of another session already."""
+
+    place: Path
+    data: bytes
+    unites: bool = False
+
+
+def _planned(folder: Path, path: str, data: bytes) -> _Planned:
+    """What is to be written; raises ConflictError where another file is there."""
+    place = folder / path
+    above = [place.parents[n] for n in range(path.count("/") + 1)]
+    odd = next((one for one in above if one.is_symlink() or (one.exists() and not one.is_dir())), None)
+    if odd is not None and odd != folder:
+        raise ConflictError(f"{odd} is no folder", "Nothing was written. Another folder has room for all of it.")
+    if not place.exists() and not place.is_symlink():
+        return _Planned(place, data)
+    found = sidecars.read(place)
+    if found == data:
+        return _Planned(place, data)
+    both = shared_documents.united(path, found, data) if found is not None else None
+    if both is None:
+        raise ConflictError(
+            f"there is a file at {place} already, and it holds something else",
+            "Nothing was written. Another folder has room for all of it.",
+        )
+    return _Planned(place, both, unites=True)
+
+
+def _put(file: _Planned) -> bool:
+    """Makes a file, or of a document that sessions share one that has all of them; returns whether it was there."""
+    outcome = sidecars.put(file.place, file.data)
+    if outcome == sidecars.LEFT and not file.unites:
+        raise ConflictError(f"there is a file at {file.place} now, and it holds something else", "It was left.")
+    if outcome == sidecars.LEFT:
+        try:
+            write_private(file.place, file.data)
+        except StoreError as error:
+            raise SessgitError(str(error), error.hint) from error
+    return outcome == sidecars.ALREADY

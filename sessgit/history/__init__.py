@@ -1,0 +1,1 @@
+"""From commits to answers: find, list, show, search, compare."""

@@ -1,0 +1,337 @@
+"""The store as it was when an operation had been done.
+
+Operations since are gone back through, from the refs of now: what each found is what its refs held then. Between
+operations turns are recorded, which is none, so a branch goes further back, to the last commit that was there at that
+time: a commit that an operation made is as old as the operation, any other as what its lines say. What a rewind has
+moved since is put back: of the commits of a session that were there, those that lead on to no other are the ends of its
+branches, and its head is the one that was written last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sessgit.errors import ConflictError, DamageError, NewerStoreError, SessgitError
+from sessgit.model import canonical, ids
+from sessgit.store import layout, operations, refs
+from sessgit.store.index import Index
+from sessgit.store.journal import Operation
+from sessgit.store.operations import Listed
+from sessgit.store.sqlite import ref_snapshot
+from sessgit.store.sqlite.ref_snapshot import Held, Tips
+from sessgit.store.store import Store
+from sessgit.store.transaction import Move
+
+_SPACES = ((layout.ARCHIVE, True), (layout.HEADS, False))
+"""The later one wins, as everywhere."""
+_BROUGHT = ("graft", "turn")
+_TOLD = {"start": "created", "fork": "created", "end": "ended", **dict.fromkeys(("turn", "cell", "graft"), "updated")}
+"""Which time of a session's state is that of a commit, by its event; of any other it is the commit's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the refs held when an operation had been done: the branches and the tags, and how many operations were done
+    since. `lost` are the sessions that were there then and are gone for good."""
+
+    listed: Listed
+    later: int
+    tips: Tips
+    tags: Mapping[str, str]
+    lost: tuple[str, ...]
+
+    @property
+    def operation(self) -> Operation:
+        return self.listed.operation
+
+
+def as_of(store: Store, index: Index, wanted: str) -> Past:
+    """The store as of the operation whose id begins so, undone since or not; `index` is level with the store as it is.
+
+    Raises NotFoundError where no operation fits, or several do, and ConflictError where it was never done.
+    """
+    held = refs.read_all(store.path)
+    every = operations.listed(store)
+    found = operations.named(every, wanted)
+    if found.standing == "not done":
+        raise ConflictError(f"“{found.operation.summary}” was never done", "sessgit ops lists all.")
+    moment = canonical.seconds(found.operation.time)
+    if moment is None:
+        raise DamageError(f"operation {found.operation.id} does not say when it was done", "sessgit ops lists others.")
+    place = every.index(found)
+    since, until = (
+        [one.operation for one in part if one.standing != "not done"] for part in (every[:place], every[place:])
+    )
+    values = _taken_back(store, held, since, {move.new for one in every for move in one.operation.moves})
+    then = _Then(store, moment, values, held, _Known.of(since, until), ref_snapshot.held(index))
+    tips, lost = dict[str, tuple[str, bool]](), list[str]()
+    for session in then.sessions:
+        try:
+            tips |= then.branches(session)
+        except (DamageError, NewerStoreError):  # it is as little to be read as now
+            tips |= then.found[session]
+        except SessgitError:
+            lost.append(session)
+    return Past(found, len(since), tips, _tags(index, values, held), tuple(sorted(lost)))
+
+
+def _tags(index: Index, values: Mapping[str, str | None], held: Mapping[str, str]) -> dict[str, str]:
+    """The tags, those that have not moved as the index has them: of annotated ones it knows the commit."""
+    found = index.tags()
+    for ref, tip in values.items():
+        if ref.startswith(layout.TAGS) and tip != held.get(ref):
+            found.pop(ref.removeprefix(layout.TAGS), None)
+            if tip is not None and canonical.is_printable(ref):
+                found[ref.removeprefix(layout.TAGS)] = tip
+    return found
+
+
+def _taken_back(
+    store: Store, held: Mapping[str, str], since: Sequence[Operation], left: Collection[str | None]
+) -> dict[str, str | None]:
+    """What each ref held when the first of the operations that touched it began; `since` are the newest first, `left`
+    is what operations left in refs."""
+    values: dict[str, str | None] = dict(held)
+    own: dict[str, set[str]] = {}
+    for ref in values:
+        own.setdefault(_session(ref), set()).add(ref)
+    for operation in since:
+        for session in _stones(operation):  # it had no other branches than those that were taken, or brought back
+            for ref in own.pop(session, ()):
+                values[ref] = None
+        for move in operation.moves:
+            own.setdefault(_session(move.ref), set()).add(move.ref)
+            values[move.ref] = move.old
+            if operation.command == "merge" and move.old is not None and move.new is not None:
+                values[move.ref] = _without_brought(store, move.old, move.new, left)
+    return values
+
+
+def _without_brought(store: Store, tip: str, merge: str, left: Collection[str | None]) -> str:
+    """The commit before the turns that a merge brought: they may be recorded before it moves the ref itself."""
+    try:
+        theirs = _origin(store, merge)
+        for commit in store.repo.first_parents(tip):
+            brought = store.message(commit.id).get("Event") in _BROUGHT and _origin(store, commit.id) == theirs
+            if not brought or not theirs or commit.id in left:
+                return commit.id
+    except SessgitError:  # then what is missing shows where the branch is read
+        pass
+    return tip
+
+
+def _origin(store: Store, commit: str) -> str:
+    """The branch from which a commit brought something, or ``""``."""
+    return store.message(commit).get("Origin").partition("@")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What operations say of commits: those that were there when the one asked for had been done, those that later ones
+    made; what it left itself, and what it or the last one before it left, with the time, by ref. And which sessions
+    were deleted since, or brought back."""
+
+    there: frozenset[str]
+    made: frozenset[str]
+    exact: Mapping[str, str | None]
+    left: Mapping[str, tuple[str | None, float]]
+    deleted: frozenset[str]
+
+    @classmethod
+    def of(cls, since: Sequence[Operation], until: Sequence[Operation]) -> _Known:
+        there, made = set[str](), set[str]()
+        left: dict[str, tuple[str | None, float]] = {}
+        for operation in reversed(until):
+            moment = _seconds(operation.time)
+            left |= {move.ref: (move.new, moment) for move in operation.moves}
+            there |= {tip for move in _of_branches(operation) for tip in (move.old, move.new) if tip is not None}
+        met = set(there)
+        for operation in reversed(since):
+            moves = list(_of_branches(operation))
+            met |= {move.old for move in moves if move.old is not None}
+            new = {move.new for move in moves if move.new is not None} - met
+            made |= new
+            met |= new
+        exact = {move.ref: move.new for move in _of_branches(until[0])}
+        deleted = frozenset(session for operation in since for session in _stones(operation))
+        return cls(frozenset(there), frozenset(made), exact, left, deleted)
+
+
+def _of_branches(operation: Operation) -> Iterator[Move]:
+    return (move for move in operation.moves if move.ref.startswith((layout.HEADS, layout.ARCHIVE)))
+
+
+class _Then:
+    """The branches of sessions as they were at `moment`.
+
+    `values` is what each ref held since, before operations moved it on, `held` what it holds now, and `indexed` what
+    the index knows of each branch as it is now.
+    """
+
+    def __init__(
+        self, store: Store, moment: float, values: Mapping[str, str | None], held: Mapping[str, str], known: _Known,
+        indexed: Mapping[str, Held],
+    ) -> None:  # fmt: skip
+        self.store, self.moment, self.values, self.known, self.indexed = store, moment, values, known, indexed
+        self.found, self.now = _by_session(values), _by_session(held)
+        self.inside: dict[str, set[str]] = {}
+        for name in indexed:
+            self.inside.setdefault(layout.session_of(name), set()).add(name)
+
+    @property
+    def sessions(self) -> Iterable[str]:
+        return self.found.keys()
+
+    def branches(self, session: str) -> dict[str, tuple[str, bool]]:
+        """The branches of a session; raises StoreError where a commit of them is gone."""
+        found = self.found[session]
+        if self._is_as_now(session):
+            return found
+        if session not in found:
+            return {}
+        head = self._head(session)
+        if head is None and self._began_since(session):
+            return {}
+        archived = found[session][1]
+        return {name: (tip, archived) for name, tip in self._ends(session, head).items()}
+
+    # What can be told without reading a commit
+
+    def _is_as_now(self, session: str) -> bool:
+        """Whether the branches are those of now, perhaps in another place, and nothing was written since."""
+        found = {name: tip for name, (tip, _) in self.found[session].items()}
+        if found != {name: self.indexed[name].tip for name in self.inside.get(session, ())}:
+            return False
+        if self._head(session) not in (None, found.get(session)) or self._gone_at(session) is not None:
+            return False
+        last = max(_seconds(time) for name in found for time in self.indexed[name][1:])
+        return last <= self.moment and self.known.made.isdisjoint(found.values())
+
+    def _began_since(self, session: str) -> bool:
+        """Whether a session that no operation until then had touched began after it."""
+        known = self.indexed.get(session)
+        return known is not None and _seconds(known.created) > self.moment and not self._left(session)
+
+    def _left(self, session: str) -> list[tuple[str | None, float]]:
+        """What operations until then left in the refs of the session's head, and when."""
+        refs = (layout.archived(session), layout.head(session))
+        return [self.known.left[ref] for ref in refs if ref in self.known.left]
+
+    def _gone_at(self, session: str) -> float | None:
+        """When the last of these operations took the session away, if it did and none let it be recorded again."""
+        left = self._left(session)
+        if layout.tombstone(session) in self.known.left:
+            return None
+        return max(time for _, time in left) if left and not any(tip for tip, _ in left) else None
+
+    def _head(self, session: str) -> str | None:
+        """The head, if it is what the operation itself left."""
+        return self.known.exact.get(layout.head(session)) or self.known.exact.get(layout.archived(session))
+
+    # What commits tell
+
+    def _ends(self, session: str, head: str | None) -> dict[str, str]:
+        """The ends of what was there of the session, by the name of the branch."""
+        found = {name: tip for name, (tip, _) in self.found[session].items()}
+        cut = {name: self._cut(session, tip) for name, tip in found.items()}
+        tips = {tip for name, tip in cut.items() if tip is not None and not layout.is_other(name)}
+        # A branch that went on since has taken its place on the head; but after a deletion all is recorded anew.
+        for name, (tip, _) in () if session in self.known.deleted else self.now.get(session, {}).items():
+            if tip not in found.values() and not layout.is_other(name):
+                end = self._cut(session, tip, whole=True)
+                tips |= {end} if end is not None else set()
+        tips |= self._set_apart(session, cut, tips)
+        ends = sorted(tip for tip in tips if not any(self._leads(other, tip) for other in tips - {tip}))
+        if head is None and ends:
+            head = found[session] if cut[session] == found[session] else max(ends, key=self._written)
+            gone = self._gone_at(session)
+            if gone is not None and self._written(head) <= gone:
+                return {}
+        if head is None:
+            return {}
+        out, taken = {session: head}, self._turns(head)
+        others = sorted((name, end) for name, end in cut.items() if layout.is_other(name) and end is not None)
+        out |= {name: end for name, end in others if self._turns(end).keys() - taken.keys()}
+        for end in ends:
+            # A head is written last. What is later was said before the operation, and recorded after it.
+            if self._turns(end).keys() - taken.keys() and self._written(end) <= self._written(head):
+                out[self._name(session, end, cut, {*out}, taken)] = end
+        return out
+
+    def _set_apart(self, session: str, cut: Mapping[str, str | None], tips: Collection[str]) -> set[str]:
+        """The end of what was the head, if that came from another machine and this one's file has gone on without."""
+        left = [tip for tip, _ in self._left(session) if tip is not None]
+        if not left or any(self._leads(tip, left[0]) for tip in tips):
+            return set()
+        return {end for name, end in cut.items() if end and layout.is_other(name) and self._leads(end, left[0])}
+
+    def _cut(self, session: str, tip: str, *, whole: bool = False) -> str | None:
+        """The last commit of the session's own on the line to `tip` that was there, None if none was.
+
+        With `whole` there is none either where an operation since made a part of the line.
+        """
+        for commit in self.store.repo.first_parents(tip):
+            message = self.store.message(commit.id)
+            if message.get("Session") != session or (whole and commit.id in self.known.made):
+                return None
+            if self._was_there(commit.id, commit.time, message.get("Event")):
+                return commit.id
+        return None
+
+    def _was_there(self, commit: str, time: int, event: str) -> bool:
+        if commit in self.known.there:
+            return True
+        if commit in self.known.made or time > self.moment:
+            return False
+        told = _TOLD.get(event)
+        said = canonical.seconds(getattr(self.store.state(commit), told)) if told else None
+        return (time if said is None else said) <= self.moment
+
+    def _written(self, commit: str) -> float:
+        return _seconds(self.store.state(commit).updated)
+
+    def _turns(self, tip: str) -> dict[str, None]:
+        """The keys of the turns on the line to a commit, the newest first."""
+        messages = (self.store.message(commit.id) for commit in self.store.repo.first_parents(tip))
+        return dict.fromkeys(key for message in messages if (key := message.get("Prompt")))
+
+    def _leads(self, tip: str, commit: str) -> bool:
+        """Whether the line to `tip`, without what was merged into it, has the commit."""
+        if not self.store.repo.is_ancestor(commit, tip):
+            return False
+        return any(one.id == commit for one in self.store.repo.first_parents(tip))
+
+    def _name(
+        self, session: str, end: str, cut: Mapping[str, str | None], taken: Iterable[str], kept: Mapping[str, None]
+    ) -> str:
+        """The name of a rewound branch: the one that it still has, else as a rewind would name it."""
+        own = [name for name, tip in cut.items() if tip == end and layout.is_rewound(name) and name not in taken]
+        behind = [key for key in reversed(self._turns(end)) if key not in kept]
+        names = [*own, *(ids.rewound_name(session, key) for key in behind)]
+        return next((name for name in names if name not in taken), f"{session}.r-{end[:8]}")
+
+
+def _by_session(values: Mapping[str, str | None]) -> dict[str, dict[str, tuple[str, bool]]]:
+    """The branches of each session by name, their tips and whether they are archived."""
+    found: dict[str, dict[str, tuple[str, bool]]] = {}
+    for space, archived in _SPACES:
+        for ref, tip in values.items():
+            name = ref.removeprefix(space)
+            if tip is not None and ref.startswith(space) and canonical.is_printable(name):
+                found.setdefault(layout.session_of(name), {})[name] = tip, archived
+    return found
+
+
+def _stones(operation: Operation) -> set[str]:
+    """The sessions that the operation deleted, or brought back."""
+    return {move.ref.removeprefix(layout.DELETED) for move in operation.moves if move.ref.startswith(layout.DELETED)}
+
+
+def _session(ref: str) -> str:
+    """The session that a ref belongs to, ``""`` for any other."""
+    return layout.session_at(ref) if ref.startswith((layout.HEADS, layout.ARCHIVE)) else ""
+
+
+def _seconds(time: str) -> float:
+    return canonical.seconds(time) or 0.0

@@ -1,0 +1,107 @@
+"""The cells of a session that somebody wants to see, in the order in which they happened."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from sessgit.agents.claude import cells as claude
+from sessgit.errors import AmbiguousError, NotFoundError
+from sessgit.history.cells import turns
+from sessgit.history.cells.details import details
+from sessgit.history.cells.graph import Node, node_of
+from sessgit.model import humanize
+from sessgit.model.progress import Progress, unseen
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which cells are wanted: of a type, of an operation (whatever its case), of one turn, calls that failed and
+    commands that ended otherwise than with 0; of all turns up to `last`, and the last `limit` of them. What is None or
+    empty chooses nothing."""
+
+    type: str = ""
+    operation: str = ""
+    turn: int | None = None
+    failed: bool = False
+    last: int | None = None
+    limit: int | None = None
+
+    def fits(self, node: Node) -> bool:
+        """Whether the cell is wanted, or may be: how a command ended only its lines tell."""
+        cell = node.cell
+        return (
+            (not self.type or cell.type == self.type)
+            and (not self.operation or cell.operation.lower() == self.operation.lower())
+            and (not self.failed or cell.ok is False or cell.operation in claude.SHELLS)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The cells, oldest first, and the turns that they are in; `earlier` says that more of them fit."""
+
+    nodes: list[Node]
+    rows: list[Row]
+    earlier: bool = False
+    damage: list[str] = field(default_factory=list)
+
+
+def listed(store: Store, index: Index, branch: Branch, choice: Choice, progress: Progress = unseen) -> Listed:
+    """The cells that are wanted. Turns are read from the last one back, until enough are found, and of each its cells
+    alone, but where commands that failed are wanted too."""
+    rows = {row.turn: row for row in index.turns(branch.name, 1, choice.last) if choice.turn in (None, row.turn)}
+    found: list[Node] = []
+    seen: list[Row] = []
+    damage: list[str] = []
+    for turn in turns.backwards(store, index, branch, list(rows), progress):
+        if choice.limit is not None and len(found) > choice.limit:
+            break
+        row = rows[turn.number]
+        damage += reversed(turn.damage)
+        nodes = [node_of(turn, ordinal) for ordinal in range(1, turn.count + 1)]
+        fitting = [node for node in nodes if choice.fits(node)]
+        if choice.failed and fitting:
+            known = details(store, branch, [row], fitting)
+            codes = {address: one.exit_code for address, one in known.items()}
+            fitting = [node for node in fitting if node.cell.ok is False or codes.get(node.address)]
+        found += reversed(fitting)
+        seen += [row] if fitting else []
+    shown = found[: choice.limit]
+    return Listed(shown[::-1], seen[::-1], len(shown) < len(found), damage[::-1])
+
+
+def named(store: Store, index: Index, branch: Branch, cell_id: str) -> Node:
+    """The cell with that id; raises NotFoundError where the branch has none, AmbiguousError where it has several."""
+    short, quoted = layout.short(branch.name), json.dumps(cell_id)
+    found = [
+        node_of(turn, ordinal)
+        for turn in turns.read(store, index, branch)
+        if quoted in turn.text
+        for ordinal, own in enumerate(turn.ids, start=1)
+        if own == cell_id
+    ]
+    if not found:
+        raise NotFoundError(f"{short} has no cell {cell_id}", f"sessgit cells {short} lists those that it has.")
+    if len(found) > 1:
+        places = ", ".join(f"{short}@{node.address}" for node in found[:5])
+        raise AmbiguousError(f"{short} has {len(found)} cells {cell_id}", f"Name one by its address: {places}.")
+    return found[0]
+
+
+def at(store: Store, index: Index, branch: Branch, turn: int, name: str) -> Node:
+    """The cell of a turn that has that ordinal or id; raises NotFoundError where the turn has none."""
+    found = turns.read(store, index, branch, turn, turn)
+    wanted, own = name.lstrip("0") if name.isdecimal() else name, found[0].ids if found else []
+    for ordinal, cell_id in enumerate(own, start=1):
+        if wanted in (cell_id, str(ordinal)):
+            return node_of(found[0], ordinal)
+    short = layout.short(branch.name)
+    raise NotFoundError(
+        f"turn {turn} has {humanize.counted(len(own), 'cell')}, there is no cell {name}",
+        f"sessgit cells {short} --turn {turn} shows them.",
+    )

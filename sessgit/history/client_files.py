@@ -1,0 +1,202 @@
+"""Where the client looks for a session's transcript on this machine, and whether it can be started there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from sessgit.agents.claude import home
+from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
+from sessgit.model.config import is_folder
+from sessgit.model.conversation.session import Session
+from sessgit.store import journal
+from sessgit.store.layout import StorePaths, short
+from sessgit.store.recorder import cursor as cursors
+
+Here = Callable[[str], str]
+"""From the folder of a project, as a session's state names it, to the one that stands for it on this machine."""
+
+
+def here(mapping: Mapping[str, str], user: str) -> Here:
+    """The folders that `project.map` says; `user` is the home that `~` stands for.
+
+    Of several prefixes the longest one counts, and whole parts of a path only. A folder that is here stays what it is,
+    whatever the mapping says: a session that was held here must never move because another machine has such a path.
+    """
+    known = {_parts(left, user): _path(right, user) for left, right in mapping.items()}
+    longest = sorted(known, key=len, reverse=True)
+
+    @cache
+    def folder(project: str) -> str:
+        parts = PurePosixPath(project).parts
+        for prefix in longest:
+            if parts[: len(prefix)] == prefix:
+                return project if home.is_there(project) else str(PurePosixPath(known[prefix], *parts[len(prefix) :]))
+        return project
+
+    return folder if known else str
+
+
+def localized(state: Session, here: Here) -> Session:
+    """The state with its project's folder on this machine; what is recorded is never changed by that."""
+    return replace(state, project=here(state.project))
+
+
+def place_of(config: Path, state: Session, beside: StorePaths | None = None) -> Path | None:
+    """Where the client looks for the session's transcript, if it is known; `beside` is of the store.
+
+    The state may have been written on another machine. So what counts is where the file is, then where it was read
+    here last, then the folder of the project, if that is here; where nothing says a place, the one where it is all
+    the same, as in a home that was moved.
+    """
+    said = home.transcript_place(config, state.transcript, state.agent_id, "")
+    if said is not None and home.is_there(said):
+        return said
+    found = home.transcript_place(config, "", state.agent_id, _real(state.project))
+    if said is not None and said == found:
+        return said
+    known = cursors.load(beside, state.id) if beside is not None else None
+    read = home.transcript_place(config, known.path, state.agent_id, "") if known else None
+    if read is not None:
+        return read
+    if said is not None and (said.parent.is_dir() or not home.is_there(state.project)):
+        return said
+    if said is None and found is None:
+        return _anywhere(config, state.agent_id)
+    return said if said is not None and found is not None and _is_cut(said, found) else found
+
+
+def _anywhere(config: Path, agent_id: str) -> Path | None:
+    """The one transcript of that name in whichever folder of the client's; of several it finds none."""
+    any_place = home.transcript_place(config, "", agent_id, "/")
+    found = copies(config, any_place) if any_place else []
+    return found[0] if len(found) == 1 else None
+
+
+def read_at(state: Session, beside: StorePaths) -> str:
+    """Return where the session's transcript was read, as its state says, or here last where that lay elsewhere than
+    the client's; ``""`` where nothing says it."""
+    known = None if state.transcript else cursors.load(beside, state.id)
+    return known.path if known else state.transcript
+
+
+def file_of(config: Path, state: Session, beside: StorePaths) -> Path | None:
+    """The session's transcript, where the client looks for it, else where it was read; None where it is at neither."""
+    said = read_at(state, beside)
+    places = (place_of(config, state, beside), Path(said) if said else None)
+    return next((path for path in places if path is not None and home.is_there(path)), None)
+
+
+def was_here(state: Session, beside: StorePaths, made: Callable[[], Collection[str]] | None = None) -> bool:
+    """Whether the session was recorded on this machine, or a command made it here with a transcript of its own.
+
+    The path in its state proves nothing: two machines on which the user has the same home have the same paths. `made`
+    returns what `made_here` does, for a caller that asks about many sessions.
+    """
+    return home.is_there(beside.cursor(state.id)) or state.transcript in (made() if made else made_here(beside))
+
+
+def made_here(beside: StorePaths) -> frozenset[str]:
+    """The paths of the files that commands wrote on this machine for the sessions that they made."""
+    return frozenset(path for operation in journal.read(beside) for path in operation.files)
+
+
+def is_elsewhere(config: Path, state: Session, here: Here) -> bool:
+    """Whether the project of a session, as its state says it, is a folder of another machine, for which `project.map`
+    can name one here: it is not here, and either that names one already or the session was not recorded here. A
+    transcript that `restore` wrote for it here, and that was read since, is none of this machine's."""
+    project = state.project
+    if not is_folder(project) or home.is_there(project):
+        return False
+    return here(project) != project or home.transcript_place(config, state.transcript, state.agent_id, "") is None
+
+
+def is_gone(project: str) -> bool:
+    """Whether the folder in which a session was held is no longer there: then the client cannot be started in it."""
+    return bool(project) and not (home.is_there(project) and Path(project).is_dir())
+
+
+def check_folder(project: str) -> None:
+    """Raises NotFoundError where a session shall be continued in a folder that is none; ``""`` is no wish."""
+    if is_gone(project):
+        raise NotFoundError(f"there is no folder {project}", "--project names the folder to start the client in.")
+
+
+def copies(config: Path, path: Path) -> list[Path]:
+    """The transcripts of the same session in other folders of the client."""
+    found = (config / "projects").glob(f"*/{path.name}")
+    return sorted(other for other in found if other != path and other.is_file())
+
+
+def target(config: Path, state: Session, project: str, beside: StorePaths | None = None) -> Path:
+    """Where the transcript belongs: for the agent started in `project`, a folder, or where the session's state says."""
+    check_folder(project)
+    place = home.transcript_place(config, "", state.agent_id, project) if project else place_of(config, state, beside)
+    if place is None:
+        raise SessgitError(
+            f"it is not known where the file of {state.id} was",
+            f"sessgit restore {short(state.id)} --project DIR writes it for the client started in DIR, "
+            "--output FILE to any place.",
+        )
+    return place
+
+
+def move_along(config: Path, state: Session, target: Path) -> bool:
+    """Whether the transcript was moved to its new place, out of the folder for a project that is gone.
+
+    A link first and the old name last: what stops it between the two, doing it again completes.
+    """
+    others = copies(config, target)
+    if len(others) != 1 or not is_gone(state.project):
+        return False
+    if home.is_open(config, state.agent_id):
+        return False
+    try:
+        if home.is_there(target):
+            if not target.samefile(others[0]):
+                return False
+        else:
+            home.make_folder(target)
+            target.hardlink_to(others[0])
+        others[0].unlink()
+    except OSError as error:
+        raise SessgitError(f"{others[0]} cannot be moved to {target}: {error.strerror or error}", ROOM) from error
+    return True
+
+
+def check_alone(config: Path, target: Path) -> None:
+    """Raises ConflictError where the session's transcript lies in another folder of the client.
+
+    Of two with one id the client finds none.
+    """
+    others = [] if home.is_there(target) else copies(config, target)
+    if others:
+        raise ConflictError(
+            f"its transcript is there, in another folder: {others[0]}. With a second one the client finds neither",
+            f"Moved to {target} it is found there. "
+            f"sessgit fork {short(target.stem)} --project DIR leaves it where it is.",
+        )
+
+
+def _parts(prefix: str, user: str) -> tuple[str, ...]:
+    return PurePosixPath(_path(prefix, user)).parts
+
+
+def _path(folder: str, user: str) -> str:
+    return os.path.normpath(f"{user}{folder[1:]}" if folder == "~" or folder.startswith("~/") else folder)
+
+
+def _real(project: str) -> str:
+    """The client goes by where links lead."""
+    try:
+        return os.path.realpath(project) if project else ""
+    except (OSError, ValueError):
+        return project
+
+
+def _is_cut(said: Path, found: Path) -> bool:
+    """Whether the folder's name was too long for one to know it, and begins as the one that is said."""
+    return len(found.parent.name) >= home.SLUG_LIMIT and said.parent.name.startswith(found.parent.name)

@@ -1,0 +1,279 @@
+"""What `show --json` gives: a session, a turn or a cell as one JSON object, with the keys of `docs/json.md`.
+
+Those of a session and of a cell have the shape of a schema that other programs use: times in it are numbers, seconds
+since 1970, and a number that nobody knows is left out. The keys are a contract: they are only ever added to.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sessgit.history import imported_state, session_files, show
+from sessgit.history.cells import graph as cell_graph
+from sessgit.history.cells import index as cell_index
+from sessgit.history.log import Fork, Left
+from sessgit.history.session_totals import Seen, activation, budget, moment
+from sessgit.history.show import Family, ShownCell, ShownTurn, Start
+from sessgit.history.views import Prices, total, turn_json
+from sessgit.model import canonical, prices
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.session import Session
+from sessgit.model.program_input import Metadata, Task
+from sessgit.model.progress import Progress, unseen
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Branch
+from sessgit.store.store import Store
+
+_DEEPEST = 100
+
+
+def session(
+    store: Store, index: Index, branch: Branch, overrides: Prices, progress: Progress = unseen
+) -> dict[str, Any]:
+    """The value of `sessgit.session/v1`; every turn is read for it, and `progress` told of how many of how many."""
+    rows, kept = index.turns(branch.name), imported_state.of(store, branch)
+    seen = Seen(kept.turns if kept else 0)
+    for done, row in enumerate(rows):
+        progress(done, len(rows))
+        seen.take(row, *show.read(store, branch, row))
+    state = branch.state
+    kin = show.family(index, branch)
+    graph = cell_graph.read(store, index, branch)
+    found: dict[str, Any] = {
+        "metadata": _metadata(state),
+        "activation": activation(state),
+        "context": {
+            "files": {path: file.as_json() for path, file in seen.files.items()},
+            "tool_outputs": seen.outputs,
+            "working_memory": bounded(dict(state.unified.working_memory)),
+        },
+        "budget": budget(state, seen.recursive, overrides),
+        "cells": {"count": seen.cells, **cell_index.document(layout.session_of(branch.name), graph)},
+        "trajectory": {
+            "events_count": seen.events,
+            "export_path": state.unified.export_path or None,
+            "turns": state.turns,
+            "messages": state.messages,
+        },
+        "tokens": total(state).as_json(),
+        "authored": {
+            "name": state.name,
+            "description": state.description,
+            "labels": list(state.labels),
+            "stage": state.stage,
+            "confidence": state.confidence,
+        },
+        "family": _family(state, kin),
+        "kept": [{"path": path, "bytes": size} for path, size in session_files.sizes(store, branch.tip).items()],
+        "rules": {**state.rules, "redacted": state.redacted},
+        "git": {"branch": branch.name, "commit": branch.tip, "turns": [row.commit for row in rows]},
+    }
+    if kept is not None:
+        whole = kept.into(found, state, rows, seen)
+        found |= {part: whole[part] for part in ("context", "budget", "trajectory")}
+        found["context"].pop("conversation", None)
+    return found
+
+
+def turn(shown: ShownTurn, overrides: Prices) -> dict[str, Any]:
+    """The value of `sessgit.turn/v1`: what `log --json` says of the turn, and its pieces."""
+    told, row = shown.told, shown.row
+    return {
+        **turn_json(shown.view, overrides),
+        "session": layout.session_of(row.branch),
+        "ended": told.ended or None,
+        "seconds": shown.seconds,
+        "messages": told.messages,
+        "interrupted": told.interrupted,
+        "compacted": row.compacted,
+        "cut": shown.cut or None,
+        "files_read": list(told.files_read),
+        "files_changed": list(told.files_changed),
+        "subagents": [{"name": agent.name, "lines": agent.lines} for agent in shown.subagents],
+        "pieces": [piece(one) for one in shown.pieces],
+    }
+
+
+def start(shown: Start) -> dict[str, Any]:
+    """The value of `sessgit.turn/v1` for turn 0."""
+    origin = shown.branch.state.origin
+    return {
+        "turn": 0,
+        "branch": shown.branch.name,
+        "commit": shown.commit,
+        "commits": [shown.commit],
+        "event": "start",
+        "time": canonical.rfc3339(shown.time),
+        "session": layout.session_of(shown.branch.name),
+        "parent": origin.session if origin else None,
+        "fork_turn": origin.turn if origin else None,
+        "fork_cell": (origin.cell or None) if origin else None,
+        "fork_point": origin.commit if origin else None,
+        "pieces": [],
+    }
+
+
+def cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
+    """The value of `sessgit.cell/v1`."""
+    own, call, row = shown.cell, shown.call, shown.turn.row
+    is_message = own.type == "llm_call" and call is None
+    task = call.task if call else None
+    used = _used(shown, task, is_message=is_message)
+    price = prices.cost({used["model"] or "": shown.tokens}, overrides)
+    return {
+        "cell_id": own.id,
+        "created_at": moment(shown.time, row) if task is None or task.created is None else task.created,
+        "type": own.type,
+        "input": {
+            "source": (task.source if task else "") or own.type,
+            "operation": own.operation,
+            "args": bounded(call.input) if call else {},
+        },
+        "output": _output(shown),
+        "dependencies": list(own.depends),
+        "dependents": [other.id for other in shown.turn.told.cells if own.id in other.depends],
+        "metadata": used,
+        "session": layout.session_of(row.branch),
+        "branch": row.branch,
+        "commit": row.commit,
+        "turn": row.turn,
+        "ordinal": shown.ordinal,
+        "dependency_ordinals": shown.depends,
+        "dependent_ordinals": shown.dependents,
+        "ok": own.ok,
+        "lines": list(own.lines),
+        "exit_code": call.exit_code if call else None,
+        "file": (call.file or None) if call else None,
+        "changes": _changes(call) if call else [],
+        "noted": bounded(call.result) if call else None,
+        "images": call.images if call else 0,
+        "thinking": "\n".join(w.text for w in shown.said if w.thinking) or None,
+        "tokens": shown.tokens.as_json(),
+        "cost_usd": None if price is None or own.type != "llm_call" else round(price, 6),
+    }
+
+
+def _output(shown: ShownCell) -> dict[str, Any]:
+    """What a cell came to, in the words of who made it where that was a program."""
+    own, call = shown.cell, shown.call
+    outcome = call.outcome if call else None
+    if outcome is not None:
+        output: dict[str, Any] = {"result": bounded(outcome.result), "error": outcome.error}
+    elif call is not None:
+        output = {"result": call.output if own.ok else None, "error": call.output if own.ok is False else None}
+    else:
+        output = {"result": "\n".join(w.text for w in shown.said if not w.thinking), "error": None}
+    taken = outcome.execution_time_ms if outcome else None
+    if taken is None and shown.seconds is not None:
+        taken = round(shown.seconds * 1000, 3)
+    return output if taken is None else {**output, "execution_time_ms": taken}
+
+
+def _used(shown: ShownCell, task: Task | None, *, is_message: bool) -> dict[str, Any]:
+    outcome = shown.call.outcome if shown.call else None
+    said = task.metadata if task else Metadata()
+    spent = sum(outcome.tokens.values()) if outcome else 0
+    model = (outcome.model if outcome else "") or said.model or (shown.cell.operation if is_message else "")
+    used = spent or said.tokens_used or shown.tokens.total
+    return {"depth": said.depth, "model": model or None, "tokens_used": used}
+
+
+def piece(one: Piece) -> dict[str, Any]:
+    """Something said, or a call with what came of it; what the client noted beside a call is in the cell's JSON."""
+    if isinstance(one, Words):
+        return {
+            "kind": "words",
+            "by": one.by,
+            "thinking": one.thinking,
+            "ordinal": one.ordinal or None,
+            "time": one.time or None,
+            "text": one.text,
+            "images": one.images,
+            "line": one.line,
+        }
+    return {
+        "kind": "call",
+        "cell": one.cell.id,
+        "ordinal": one.ordinal,
+        "tool": one.tool,
+        "ok": one.cell.ok,
+        "time": one.time or None,
+        "ended": one.ended or None,
+        "seconds": show.between(one.time, one.ended),
+        "file": one.file or None,
+        "input": bounded(one.input),
+        "output": one.output,
+        "exit_code": one.exit_code,
+        "changes": _changes(one),
+        "images": one.images,
+        "line": one.line,
+        "result_line": one.result_line or None,
+    }
+
+
+def bounded(value: Any, depth: int = _DEEPEST) -> Any:
+    """The value as JSON that every reader takes: what is nested too deeply is an ellipsis, what is no number null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if not isinstance(value, dict | list):
+        return value
+    if not depth:
+        return "…"
+    if isinstance(value, dict):
+        return {key: bounded(inner, depth - 1) for key, inner in value.items()}
+    return [bounded(inner, depth - 1) for inner in value]
+
+
+# Inside
+
+
+def _metadata(state: Session) -> dict[str, Any]:
+    created = canonical.seconds(state.created) or 0.0
+    return {
+        "session_id": state.id,
+        "agent": state.agent,
+        "agent_id": state.agent_id,
+        "agent_version": state.agent_version,
+        "name": state.name,
+        "title": state.title,
+        "first_prompt": state.first_prompt,
+        "cwd": state.project,
+        "git_branch": state.git_branch,
+        "claude_transcript_path": state.transcript,
+        "created_at": created,
+        "updated_at": canonical.seconds(state.updated) or created,
+        "ended_at": canonical.seconds(state.ended),
+        "state": state.state,
+        "headless": state.is_headless,
+    }
+
+
+def _family(state: Session, kin: Family) -> dict[str, Any]:
+    origin = state.origin
+    return {
+        "origin": None
+        if origin is None
+        else {
+            "session": origin.session,
+            "turn": origin.turn,
+            "cell": origin.cell or None,
+            "commit": origin.commit,
+        },
+        "forks": [_fork(fork) for fork in kin.forks],
+        "rewound": [_left(left) for left in kin.left if left.rewound],
+        "elsewhere": [_left(left) for left in kin.left if not left.rewound],
+    }
+
+
+def _left(left: Left) -> dict[str, Any]:
+    return {"branch": left.branch.name, "turn": left.turn, "turns": left.count, "brought_back": left.brought}
+
+
+def _fork(fork: Fork) -> dict[str, Any]:
+    return {"session": fork.branch.name, "turn": fork.turn, "cell": fork.cell or None}
+
+
+def _changes(call: Call) -> list[dict[str, Any]]:
+    return [{"path": change.path, "diff": list(change.diff)} for change in call.changes]

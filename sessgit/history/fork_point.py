@@ -1,0 +1,72 @@
+"""From an address to the point at which a fork leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sessgit.agents.claude.lines import BODY_TYPES
+from sessgit.agents.claude.writer import transcript
+from sessgit.errors import NotFoundError, UsageError
+from sessgit.history.resolve import Target, row_of
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Branch
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where to fork: after turn `turn` of a session, which `commit` holds.
+
+    For a fork at a cell, `cell` is its ordinal in the turn or its id, and `base` the commit before the turn's first.
+    `pad` is the last commit before the next turn: what a person put on the scratchpad by then.
+    """
+
+    session: str
+    turn: int
+    commit: str
+    cell: str = ""
+    base: str = ""
+    pad: str = ""
+
+
+def point(store: Store, index: Index, found: Target) -> Point:
+    """The turn that was named, or the last one; raises UsageError where nothing would be in the fork."""
+    branch = found.branch
+    number = branch.state.turns if found.turn is None else found.turn
+    if not number:
+        raise UsageError(
+            f"nothing would be in a fork of {layout.short(branch.name)} before its first turn",
+            "A fork keeps turn 1 at least.",
+        )
+    row = row_of(index, branch, number)
+    session = branch.name if layout.is_side(branch.name) else found.session
+    if not found.cell:
+        return Point(session, number, row.commit, pad=before_the_next(store, index, branch, number))
+    parents = store.commit(row.commits[0]).parents
+    if not parents:
+        raise NotFoundError(f"nothing comes before turn {number} of {branch.name}")
+    return Point(session, number, row.commit, found.cell, parents[0])
+
+
+def leads_back(store: Store, commit: str, number: int) -> bool:
+    """Whether the client finds its way from the last line of a turn back to the first one, by what each names as its
+    parent: of what it does not find it sends nothing."""
+    lines = transcript.parsed(store.lines(commit, number).body)
+    own = [line for line in lines if line.type in BODY_TYPES and line.data and not line.data.get("isSidechain")]
+    by_uuid = {line.uuid: line for line in lines if line.uuid}
+    uuid = own[-1].uuid if own else ""
+    while line := by_uuid.pop(uuid, None):
+        uuid = line.parent
+        if line is own[0] or line.is_boundary:
+            return True
+    # One that is not in this turn is in an earlier one; a circle is none of both.
+    return bool(uuid) and uuid not in {one.uuid for one in lines}
+
+
+def before_the_next(store: Store, index: Index, branch: Branch, number: int) -> str:
+    """The last commit before the turn after this one: edits that came between are part of it."""
+    if number == branch.state.turns:
+        return branch.tip
+    following = row_of(index, branch, number + 1).commits[0]
+    return next(iter(store.commit(following).parents), following)

@@ -1,0 +1,214 @@
+"""The text index brought level with the store: the words of each turn that a branch has got since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from time import monotonic
+from typing import Any, Protocol
+
+from sessgit.agents.claude.lines import Line, parse
+from sessgit.agents.claude.searchable_text import Said, said
+from sessgit.errors import SessgitError
+from sessgit.model import long_strings
+from sessgit.model.conversation.message import Extent
+from sessgit.model.progress import Progress, unseen
+from sessgit.store import layout, refs
+from sessgit.store.fulltext.index import Body, TextIndex, Texts, Turn, Words, words_of
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Row
+from sessgit.store.store import Store
+
+_BATCH = 48_000_000
+"""Characters after which what was indexed is kept: a process that is killed loses no more."""
+_MANY = 100
+"""So many branches are worth it that parts of the text index wait until they are joined."""
+_PARTS = 12
+"""Batches, each of which leaves a part, after which they are joined at the end: each search looks into all of them."""
+_MARK = b'{"$text":"'
+_COLUMN = {"prompt": "asked", "answer": "answered", "thinking": "answered", "tool": "did", "notice": "did"}
+
+
+class Spoken(Protocol):
+    """A turn whose words are asked for."""
+
+    @property
+    def blob(self) -> str:
+        """The id of the body's blob."""
+
+    def words(self) -> Words:
+        """What is indexed of it."""
+
+
+At = Callable[[str], Spoken | None]
+"""The turn that a commit ends with, where it is at hand."""
+
+
+def nothing(_commit: str) -> None:
+    """For who has nothing at hand."""
+
+
+def is_level(index: Index, text: TextIndex) -> bool:
+    """Whether all branches are indexed as their refs are."""
+    return text.level() == refs.signature(index.path)
+
+
+def follow(
+    index: Index,
+    text: TextIndex,
+    progress: Progress = unseen,
+    seconds: float = float("inf"),
+    at_hand: At = nothing,
+) -> bool:
+    """Brings the text index level with the index, which is level with the refs; False where the time was too short.
+    It tells how many branches are done.
+
+    What can be read is kept from batch to batch, and whoever comes next goes on from there. A turn that is not at hand
+    is read from the store; one that cannot be read is passed over. Raises `sqlite3.Error` where the text index cannot
+    be written.
+    """
+    if text.is_worn():
+        text.clear()
+    signature, wanted = refs.signature(index.path), _tips(index)
+    known, began = text.tips(), monotonic()
+    changed = [branch for branch in wanted if known.get(branch) != wanted[branch]]
+    pending = _in_order(index, changed)
+    gone, count = known.keys() - wanted.keys(), len(pending)
+    follower, parts = _Follower(index, text, at_hand), 0
+    if count:
+        text.expect(much=count >= _MANY)
+    while (pending or gone) and monotonic() - began < seconds:
+        progress(count - len(pending), count)
+        with text.writing():
+            for branch in gone:
+                text.drop(branch)
+            gone, parts = set(), parts + 1
+            follower.size = 0
+            while pending and follower.size < _BATCH and monotonic() - began < seconds:
+                if follower.take(pending[-1]):
+                    pending.pop()
+    if pending:
+        return False
+    if parts >= _PARTS:
+        text.join()
+    if text.level() != signature and all(text.tip(branch) == wanted[branch] for branch in changed):
+        with text.writing():
+            text.note_level(signature)
+    return True
+
+
+def _in_order(index: Index, branches: Sequence[str]) -> list[str]:
+    """The branches, the ones to begin with last: sessions by age, so that new turns get the highest numbers, then
+    side branches."""
+    updated = {outline.name: outline.updated for outline in index.outlines()} if len(branches) > 1 else {}
+    return sorted(branches, key=lambda branch: (layout.is_side(branch), updated.get(branch, ""), branch), reverse=True)
+
+
+def _tips(index: Index) -> dict[str, str]:
+    spaces = (layout.ARCHIVE, layout.HEADS)
+    return {ref.removeprefix(space): tip for space in spaces for ref, tip in refs.read_all(index.path, space).items()}
+
+
+class _Follower:
+    def __init__(self, index: Index, text: TextIndex, at_hand: At) -> None:
+        self.index, self.text, self.at_hand = index, text, at_hand
+        self.size = 0
+        """Characters that were indexed in this batch."""
+
+    def take(self, name: str) -> bool:
+        """Whether a branch is done; if not, the batch is full."""
+        branch = self.index.branch(name)
+        if branch is None or self.text.tip(name) == branch.tip:
+            return True
+        last = self.text.common(name, self._commit(name))
+        for row in self.index.turns(name, last + 1):
+            if self.size >= _BATCH:
+                return False
+            body = self.text.body_at(row.commit) or self._body(row)
+            if body is not None:
+                self.text.place(name, row.turn, row.commit, body)
+        self.text.arrive(name, branch.tip)
+        return True
+
+    def _commit(self, branch: str) -> Callable[[int], str]:
+        def commit(number: int) -> str:
+            row = self.index.turn(branch, number)
+            return row.commit if row else ""
+
+        return commit
+
+    def _body(self, row: Row) -> Body | None:
+        try:
+            turn = self.at_hand(row.commit) or TurnTexts(self.index.open_store(), row.commit, row.turn)
+            known = self.text.body_of(row.prompt, turn.blob)
+            words = None if known else turn.words()
+        except SessgitError:
+            return None
+        if words is None:
+            return known
+        self.size += words.size
+        home = row.message.get("Session") or layout.session_of(row.branch)
+        return self.text.add(Turn(row.prompt, row.time, home), turn.blob, words)
+
+
+class TurnTexts:
+    """The texts of one turn as of a commit. Of its long strings only those are read that are asked for."""
+
+    def __init__(self, store: Store, commit: str, number: int) -> None:
+        self._store = store
+        folder = store.folder(commit, number)
+        self.blob = folder[layout.BODY][0] if layout.BODY in folder else ""
+        """The id of the body's blob, or empty where the turn has none."""
+        self._raw = store.repo.lines(self.blob, long_strings.LONGEST_LINE)[:-1] if self.blob else []
+        self._stored = store.repo.tree(folder[layout.TEXTS][0]) if layout.TEXTS in folder else {}
+        self._filled: dict[str, str] = {}
+
+    def lines(self) -> list[Texts]:
+        """What is to be found in each line of the body."""
+        return texts_of(self.line(number) for number in range(1, len(self._raw) + 1))
+
+    def words(self) -> Words:
+        """What is indexed of the turn."""
+        return words_of(self.lines())
+
+    def line(self, number: int) -> list[Said]:
+        """The texts of a line of the body, counted from 1; none where there is no such line."""
+        if not 0 < number <= len(self._raw):
+            return []
+        raw = self._raw[number - 1]
+        data = self._parsed(raw) if _MARK in raw and self._stored else parse(raw)
+        return list(said(Line(raw, Extent(0, 0), data), number))
+
+    def _parsed(self, raw: bytes) -> dict[str, Any] | None:
+        try:
+            data = json.loads(raw, object_hook=self._fill)
+        except (ValueError, RecursionError):
+            return None
+        return data if isinstance(data, dict) else None
+
+    def _fill(self, value: dict[str, Any]) -> Any:
+        name = value.get("$text")
+        if len(value) != 1 or not isinstance(name, str) or name not in self._stored:
+            return value
+        if name not in self._filled:
+            text = long_strings.whole(name, self._store.repo.blob(self._stored[name][0]))
+            self._filled[name] = text.decode("utf-8", "replace")
+        return self._filled[name]
+
+
+def texts_of(lines: Iterable[Iterable[Said]]) -> list[Texts]:
+    """What is to be found in each line of a body, by what is said there."""
+    tools: dict[str, str] = {}
+    return [_texts(parts, tools) for parts in lines]
+
+
+def _texts(parts: Iterable[Said], tools: dict[str, str]) -> Texts:
+    columns: dict[str, list[str]] = {"asked": [], "answered": [], "did": []}
+    tool = ""
+    for part in parts:
+        columns[_COLUMN[part.kind]].append(part.text)
+        if part.tool:
+            tools[part.call] = part.tool
+        tool = tool or tools.get(part.call, "")
+    asked, answered, did = map("\n".join, columns.values())
+    return Texts(asked, answered, did, tool)

@@ -1,0 +1,48 @@
+"""Which conversations are lost: the client had a transcript of them on this machine, and has none any more.
+
+`status`, `show`, `doctor` and `restore --all-lost` all go by this one rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from sessgit.agents.claude import home
+from sessgit.history import client_files
+from sessgit.model.conversation.session import Session
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.layout import StorePaths
+from sessgit.store.sqlite import ancestry
+
+
+def sessions(index: Index, config: Path) -> list[str]:
+    """The sessions with turns that are lost, by id; archived ones are left out. No state is read for that."""
+    outlines = [outline for outline in index.outlines() if outline.turns and not outline.archived]
+    paths = ancestry.transcripts(index, [outline.name for outline in outlines])
+    states = [
+        Session(one.name, one.agent_id, project=one.project, transcript=paths.get(one.name, "")) for one in outlines
+    ]
+    return sorted(state.id for state in _lost(states, config, layout.StorePaths(index.path)))
+
+
+def is_lost(state: Session, config: Path, beside: StorePaths) -> bool:
+    """Whether a session is lost: it had a transcript on this machine, and the client has none of it any more."""
+    return any(_lost([state], config, beside))
+
+
+def _lost(states: Iterable[Session], config: Path, beside: StorePaths) -> Iterator[Session]:
+    """Those of the sessions that are lost; id, agent's id, project and transcript of each are enough."""
+    held = cache(lambda: {path.name for path in (config / "projects").glob("*/*.jsonl")})
+    made = cache(lambda: client_files.made_here(beside))
+    for state in states:
+        said = client_files.read_at(state, beside)
+        if not said or home.is_there(said):
+            continue
+        place = client_files.place_of(config, state, beside)
+        if place is not None and (home.is_there(place) or place.name in held()):
+            continue
+        if client_files.was_here(state, beside, made):
+            yield state

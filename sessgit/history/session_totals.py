@@ -1,0 +1,138 @@
+"""What the turns of a session amount to in the shape that other programs use: files, outputs, activation, budget.
+
+Nothing of it is stored: files and outputs are computed from the lines, and what programs set is in the state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sessgit.agents.claude import content
+from sessgit.history.views import Prices, total
+from sessgit.model import canonical, prices
+from sessgit.model.conversation.content import Call, Piece, Words
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Tokens, Turn
+from sessgit.store.sqlite.rows import Row
+
+_FILE_TOOLS = ("Read", "NotebookRead", "Write", "Edit", "MultiEdit", "NotebookEdit")
+_SUBAGENT_TOOLS = frozenset({"Task", "Agent"})
+_OUTPUTS = 100
+_PREVIEW = 1000
+
+
+@dataclass
+class Seen:
+    """What the turns so far amount to: `events` counts their pieces, `recursive` the subagents that were called.
+
+    Of turns up to number `since` only cells are counted.
+    """
+
+    since: int = 0
+    files: dict[str, File] = field(default_factory=dict)
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    """The last 100 results, as documents have them."""
+    said: list[dict[str, Any]] = field(default_factory=list)
+    """The messages of the person and of the model, as documents have them."""
+    cells: int = 0
+    events: int = 0
+    recursive: int = 0
+
+    def take(self, row: Row, told: Turn, pieces: Sequence[Piece]) -> None:
+        """Takes the next turn."""
+        self.cells += len(told.cells)
+        if row.turn <= self.since:
+            return
+        self.said += [_message(piece, row) for piece in pieces if isinstance(piece, Words) and not piece.thinking]
+        self.events += len(pieces)
+        for call in (one for one in pieces if isinstance(one, Call)):
+            self.recursive += call.tool in _SUBAGENT_TOOLS
+            if call.file and call.tool in _FILE_TOOLS:
+                self._touch(call, row)
+            if call.result_line:
+                self.outputs.append(_tool_output(call, row))
+        del self.outputs[:-_OUTPUTS]
+
+    def _touch(self, call: Call, row: Row) -> None:
+        at = moment(call.ended or call.time, row)
+        file = self.files.setdefault(call.file, File(moment(call.time, row), at))
+        file.last = max(file.last, at)
+        file.text = content.content_after(call, file.text)
+
+
+@dataclass
+class File:
+    """What is known of a file: its whole text as far as the lines told it last, and when tools named it."""
+
+    first: float
+    last: float
+    text: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        times = {"first_access": self.first, "last_access": self.last}
+        if self.text is None:
+            return times
+        data = self.text.encode("utf-8", "surrogatepass")
+        return {"hash": hashlib.sha256(data).hexdigest(), "size_bytes": len(data), **times}
+
+
+def activation(state: Session) -> dict[str, Any]:
+    """As a program set it, else what holds for a conversation that no program drives."""
+    own = state.unified.activation
+    most = {} if own.max_depth is None else {"max_depth": own.max_depth}
+    return {
+        "rlm_active": own.rlm_active is True,
+        "activation_mode": own.activation_mode or "never",
+        "activation_reason": own.activation_reason,
+        "complexity_score": own.complexity_score,
+        "current_depth": own.current_depth or 0,
+        **most,
+    }
+
+
+def budget(state: Session, recursive: int, overrides: Prices) -> dict[str, Any]:
+    """What was used, by model: calls and cost as a program said them, else as the lines and the prices tell."""
+    own, models = state.unified.budget, sorted({*state.tokens, *state.calls})
+    most = {} if own.max_recursive_calls is None else {"max_recursive_calls": own.max_recursive_calls}
+    return {
+        "total_tokens_used": total(state).total,
+        "total_recursive_calls": recursive if own.total_recursive_calls is None else own.total_recursive_calls,
+        **most,
+        **(_cost(state.tokens, overrides) if own.cost_usd is None else {"cost_usd": own.cost_usd}),
+        "by_model": {model: _model(state, model, overrides) for model in models},
+    }
+
+
+def moment(time: str, row: Row) -> float:
+    """The time in seconds since 1970; where a line has none, that of its turn."""
+    found = canonical.seconds(time)
+    return float(row.time) if found is None else found
+
+
+def _message(words: Words, row: Row) -> dict[str, Any]:
+    role = "assistant" if words.by == "model" else "user"
+    return {"role": role, "content": words.text, "timestamp": moment(words.time, row)}
+
+
+def _tool_output(call: Call, row: Row) -> dict[str, Any]:
+    return {
+        "tool_name": call.tool,
+        "content_preview": call.output[:_PREVIEW],
+        "exit_code": call.exit_code,
+        "timestamp": moment(call.ended or call.time, row),
+        "cell_id": call.cell.id,
+    }
+
+
+def _model(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
+    tokens = state.tokens.get(model, Tokens())
+    known = _cost({model: tokens}, overrides)
+    return {"calls": state.calls.get(model, 0), "tokens": tokens.total, **known, "by_kind": tokens.as_json()}
+
+
+def _cost(tokens: Mapping[str, Tokens], overrides: Prices) -> dict[str, float]:
+    price = prices.cost(tokens, overrides)
+    return {} if price is None else {"cost_usd": round(price, 6)}

@@ -1,1 +1,0 @@
-"""Long strings cut out of the lines of transcripts."""

@@ -1,0 +1,77 @@
+"""A session as another system kept it: what an import reads and an export writes, whatever the layout."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sessgit.model.program_input import GivenTurn
+
+_NAMESPACE = uuid.UUID("6f9c2d0e-5c0a-5e55-9b7e-2f6f1f1f7a11")
+
+Outcome = Literal["imported", "empty", "left", "damaged"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that an import met, by its path below the folder, and what became of it; `why` says more than one word
+    does, and `session` is the system's id of the one that it belongs to, or ``""``."""
+
+    path: str
+    outcome: Outcome
+    why: str = ""
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A session as another system kept it.
+
+    `id` is that system's own. Times are RFC 3339 or empty. `branch` is the number of the last turn that it shares with
+    `parent`, which is the id of another session of that system. `pad` are lists of a scratchpad by their names, in the
+    form of `sessgit.model.pad`. `unified` are the parts of a state that only programs set, by their keys in
+    session.json (`activation`, `context`, `budget`, `trajectory`). `kept` are files of the session as a whole, which
+    come back byte for byte, by their paths. `transcript` are lines in the client's own form where the system keeps
+    such: they are the conversation then, and `turns` tell nothing beside. `agent` is the id that the session had here
+    when it was exported, where that does not follow from `id`.
+    """
+
+    id: str
+    title: str = ""
+    name: str = ""
+    description: str = ""
+    project: str = ""
+    created: str = ""
+    updated: str = ""
+    ended: str = ""
+    state: str = "ended"
+    labels: tuple[str, ...] = ()
+    stage: str = ""
+    confidence: float | None = None
+    archived: bool = False
+    parent: str = ""
+    branch: int | None = None
+    turns: tuple[GivenTurn, ...] = ()
+    pad: Mapping[str, bytes] = field(default_factory=dict)
+    unified: Mapping[str, Any] = field(default_factory=dict)
+    kept: Mapping[str, bytes] = field(default_factory=dict)
+    transcript: bytes = b""
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a folder holds: sessions in their order, parents first, and every file in it with what became of it."""
+
+    sessions: tuple[Foreign, ...]
+    files: tuple[SourceFile, ...]
+
+
+def agent_id(system: str, own: str) -> str:
+    """The id of the session here: its own where that is a uuid, else a uuid5 of the system's name and the id."""
+    try:
+        return str(uuid.UUID(own))
+    except ValueError:
+        return str(uuid.uuid5(_NAMESPACE, f"{system}:{own}".encode("utf-8", "surrogatepass").hex()))

@@ -1,1 +1,0 @@
-"""Two conversations beside each other, and brought together."""

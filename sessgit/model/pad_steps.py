@@ -1,0 +1,148 @@
+"""What to do next with a scratchpad, and the text that a conversation begins anew from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sessgit.errors import UsageError
+from sessgit.model import canonical, humanize
+from sessgit.model import pad as pads
+from sessgit.model.conversation.session import STAGES
+from sessgit.model.pad import Entry, Pad
+
+SURE = 0.8
+"""A result that is so sure can be written down."""
+LONGEST_BRIEF = 32_000
+_LISTS = (
+    ("claim", "Claims"), ("evidence", "Evidence"), ("counter", "Counters"), ("insight", "Insights"),
+    ("pattern", "Patterns"), ("risk", "Risks"),
+)  # fmt: skip
+_NO_FILE = "@ "
+"""The sign with which the client's prompts name a file to be read, and a space: what cannot be seen it takes out."""
+_LONGEST_PART = 2_000
+_MOST = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do next, and the command that notes it or does it; the command can be ``""``."""
+
+    what: str
+    command: str = ""
+
+
+def check_stage(before: str, after: str) -> None:
+    """Raises UsageError where a stage is left out; going back is free."""
+    place = STAGES.index(before) if before in STAGES else 0
+    if STAGES.index(after) > place + 1:
+        raise UsageError(
+            f"{STAGES[place + 1]} comes before {after}",
+            f"sessgit edit --stage {after} sets it all the same.",
+        )
+
+
+def next_step(pad: Pad, session: str, stage: str, confidence: float | None) -> Step:
+    """What the stage and what is on the pad suggest."""
+    if stage == "shaping":
+        return _shaping(pad)
+    if stage == "critiquing":
+        return _critiquing(pad, session, confidence)
+    if stage == "synthesized":
+        return _synthesized(pad)
+    if not pad.of(*pads.MARKERS, "claim"):
+        return Step("Note what you find", "sessgit pad add insight TEXT")
+    if not pad.of("claim"):
+        return Step("Say what follows from it", "sessgit pad add claim TEXT")
+    return Step("Go on to shape it", "sessgit pad stage shaping")
+
+
+def _shaping(pad: Pad) -> Step:
+    claims = len(pad.of("claim"))
+    if not claims:
+        return Step("Say what follows from what you found", "sessgit pad add claim TEXT")
+    if claims > 1 and not pad.of("tension"):
+        return Step(f"Look for what stands against each other in {claims} claims", "sessgit pad add tension TEXT")
+    if not pad.of("thesis"):
+        return Step("Write down what it comes to", "sessgit pad thesis TEXT")
+    return Step("Go on to question it", "sessgit pad stage critiquing")
+
+
+def _critiquing(pad: Pad, session: str, confidence: float | None) -> Step:
+    now, tensions = pads.cycle(pad, session), [entry for entry in pad.of("tension") if entry.is_open]
+    if not pad.of("thesis"):
+        return Step("Write down what there is to question", "sessgit pad thesis TEXT")
+    if tensions:
+        which = "" if len(tensions) == 1 else ", beginning with the first"
+        name = pads.shown_ids(pad)[tensions[0].id]
+        return Step(
+            f"Settle {humanize.counted(len(tensions), 'open tension')}{which}", f"sessgit pad resolve {name} TEXT"
+        )
+    if not any(entry.cycle == now and entry.session == session for entry in pad.of("counter", "risk")):
+        return Step("Look for what speaks against the thesis", "sessgit pad add counter TEXT")
+    if pads.is_little(pad, session) or (confidence or 0) >= SURE:
+        return Step("Write the result down", "sessgit pad stage synthesized")
+    return Step("Begin another cycle", "sessgit pad cycle")
+
+
+def _synthesized(pad: Pad) -> Step:
+    if not pad.of("thesis"):
+        return Step("Write down what it comes to", "sessgit pad thesis TEXT")
+    questions = sum(entry.is_open for entry in pad.of("question"))
+    if questions:
+        return Step(
+            f"{humanize.counted(questions, 'question')} left: a conversation of its own can follow", "sessgit fork"
+        )
+    return Step("Nothing is left to do")
+
+
+def brief(pad: Pad, session: str, title: str, stage: str, confidence: float | None) -> str:
+    """What a conversation that goes on should know; ``""`` where nothing is on the pad.
+
+    It is safe to be a prompt whoever wrote the pad: it has a bounded length and no control characters, does not begin
+    as a command of the client, and names no file in the way that makes the client read it.
+    """
+    if not pad.entries:
+        return ""
+    step = next_step(pad, session, stage, confidence)
+    parts = [
+        f"We go on with “{canonical.one_line(title, 100)}”. This is what we have noted so far.",
+        _standing(pad, session, stage, confidence),
+        *(f"Thesis{_whose(one, session)}:\n{_plain(one.text, pads.LONGEST_DOCUMENT)}" for one in pad.of("thesis")),
+        *(part for kind, called in _LISTS for part in _listed(called, pad.of(kind), session)),
+        *_listed("Open tensions", [one for one in pad.of("tension") if one.is_open], session),
+        *_listed("Open questions", [one for one in pad.of("question") if one.is_open], session),
+        *_listed("Files to look at", pad.of("file"), session),
+        f"Suggested next: {step.what}.",
+    ]
+    text = "\n\n".join(part for part in parts if part).replace("@", _NO_FILE)
+    return text if len(text) <= LONGEST_BRIEF else f"{text[:LONGEST_BRIEF].rstrip()}…\n\nsessgit pad shows all of it."
+
+
+def _standing(pad: Pad, session: str, stage: str, confidence: float | None) -> str:
+    cycle = pads.cycle(pad, session)
+    said = [
+        f"stage {canonical.one_line(stage, 40)}" if stage else "",
+        f"cycle {cycle}" if cycle > 1 else "",
+        "" if confidence is None else f"confidence {confidence:g}",
+    ]
+    line = ", ".join(part for part in said if part)
+    return f"It stands at {line}." if line else ""
+
+
+def _listed(called: str, entries: Sequence[Entry], session: str) -> Iterator[str]:
+    if not entries:
+        return
+    lines = [f"- {_plain(one.text, _LONGEST_PART, '  ')}{_whose(one, session)}" for one in entries[-_MOST:]]
+    more = [f"- ({len(entries) - _MOST} earlier ones: sessgit pad)"] if len(entries) > _MOST else []
+    yield "\n".join([f"{called}:", *more, *lines])
+
+
+def _whose(entry: Entry, session: str) -> str:
+    return "" if entry.session == session else f" (from {entry.session[:8]})"
+
+
+def _plain(text: str, longest: int, indent: str = "") -> str:
+    text = canonical.printable(canonical.without_sequences(text)).strip()
+    text = text if len(text) <= longest else f"{text[:longest].rstrip()}…"
+    return text.replace("\n", f"\n{indent}")

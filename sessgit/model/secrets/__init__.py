@@ -1,1 +1,0 @@
-"""What a secret looks like, and replacing it before anything is written."""

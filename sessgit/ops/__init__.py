@@ -1,1 +1,0 @@
-"""What can be done with sessions, one verb a file: values in, values out."""

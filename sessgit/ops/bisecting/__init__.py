@@ -1,1 +1,0 @@
-"""How turns are tested, and which of them need be."""

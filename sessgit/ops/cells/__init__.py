@@ -1,1 +1,0 @@
-"""The cells of a whole session: what depends on what, and which data went where."""

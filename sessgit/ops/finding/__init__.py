@@ -1,1 +1,0 @@
-"""What an address, a folder or a point of a conversation names."""

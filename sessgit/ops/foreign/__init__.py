@@ -1,1 +1,0 @@
-"""Sessions of other systems brought in, and told in their layouts."""

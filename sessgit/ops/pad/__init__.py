@@ -1,1 +1,0 @@
-"""The scratchpad of a session."""

@@ -1,1 +1,0 @@
-"""What programs do with sessions that they hold themselves."""

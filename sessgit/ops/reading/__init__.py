@@ -1,1 +1,0 @@
-"""What several commands show of a session, computed on reading."""

@@ -1,1 +1,0 @@
-"""What `repair` does: objects brought back, chains mended in a session of their own."""

@@ -1,1 +1,0 @@
-"""Sessions brought to a remote and from one."""

@@ -1,0 +1,1 @@
+"""Removing a value from everything that the store holds."""

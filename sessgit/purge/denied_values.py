@@ -1,0 +1,79 @@
+"""What is kept out of a store: listed and lifted, and whether it still is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sessgit.errors import AmbiguousError, ConflictError, NotFoundError, SessgitError
+from sessgit.model.finding import Finding
+from sessgit.model.humanize import counted
+from sessgit.store import journal, locks, operations
+from sessgit.store.layout import StorePaths
+from sessgit.store.secrets import denylist
+
+_HINT = "sessgit purge --list names what is kept out."
+_SHORTEST_ID = 4
+_LOCK_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A value that was purged, by its id; `time` is when, in RFC 3339. A `lost` one is not kept out any more, since the
+    key that told it is gone."""
+
+    id: str
+    time: str
+    lost: bool = False
+
+
+def every(beside: StorePaths) -> list[Kept]:
+    """All values that were purged and not lifted, the oldest first; never what they are."""
+    gone = [Kept(one.id, one.time, lost=True) for one in denylist.lost(beside)]
+    return [*gone, *(Kept(one.id, one.time) for one in denylist.values(beside))]
+
+
+def lift(beside: StorePaths, prefix: str) -> Kept:
+    """Lets the value whose id begins so be stored again, and returns it.
+
+    Raises NotFoundError or AmbiguousError, and ConflictError while somebody else purges or packs the store.
+    """
+    with locks.maintenance(beside, _LOCK_WAIT) as lock:
+        if not lock:
+            raise ConflictError("somebody else purges or packs the store", "Nothing was changed. Try again in a while.")
+        if beside.purging.exists():
+            raise ConflictError(
+                "a purge was interrupted", "Nothing was changed. sessgit doctor --fix brings it to its end."
+            )
+        found = [one for one in every(beside) if len(prefix) >= _SHORTEST_ID and one.id.startswith(prefix.lower())]
+        if not found:
+            raise NotFoundError(f"no value that is kept out has an id that begins with “{prefix}”", _HINT)
+        if len(found) > 1:
+            raise AmbiguousError(f"“{prefix}” could be any of {', '.join(one.id for one in found)}", _HINT)
+        denylist.lift(beside, denylist.Value(found[0].id, found[0].time, ()))
+        return found[0]
+
+
+def faults(beside: StorePaths) -> Iterator[Finding]:
+    """What was purged and is not kept out any more."""
+    if gone := denylist.lost(beside):
+        many = f"{counted(len(gone), 'value')} that {'was' if len(gone) == 1 else 'were'} purged may be stored again"
+        yield Finding(
+            "wrong",
+            "purge",
+            f"state/{beside.forbidden_lost.name}",
+            f"{many}: the key that told {'it' if len(gone) == 1 else 'them'} is gone",
+            "Purge them again; sessgit purge --lift ID takes one off this list.",
+        )
+    elif not beside.forbidden.exists() and (times := _purges(beside)):
+        done = "a purge was" if len(times) == 1 else f"{len(times)} purges were"
+        what = f"{done} made, the first on {times[0][:10]}, and the list of what must not come back is gone"
+        yield Finding("wrong", "purge", f"state/{beside.forbidden.name}", what, "Purge the same values again.")
+
+
+def _purges(beside: StorePaths) -> list[str]:
+    """When values were purged, as the operations say."""
+    try:
+        return [one.time for one in journal.read(beside) if one.command == operations.PURGE]
+    except SessgitError:  # that they cannot be read, `verify` tells
+        return []

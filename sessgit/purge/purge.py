@@ -1,0 +1,344 @@
+"""A value out of all that the store holds, as if it had been redacted when it was recorded.
+
+Every history that holds it is written anew, what names commits names those of now, and what was is deleted at once.
+Afterwards the value is known by keyed hashes alone, and whatever is stored later is held against them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sessgit.branch import lost_refs
+from sessgit.errors import ConflictError, DamageError, UsageError
+from sessgit.model import canonical
+from sessgit.model.humanize import counted
+from sessgit.model.progress import Progress, unseen
+from sessgit.purge import scan, state_files, turn_folders
+from sessgit.purge.rewriting import Rewriter
+from sessgit.purge.scan import Held
+from sessgit.record import scratch_store
+from sessgit.redact import value_match
+from sessgit.redact.value_match import ValueMatcher
+from sessgit.store import journal, layout, locks, maintenance, operations, refs, transaction
+from sessgit.store.index import Index
+from sessgit.store.journal import Operation
+from sessgit.store.secrets import commit_map, denylist
+from sessgit.store.secrets.denylist import sync
+from sessgit.store.store import Store, write_private
+from sessgit.store.transaction import Move
+
+_VERSION = 1
+_LOCK_WAIT = 10.0
+_ROUNDS = 4
+_LONGEST_REGEX = 1000
+_MOST_VALUES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who is told how far a purge is: `reading` what is stored and `proving` what came of it in objects, and between
+    them `writing` the history anew in commits."""
+
+    reading: Progress = unseen
+    writing: Progress = unseen
+    proving: Progress = unseen
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The values that are to go; of a purge that was interrupted nobody knows them, and the store finds them itself."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge did, or would do.
+
+    `held` are the sessions that held a value, `commits` counts the commits that were written anew and `objects` those
+    that were looked through at the end. `tags` are tags that have another name now. `client` are files of the client's
+    that hold a value and stay, `remotes` those that hold it. `inexact` counts turns whose files no recording would make
+    so. `operation` is empty for a dry run, and where nothing held a value and each was kept out before. `completed`
+    says that an earlier purge, which was interrupted, was brought to its end.
+    """
+
+    values: int
+    held: tuple[Held, ...] = ()
+    commits: int = 0
+    objects: int = 0
+    tags: tuple[tuple[str, str], ...] = ()
+    client: tuple[Path, ...] = ()
+    remotes: tuple[str, ...] = ()
+    inexact: int = 0
+    operation: str = ""
+    completed: bool = False
+    loose: int = 0
+    """How many objects held a value to which no branch leads."""
+    lines: int = 0
+    """How many long lines of a value stand somewhere without the others, and stay."""
+
+    @property
+    def found(self) -> bool:
+        """Whether the store held a value."""
+        return bool(self.commits or self.held or self.tags or self.loose)
+
+
+# What is to go
+
+
+def literal(text: str) -> Wanted:
+    """The one value; raises UsageError for one that is too short to be told from other text, or too long."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size < value_match.SHORTEST or not text.strip():
+        raise UsageError(
+            f"a value of {counted(size, 'byte')} stands in too many places",
+            f"What can be purged has at least {value_match.SHORTEST} bytes. Nothing was changed.",
+        )
+    if size > value_match.LONGEST:
+        raise UsageError(f"the value has {size:,} bytes", f"{value_match.LONGEST:,} are the most.")
+    return Wanted((text,))
+
+
+def expression(pattern: str) -> re.Pattern[str]:
+    """The regular expression; raises UsageError where it is none."""
+    if len(pattern) > _LONGEST_REGEX:
+        raise UsageError("the regular expression is too long", f"{_LONGEST_REGEX:,} characters are the most.")
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(
+            f"this is no regular expression: {error}", "Without --regex the words themselves are meant."
+        ) from None
+
+
+def matching(store: Path, config: Path, pattern: str, progress: Progress) -> Wanted:
+    """All that a regular expression matches in the store, what waits there, and the client's files.
+
+    Raises UsageError where it is none, or matches what is too short or too much.
+    """
+    wanted = expression(pattern)
+    found = scan.matches(store, config, wanted, progress)
+    if len(found) > _MOST_VALUES:
+        raise UsageError(f"it matches {len(found):,} different values", f"{_MOST_VALUES:,} are the most at once.")
+    return Wanted(tuple(value for one in sorted(found) for value in literal(one).values))
+
+
+# The purge
+
+
+def look(store: Store, wanted: Wanted, config: Path, watch: Watch) -> Purged:
+    """What a purge would do. Raises ConflictError where it could not be done."""
+    matcher = denylist.matcher(store.beside, ()).also(wanted.values)
+    scan.check_settings(store.path, matcher)
+    with scratch_store.beside(store.path) as made:
+        work = _Work(made, wanted.values, matcher, watch)
+        work.read()
+        return _told(work, store, config)
+
+
+def purge(store: Store, index: Index, wanted: Wanted, config: Path, now: float, watch: Watch) -> Purged:
+    """Takes the values out of the store, and brings to its end what an interrupted purge has begun.
+
+    Raises ConflictError, with nothing changed, where somebody else is at work in the store or the values cannot be
+    taken out, and DamageError where they are found in it at the end.
+    """
+    store.repo.release()
+    if lost_refs.lost(store):
+        raise ConflictError(
+            "refs are gone that no command took away, and what they held would go for good",
+            "sessgit doctor --fix puts them back. Nothing was changed.",
+        )
+    with (
+        locks.maintenance(store.beside, _LOCK_WAIT) as lock,
+        locks.pruning(store.beside, _LOCK_WAIT if lock else 0) as alone,
+    ):
+        if not lock or not alone:
+            raise ConflictError("a recorder or a command is just writing", "Nothing was changed. Try again in a while.")
+        with store.repo.alone():
+            return _purged(store, index, wanted, config, now, watch, (lock, alone))
+
+
+def pending(store: Path) -> bool:
+    """Whether a purge was interrupted, and has to be brought to its end."""
+    return layout.StorePaths(store).purging.exists()
+
+
+@dataclass
+class _Work:
+    """A purge as far as it has come."""
+
+    store: Store
+    values: tuple[str, ...]
+    matcher: ValueMatcher
+    watch: Watch
+    rewriter: Rewriter = field(init=False)
+    held: list[Held] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    tags: list[tuple[str, str]] = field(default_factory=list)
+    remotes: set[str] = field(default_factory=set)
+    loose: int = 0
+    lines: int = 0
+
+    def read(self) -> None:
+        """Finds what holds a value, and writes the history anew; no ref is moved."""
+        seen = scan.Seen()
+        for _ in range(_ROUNDS):
+            seen = scan.through(self.store.path, self.matcher, self.values, self.watch.reading)
+            more = seen.beginnings - set(self.values)
+            if not more:
+                break
+            # What a title was cut off from is a value by itself.
+            self.values = (*self.values, *sorted(more))
+            self.matcher = self.matcher.also(more)
+        self.rewriter = Rewriter(self.store, self.matcher, self.values, frozenset(seen.hits))
+        if seen.hits:
+            self.held = scan.where(self.store, self.rewriter.holds, seen.hits)
+        self._write(bool(seen.hits))
+        self.lines = scan.lines_apart(self.store.path, self.matcher, self.values, self.watch.reading)
+        self.loose = len(seen.hits) if not (self.rewriter.commits or self.moves) else 0
+
+    def _write(self, needed: bool) -> None:
+        held = refs.read_all(self.store.path)
+        tips = {ref: self.store.repo.peel(oid) for ref, oid in held.items()} if needed else {}
+        total = len(tips)
+        self.rewriter.rewrite(
+            [tip for tip in dict.fromkeys(tips.values()) if tip],
+            lambda done: self.watch.writing(done, max(done, total)),
+        )
+        for ref, oid in held.items():
+            tip = tips.get(ref)
+            new = self.rewriter.now(tip) if tip else oid
+            new = oid if new == tip and oid not in self.rewriter.hits else new
+            called = turn_folders.file_name(ref, self.matcher)
+            side = turn_folders.side_name(ref, self.rewriter.keys)
+            if called == ref and side != ref and side not in held.keys() | {move.ref for move in self.moves}:
+                self.moves += [Move(ref, oid, None), Move(side, None, new)]
+            elif called == ref and new != oid:
+                self.moves.append(Move(ref, oid, new))
+            elif called != ref:
+                self._renamed(ref, called, oid, new, held)
+            if (called, new) != (ref, oid) and ref.startswith(layout.REMOTES):
+                self.remotes.add(ref.removeprefix(layout.REMOTES).partition("/")[0])
+
+    def _renamed(self, ref: str, called: str, oid: str, new: str, held: Mapping[str, str]) -> None:
+        self.moves.append(Move(ref, oid, None))
+        if not ref.startswith(layout.TAGS):
+            return  # what a remote calls so is known there
+        taken = held.keys() | {move.ref for move in self.moves if move.new}
+        free = next(name for n in range(1, 1 << 20) if (name := called if n == 1 else f"{called}-{n}") not in taken)
+        self.moves.append(Move(free, None, new))
+        self.tags.append((ref.removeprefix(layout.TAGS), free.removeprefix(layout.TAGS)))
+
+
+def _purged(  # noqa: PLR0913, PLR0917 - what goes out of what, and under which locks
+    store: Store, index: Index, wanted: Wanted, config: Path, now: float, watch: Watch, held: Sequence[int]
+) -> Purged:
+    left = _begun(store)
+    every = denylist.values(store.beside)
+    before = [one for one in every if one.id in left.values]
+    matcher = denylist.matcher(store.beside, before).also(wanted.values)
+    scan.check_settings(store.path, matcher)
+    work = _Work(store, wanted.values, matcher, watch)
+    work.read()
+    told = _told(work, store, config)
+    since = left.since or canonical.rfc3339(now)
+    outside = any(scan.files(store.path, work.matcher, [store.path / "objects"]))
+    begun = _Begun(since, frozenset((*left.values, *(denylist.ident(store.beside, value) for value in work.values))))
+    if not told.found and not left.since and not outside:
+        return replace(told, operation=_kept_out(store, work.values, begun, now))
+    store.repo.settle()
+    _note(store, begun)
+    commit_map.add(store.beside, work.rewriter.commits)
+    # Right before the refs: what is recorded in between would not be what the other one is compared with.
+    denylist.add(store.beside, work.values, now)
+    transaction.move_all(store.path, work.moves)
+    # Of a purge that never came so far the commits are still there.
+    commits = commit_map.without(store.beside, _reached(store) if left.since else ())
+    news = state_files.News(commits, work.rewriter.keys, work.values)
+    state_files.mend(store.path, work.matcher, news)
+    summary = f"{counted(len(wanted.values), 'value')} purged"
+    done = Operation(canonical.rfc3339(now), operations.PURGE, summary, ())
+    operation = state_files.operations(store.path, work.matcher, news, done, since)
+    state_files.indexes(store.path, index)
+    maintenance.sweep_all(store.path)
+    maintenance.prune(store.path, held)
+    store.repo.reopen()
+    index.sync()
+    objects = _prove(store, work)
+    store.beside.purging.unlink(missing_ok=True)
+    return replace(told, objects=objects, operation=operation, completed=bool(before))
+
+
+def _kept_out(store: Store, values: Sequence[str], begun: _Begun, now: float) -> str:
+    """Forbids values that nothing holds, and returns the operation that says so, if any of them is new."""
+    known = {one.id for one in denylist.values(store.beside)}
+    new = begun.values - known
+    if not new:
+        return ""
+    _note(store, begun)  # else a value that is forbidden already would never get its operation
+    denylist.add(store.beside, values, now)
+    summary = f"{counted(len(new), 'value')} kept out, which nothing held"
+    done = journal.append(store.beside, Operation(canonical.rfc3339(now), operations.PURGE, summary, ())).id
+    store.beside.purging.unlink(missing_ok=True)
+    return done
+
+
+def _reached(store: Store) -> set[str]:
+    """All commits that refs lead to."""
+    tips = {store.repo.peel(oid) for oid in refs.read_all(store.path).values()}
+    return {commit.id for commit in store.repo.since([tip for tip in tips if tip], ())}
+
+
+def _prove(store: Store, work: _Work) -> int:
+    """How many objects were looked through; raises DamageError where one, or a file, still holds a value."""
+    for _ in range(_ROUNDS):
+        state_files.events(store.path, work.matcher)  # one that came meanwhile may hold it
+        objects, found = scan.unproved(store.path, work.matcher, work.watch.proving)
+        if not all(path.startswith("spool/") for path in found):
+            break
+        if not found:
+            return objects
+    named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    raise DamageError(
+        f"the value is still in the store: {named}", "Run the same command again: it goes on where this one ended."
+    )
+
+
+def _told(work: _Work, store: Store, config: Path) -> Purged:
+    client = scan.client_files(config, store.beside, work.matcher)
+    return Purged(
+        len(work.values), tuple(work.held), len(work.rewriter.commits), 0, tuple(work.tags), tuple(client),
+        tuple(sorted(work.remotes)), len(work.rewriter.folders.inexact), loose=work.loose, lines=work.lines,
+    )  # fmt: skip
+
+
+# What was begun
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A purge that has not come to its end: since when, and of which values, by their ids."""
+
+    since: str = ""
+    values: frozenset[str] = frozenset()
+
+
+def _begun(store: Store) -> _Begun:
+    try:
+        document = json.loads(store.beside.purging.read_bytes())
+        return _Begun(str(document["since"]), frozenset(map(str, document["values"])))
+    except FileNotFoundError:
+        return _Begun()
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        # That it was begun is known, and of which values the list says.
+        return _Begun(canonical.rfc3339(0), frozenset(one.id for one in denylist.values(store.beside)))
+
+
+def _note(store: Store, begun: _Begun) -> None:
+    document = {"version": _VERSION, "since": begun.since, "values": sorted(begun.values)}
+    write_private(store.beside.purging, json.dumps(document).encode())
+    sync(store.beside.purging)

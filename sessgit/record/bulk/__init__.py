@@ -1,0 +1,1 @@
+"""The import of many transcripts at once, in several processes."""

@@ -1,0 +1,124 @@
+"""New sessions recorded into a store of their own, whose objects are one pack that another store takes over."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessgit.errors import ROOM, SessgitError, StoreError
+from sessgit.record.bulk import families
+from sessgit.record.bulk.families import Failure, File
+from sessgit.record.bulk.word_list import Places, Writer
+from sessgit.record.recording import Aside, record
+from sessgit.record.source import Rules
+from sessgit.store import layout, refs
+from sessgit.store import store as stores
+from sessgit.store.backend import Repository
+from sessgit.store.index import Index
+from sessgit.store.layout import StorePaths
+from sessgit.store.packing.pack_file import Pack
+from sessgit.store.store import Store
+
+PACK = "gathered.pack"
+"""The pack in a task's folder, beside its index, before it has its name."""
+_WORDS = "words"
+
+Told = Callable[[int], None]
+"""Called with the bytes of a file that is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Families of transcripts of which the store has nothing, and how to record them; `folder` becomes the store that
+    they are recorded into."""
+
+    store: Path
+    folder: Path
+    families: Sequence[Sequence[File]]
+    config: Path
+    rules: Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a file: the numbers of how many turns were recorded, whether a ref moved, and why nothing was
+    recorded."""
+
+    file: File
+    turns: int
+    changed: bool
+    aside: Aside = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What was recorded into the store in `folder`, ready to be brought in.
+
+    `pack` is the name of its pack or empty, `refs` are its refs. `asked` are the prompts of which the recorder asked
+    whether other sessions begin with them: it was told of those in here alone. `spoken` says where in `words` the words
+    of each turn lie.
+    """
+
+    folder: Path
+    pack: str
+    refs: dict[str, str]
+    asked: frozenset[str]
+    outcomes: tuple[Outcome, ...]
+    errors: tuple[Failure, ...]
+    spoken: Places
+
+    @property
+    def words(self) -> Path:
+        """The file of what was said."""
+        return self.folder / _WORDS
+
+
+def gather(task: Task, told: Told) -> Gathered:
+    """Records the families one after the other; raises StoreError where nothing can be written."""
+    pack = _create(task)
+    store = Store(task.folder, Repository(task.folder, pack=pack))
+    index = Index(task.folder, lambda: store)
+    spoken = Writer(task.folder / _WORDS)
+    errors, outcomes = list[Failure](), list[Outcome]()
+    try:
+        for members in task.families:
+            for file in families.parents_first(members, errors):
+                try:
+                    done = record(store, index, file.source(task.config, ()), task.rules, spoken.put)
+                except StoreError:
+                    raise  # it is not the file's fault, and the next one would fare no better
+                except SessgitError as error:
+                    errors.append(Failure(file.path, str(error)))
+                else:
+                    outcomes.append(Outcome(file, len(done.turns), done.changed, done.aside))
+                told(file.size)
+        index.sync()
+        first = {row.prompt for branch in index.branches() for row in index.turns(branch.name, 1, 1)}
+        asked = first | {file.root for members in task.families for file in members}
+        spoken.close()
+        return Gathered(
+            task.folder, pack.finish(), refs.read_all(task.folder, layout.HEADS), frozenset(asked - {""}),
+            tuple(outcomes), tuple(errors), spoken.places,
+        )  # fmt: skip
+    finally:
+        pack.close()
+        spoken.close()
+        index.close()
+
+
+def _create(task: Task) -> Pack:
+    """Makes a store in the task's folder that keeps out the same values as the task's store does; returns the pack that
+    its objects go into."""
+    own, other = StorePaths(task.folder), StorePaths(task.store)
+    try:
+        stores.create(task.folder)
+        own.key.unlink()
+        for path, copy in ((other.key, own.key), (other.forbidden, own.forbidden)):
+            with suppress(FileNotFoundError):  # without the key it is said where it is needed
+                shutil.copyfile(path, copy)
+    except OSError as error:
+        raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
+    return Pack(task.folder / PACK)

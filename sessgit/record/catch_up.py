@@ -1,0 +1,147 @@
+"""Recording what a transcript holds because a command asks, hooks or no hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sessgit.agents.claude import home
+from sessgit.errors import SessgitError
+from sessgit.history import client_files
+from sessgit.model import ids
+from sessgit.model.conversation.session import Session
+from sessgit.record import privacy as private
+from sessgit.record.privacy import Privacy
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.recorder import cursor as cursors
+from sessgit.store.recorder.cursor import Cursor
+
+if TYPE_CHECKING:
+    from sessgit.store.store import Store
+
+_ON = "It is recorded when that is gone: sessgit on switches a project on."
+
+WAIT = 1.0
+"""Seconds that a command waits for a recorder that is at work on the session already."""
+
+QUIET = 60.0
+"""Seconds after which a transcript that no living client holds is taken as finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Whether the store is level with the transcript; if not, why, in words for a person. `off` says that it must
+    not be: the settings, the environment or a person say so; `hint` is then what to do."""
+
+    level: bool
+    why: str = ""
+    off: bool = False
+    hint: str = ""
+
+
+def is_level(beside: layout.StorePaths, session: str, path: Path, *, final: bool = False) -> bool:
+    """Whether the cursor says that the file, as long as it is now, is recorded; a file that is gone is.
+
+    With `final` what stands behind its last turn counts too, which is recorded once the client has let go of it.
+    """
+    try:
+        size = path.stat().st_size
+    except (OSError, ValueError):  # ValueError: a state can name what is no path
+        return True
+    known = cursors.load(beside, session)
+    if known is None or known.offset + known.torn != size or not known.proof:
+        return False
+    if known.path != str(path) and not _is_same(known, path):
+        return False
+    return not final or known.final or not (known.pending or known.torn)
+
+
+def _is_same(known: Cursor, path: Path) -> bool:
+    """Whether a file that was read at another place, as in a home that was moved since, ends as that one did."""
+    from sessgit.agents.claude.reader import opened
+
+    try:
+        with opened(path) as source:
+            return cursors.proof(source.file, known.offset) == known.proof
+    except SessgitError:
+        return False
+
+
+def catch_up(
+    open_store: Callable[[], Store], index: Index, state: Session, config: Path, privacy: Privacy, now: float
+) -> CaughtUp:
+    """Brings the session level with its transcript, if its project is recorded; loads no git library where it is
+    level already.
+
+    Only a file that lies where the client's transcripts lie is read, whatever the state says.
+    """
+    beside = layout.StorePaths(index.path)
+    path = client_files.place_of(config, state, beside)
+    if path is None:
+        return CaughtUp(True)
+    final = _let_go(beside, config, path, state, now)
+    if is_level(beside, state.id, path, final=final) or not home.is_transcript(config, path):
+        return CaughtUp(True)
+    return record_file(open_store, index, path, config, privacy, project=state.project, final=final)
+
+
+def _let_go(beside: layout.StorePaths, config: Path, path: Path, state: Session, now: float) -> bool:
+    """Whether nobody seems to write the file any more, though no event said so: a killed client sends none."""
+    from sessgit.record import open_turns
+
+    try:
+        quiet = now - path.stat().st_mtime > QUIET
+    except OSError:
+        return False
+    return quiet and not home.is_open(config, state.agent_id) and not open_turns.is_open(beside, state.id)
+
+
+def record_file(  # noqa: PLR0913 - what to record, where to, and how
+    open_store: Callable[[], Store],
+    index: Index,
+    path: Path,
+    config: Path,
+    privacy: Privacy,
+    *,
+    project: str = "",
+    final: bool = False,
+) -> CaughtUp:
+    """Records one transcript, waiting a little for its lock; not where the settings or the environment say no.
+
+    `project` is the session's where it is recorded already.
+    """
+    if privacy.off:
+        return CaughtUp(False, "SESSGIT_OFF=1 is set here", off=True, hint=_ON)
+    verdict = private.of_transcript(privacy, path, project)
+    if not verdict.recorded:
+        return CaughtUp(False, f"its project is off ({verdict.why})", off=True, hint=_ON)
+    from sessgit.record.recording import record
+    from sessgit.record.source import Source, rules_by
+    from sessgit.store import locks
+
+    source = Source(path, path.stem, config, final=final)
+    try:
+        store = open_store()
+        with locks.session(store.beside, source.session, WAIT) as held:
+            if not held:
+                return CaughtUp(False, "a recorder is at work on it; what is shown may be older")
+            done = record(store, index, source, rules_by(privacy.rules))
+    except SessgitError as error:
+        return CaughtUp(False, f"its transcript could not be read: {error}")
+    if done.aside == "deleted":
+        again = f"sessgit import --id {source.session} records it again."
+        return CaughtUp(False, "it was deleted here", off=True, hint=again)
+    if done.aside == "archived" and not is_level(store.beside, source.session, path):
+        return CaughtUp(False, "it is archived, and has gone on since: sessgit unarchive brings it back")
+    return CaughtUp(True)
+
+
+def unrecorded(config: Path, prefix: str) -> Path | None:
+    """The one transcript of the client whose id starts with `prefix`, if there is just one."""
+    if not prefix or len(prefix) < 4:
+        return None
+    found = [path for path in home.transcripts(config) if path.stem.startswith(prefix)]
+    return found[0] if len({ids.session_id(path.stem) for path in found}) == 1 else None

@@ -1,0 +1,234 @@
+"""The commits that a recording makes: turns, cells, and those that are no turn.
+
+Each function writes objects and returns the id of a commit that no ref points to yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sessgit.agents.claude import cells, turn_folder
+from sessgit.agents.claude.cutter import Node
+from sessgit.agents.claude.lines import Line
+from sessgit.agents.claude.sidecars import subagents
+from sessgit.model import canonical, long_strings
+from sessgit.model.conversation import message as messages
+from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Cell, Gist, Turn
+from sessgit.model.line_list import Bytes, of_lines
+from sessgit.record.sidecars import Beside
+from sessgit.record.source import Head
+from sessgit.store import layout
+from sessgit.store.files.large import object_id
+from sessgit.store.store import Store, hash_of, with_newlines
+
+Changes = Mapping[str, tuple[str, bool] | None]
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a turn's commit holds: its lines, and the files beside them by path in its folder."""
+
+    before: Sequence[Line]
+    body: Sequence[Line]
+    side: Beside
+    complete: bool
+    """False for a commit of one cell, after which the same turn goes on."""
+    project_head: Head
+    event: str
+    origin: str
+    """The address from which a merge brought the turn."""
+    file: int
+    """In which of the session's files the lines stand where they say."""
+    rules: Mapping[str, int]
+    """The versions of the rules by which the session is recorded, as its state names them."""
+    file_hash: str = ""
+    """That of the file up to the end of the body, if it is known."""
+
+    @cached_property
+    def told(self) -> Turn:
+        """What the lines say."""
+        return cells.describe(self.body)
+
+    @cached_property
+    def stored(self) -> dict[str, Bytes]:
+        """The files that the lines become."""
+        return turn_folder.files(self.before, self.body, self.told, self.rules.get("cut", long_strings.RULES_VERSION))
+
+
+def turn(store: Store, on: str, node: Node, content: Content, state: Session, changes: Changes) -> str:
+    """The commit of a turn, or of a turn so far, on the commit `on`."""
+    told = content.told
+    kept = _side_entries(store, node) if node.commit else {}
+    tree = store.write_folder({**content.stored, **content.side.agents}, {**kept, **content.side.results})
+    message = _turn_message(store, node, told, content, state.id)
+    time = _time(told.time) or store.commit(on).time
+    every = {**changes, layout.turn(node.number): (tree, True), layout.TAIL: None}
+    return store.write_commit(on, every, state, message, [on], time)
+
+
+def gist(content: Content, *, whole: bool) -> Gist:
+    """What of the turn is asked for most; of its subagents only where all of their lines are at hand: in a commit
+    that is the turn's first, with files that begin in this turn."""
+    files = [data for name, data in content.side.agents.items() if name.endswith(".jsonl")]
+    if not whole or any(map(subagents.goes_on, files)):
+        return content.told.gist
+    return replace(content.told.gist, subagents=subagents.gist(content.body, files))
+
+
+def start(store: Store, state: Session) -> str:
+    """The first commit of a session that comes from no other: no turn yet."""
+    where = state.project or state.agent_id
+    message = Message(f"start: {where}", (("Session", state.id), ("Event", "start")))
+    return store.write_commit(None, {}, state, message, [], _time(state.created))
+
+
+def compact(store: Store, on: str, lines: Sequence[Line], state: Session, file: int) -> str:
+    """A commit of its own for a compaction that stands before a prompt, so that the history shows it; `state` is that
+    of the commit `on`, as this session's."""
+    boundary = next(line for line in lines if line.is_boundary)
+    message = Message(
+        "compact: the conversation so far into a summary",
+        (("Session", state.id), ("Event", "compact"), *_provenance(store, lines, file)),
+    )
+    time = _time(boundary.text("timestamp")) or store.commit(on).time
+    return store.write_commit(on, _tail(store, lines), state, message, [on], time)
+
+
+def end(store: Store, on: str, lines: Sequence[Line], state: Session, file: int, file_hash: str = "") -> str:
+    """The commit that the session ends with: the lines behind the last turn's body, and the state."""
+    turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
+    stood = _provenance(store, lines, file, file_hash)
+    message = Message(f"end: {turns}", (("Session", state.id), ("Event", "end"), *stood))
+    time = _time(state.ended) or store.commit(on).time
+    return store.write_commit(on, _tail(store, lines), state, message, [on], time)
+
+
+def tail_bytes(lines: Sequence[Line]) -> Bytes:
+    """The lines as `tail.jsonl` holds them; a last line without a newline has none there either."""
+    return of_lines([line.raw for line in lines], unended=bool(lines) and lines[-1].is_unended)
+
+
+def has_tail(store: Store, on: str, lines: Sequence[Line]) -> bool:
+    """Whether a commit holds just these lines behind its last turn's body."""
+    data, entry = tail_bytes(lines), store.repo.entry(store.tree(on), layout.TAIL)
+    return (entry[0] if entry else "") == (object_id("blob", data) if data else "")
+
+
+def _tail(store: Store, lines: Sequence[Line]) -> Changes:
+    data = tail_bytes(lines)
+    return {layout.TAIL: (store.repo.write_blob(data), False) if data else None}
+
+
+def _side_entries(store: Store, node: Node) -> dict[str, tuple[str, bool]]:
+    """What is recorded beside the lines of a turn already: a file that the agent has deleted since stays."""
+    recorded = store.folder(node.commit, node.number)
+    found: dict[str, tuple[str, bool]] = {}
+    for name in (layout.SUBAGENTS, layout.FILES):
+        if name in recorded:
+            found |= store.repo.files(recorded[name][0], name)
+    return found
+
+
+def _turn_message(store: Store, node: Node, told: Turn, content: Content, session: str) -> Message:
+    subject = f"turn {node.number}: {canonical.one_line(told.prompt, 200) or '(no text)'}"
+    cell = None
+    if not content.complete:
+        ordinal, cell = _finished(content)
+        subject = f"cell {node.number}.{ordinal}: {cell.operation}"
+    head = content.project_head
+    trailers = (
+        ("Session", session),
+        ("Turn", str(node.number)),
+        ("Event", content.event if content.complete else "cell"),
+        ("Prompt", node.key),
+        ("Cell", cell.id if cell else ""),
+        ("Origin", content.origin),
+        *counts(told),
+        ("Project-Head", head if isinstance(head, str) else head()),
+        *_provenance(store, [*content.before[node.copied :], *content.body], content.file, content.file_hash),
+    )
+    return Message(subject, trailers)
+
+
+def counts(told: Turn) -> list[tuple[str, str]]:
+    """The trailers that say what a turn used: its model, tools and tokens."""
+    total = told.total
+    return [
+        ("Model", told.model),
+        ("Tools", messages.tools_value(told.tools)),
+        ("Tokens-In", str(total.input)),
+        ("Tokens-Out", str(total.output)),
+        ("Tokens-Cache-Read", str(total.cache_read)),
+        ("Tokens-Cache-Write", str(total.cache_write)),
+    ]
+
+
+def _finished(content: Content) -> tuple[int, Cell]:
+    """The ordinal of the cell whose result is the body's last line, and the cell."""
+    last = len(content.body)
+    return max((n, cell) for n, cell in enumerate(content.told.cells, start=1) if result_line(cell) == last)
+
+
+def points(body: Sequence[Line], recorded: int) -> list[tuple[int, bool]]:
+    """The lengths of a body, so many lines of which are recorded, that are committed one after another where each cell
+    is, and whether the turn is told as whole."""
+    ends = sorted({end for cell in cells.describe(body).cells if (end := result_line(cell)) > recorded})
+    return [(n, False) for n in ends] + ([] if ends and ends[-1] == len(body) else [(len(body), True)])
+
+
+def brought(message: Message) -> tuple[str, str]:
+    """The event and the origin of a turn whose commit says this, for another commit of the whole turn."""
+    return "graft" if message.get("Event") == "graft" else "turn", message.get("Origin")
+
+
+def result_line(cell: Cell) -> int:
+    """The number of the line that holds the result of a tool or a program's cell, 0 where there is none (yet)."""
+    has_result = cell.type == "tool" or cell.program
+    return cell.lines[-1] if has_result and cell.ok is not None else 0
+
+
+def _provenance(store: Store, lines: Sequence[Line], file: int, file_hash: str = "") -> list[tuple[str, str]]:
+    """Where the lines stood, in which file, the hash of what is stored, and a proof of the original bytes where they
+    differ.
+
+    All of it is of those lines alone whose place in the file is known.
+    """
+    lines = [line for line in lines if line.extent.length]
+    if not lines:
+        return []
+    out = [("File", str(file))] if file > 1 else []
+    out += places([line.extent for line in lines], unended=lines[-1].is_unended)
+    out.append(("Lines-SHA256", hash_of(line.raw for line in lines)))
+    if file_hash:
+        out.append(("File-Hash", file_hash))
+    secrets = sum(line.secrets for line in lines)
+    if secrets:
+        out.append(("Redacted", str(secrets)))
+    if secrets and all(line.written != line.raw for line in lines if line.secrets):
+        out.append(("Original-HMAC", store.hmac(with_newlines(line.written for line in lines))))
+    return out
+
+
+def places(extents: Iterable[Extent], *, unended: bool) -> list[tuple[str, str]]:
+    """Return the trailers that say where lines stood, given the extent of each; `unended` is of the last one."""
+    found = [("Extent", str(extent)) for extent in messages.join(extents, unended=unended)]
+    return [*found, ("Final-Newline", "no")] if unended else found
+
+
+def is_cut_short(body: Sequence[Line]) -> bool:
+    """Whether a turn with this body was interrupted."""
+    return bool(body) and cells.describe(body).interrupted
+
+
+def ended(state: Session, tail: Sequence[Line], *, cut_short: bool) -> Session:
+    """The state at the end of a session, whose last turn was interrupted where that was `cut_short`."""
+    last = max((cells.time_of(line) for line in tail), default="")
+    return replace(state, state="interrupted" if cut_short else "ended", ended=max(state.updated, last))
+
+
+def _time(text: str) -> int:
+    return int(canonical.seconds(text) or 0)

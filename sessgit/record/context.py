@@ -1,0 +1,52 @@
+"""What a program works on: a store and its index, the client's folder, and what may be recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessgit.errors import ConflictError, NotFoundError
+from sessgit.record import privacy as private
+from sessgit.record.privacy import Privacy
+from sessgit.record.source import Rules, rules_by
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Branch
+from sessgit.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`env` is the environment for git in the project; `now` gives seconds since 1970."""
+
+    store: Store
+    index: Index
+    config: Path
+    privacy: Privacy
+    env: Mapping[str, str] = field(default_factory=dict)
+    now: Callable[[], float] = time.time
+
+    @property
+    def rules(self) -> Rules:
+        """How a new session is recorded."""
+        return rules_by(self.privacy.rules)
+
+    def branch(self, session: str) -> Branch:
+        """The branch of a session as it is now; raises NotFoundError where it is gone, and where it cannot be read
+        the error that says why."""
+        self.index.sync(session)
+        found = self.index.branch(session)
+        if found is None:
+            gone = NotFoundError(f"{session[:8]} is there no more", "sessgit ls --all shows all conversations.")
+            raise self.index.damaged.get(session, gone)
+        return found
+
+    def check_on(self, project: str) -> None:
+        """Raises ConflictError where nothing of the project may be recorded: a program wants its state kept."""
+        private.check_on(off=self.privacy.off)
+        verdict = private.verdict(self.privacy, project)
+        if not verdict.recorded:
+            raise ConflictError(
+                f"nothing is recorded of {project}: it is off ({verdict.why})", "sessgit on switches a project on."
+            )

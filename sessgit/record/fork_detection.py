@@ -1,0 +1,320 @@
+"""Forks that the client made: which session a transcript was copied from, and how much of it they share.
+
+The client names the parent in `forkedFrom` or not at all; what always holds is that a copy keeps the uuids. So the
+parent is the session with the longest common beginning of prompts, and the original is the file that was born first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from sessgit.agents.claude import cells, turn_folder
+from sessgit.agents.claude.cutter import Cutter, Node, Place
+from sessgit.agents.claude.facts import Facts
+from sessgit.agents.claude.lines import Line, is_prompt, prompt_uuid
+from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.agents.claude.writer import transcript
+from sessgit.errors import MovedError, SessgitError
+from sessgit.history import session_files
+from sessgit.history.same_lines import SameLines, relation
+from sessgit.history.shared_prefix import with_session
+from sessgit.model import ids, unified_state
+from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.session import Origin, Session
+from sessgit.model.edit_script import common
+from sessgit.record import commits
+from sessgit.record.source import Source
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.sqlite import ancestry
+from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.store import Store, with_newlines
+
+_FIRST = 1 << 16
+"""So many bytes are read at once to find the first prompt: most often it stands among the first lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a quick reading of a transcript tells: the prompts of its head, oldest first, and when it was born.
+
+    `born` is the time of the first line that has one; a copy stamps its first lines anew.
+    """
+
+    prompts: tuple[str, ...]
+    times: tuple[str, ...]
+    born: str
+    forked_from: str
+
+
+class Nothing:
+    """The history of a session of which nothing is recorded."""
+
+    def turn(self, key: str) -> Node | None:
+        return None
+
+    def find(self, uuid: str) -> Place | None:
+        return None
+
+    def is_closed(self, node: Node, line: Line) -> bool:
+        return False
+
+
+def first_prompt(path: Path) -> str:
+    """The uuid of the first prompt in a transcript, or ``""``."""
+    with opened(path) as source:
+        lines = Reader(source, 0, no_redaction).lines(_FIRST)
+        return next((prompt_uuid(line) for line in lines if is_prompt(line)), "")
+
+
+def outline(path: Path) -> Outline:
+    """Reads the transcript once, keeping none of its lines.
+
+    An import asks twice: to put parents first, and to record.
+    """
+    with opened(path) as source:
+        return _told(path, source.inode, source.size, source.modified)
+
+
+@lru_cache(maxsize=1024)
+def _told(path: Path, _inode: int, _size: int, _modified: float) -> Outline:
+    """What the file tells while it stays the same."""
+    cutter, facts = Cutter(Nothing(), session="outline"), Facts()
+    times: dict[str, str] = {}
+    forked_from = ""
+    with opened(path) as source:
+        for line in Reader(source, 0, no_redaction).lines():
+            facts.note(line)
+            cutter.feed(line)
+            if is_prompt(line):
+                times.setdefault(prompt_uuid(line), cells.time_of(line))
+                origin = (line.data or {}).get("forkedFrom")
+                if isinstance(origin, dict) and isinstance(origin.get("sessionId"), str):
+                    forked_from = forked_from or origin["sessionId"]
+            if cutter.current is not None:
+                cutter.current.before, cutter.current.body = [], []
+    prompts, node = list[str](), cutter.head
+    while node is not None:
+        prompts.append(node.key)
+        node = node.parent
+    prompts.reverse()
+    return Outline(tuple(prompts), tuple(times.get(p, "") for p in prompts), facts.born, forked_from)
+
+
+def shared(prompts: Sequence[str], rows: Sequence[Row]) -> int:
+    """Return how many prompts both begin with."""
+    return common(prompts, (row.prompt for row in rows))
+
+
+class DifferentTurnError(SessgitError):
+    """A transcript was taken for a copy of `branch`, and its turn `number` has other lines there."""
+
+    def __init__(self, branch: str, number: int) -> None:
+        super().__init__(f"turn {number} only has the same message id as turn {number} of {branch}")
+        self.branch, self.number = branch, number
+
+
+def of(store: Store, index: Index, source: Source, rules: Mapping[str, int], most: Mapping[str, int]) -> Lineage | None:
+    """Return the lineage of a transcript that is not recorded yet, or None where it is no copy of a recorded one.
+
+    `rules` are those by which it is recorded; `most` says of branches how many of their turns it can share at most.
+    """
+    root = first_prompt(source.path)
+    if not root:
+        return None
+    index.sync()
+    relatives = {layout.session_of(row.branch) for row in index.with_prompt(root)} - {source.session}
+    relatives -= {branch for branch, length in most.items() if not length}
+    if not relatives:
+        return None
+    rows = _parent_turns(index, outline(source.path), relatives, most)
+    return Lineage(store, layout.session_of(rows[0].branch), rows, rules) if rows else None
+
+
+def _parent_turns(index: Index, seen: Outline, relatives: Collection[str], most: Mapping[str, int]) -> list[Row]:
+    """The turns that a transcript shares with its parent, or none where that is none of the relatives.
+
+    That is the session that it names, else one with which it shares the most, best one that left no other. Of those
+    that a family has by the hundred few are read: each prompt, from the last one on, says who has it.
+    """
+    named = ids.session_id(seen.forked_from) if seen.forked_from else ""
+    if named in relatives:
+        rows = index.turns(named, 1, most.get(named))
+        if length := shared(seen.prompts, rows):
+            return rows[:length]
+    born = {name: at for name, at in ancestry.births(index, relatives).items() if at[0] <= seen.born}
+    for number in range(len(seen.prompts), 0, -1):
+        having = {row.branch for row in index.with_prompt(seen.prompts[number - 1]) if row.turn == number} & born.keys()
+        for name in sorted(having, key=lambda name: (born[name][1], name)):
+            if number > most.get(name, number):
+                continue
+            rows = index.turns(name, 1, number)
+            if shared(seen.prompts, rows) == number:
+                return rows
+    return []
+
+
+def adopt(store: Store, index: Index, session: str) -> list[str]:
+    """Links the sessions that were recorded before the one that they were copied from; returns their ids.
+
+    Only their state changes, by a commit of its own: what is recorded of them stays.
+    """
+    rows = index.turns(session)
+    own = index.branch(session)
+    if not rows or own is None:
+        return []
+    linked = []
+    for relative in sorted({row.branch for row in index.with_prompt(rows[0].prompt)} - {session}):
+        branch = index.branch(relative)
+        if branch is None or layout.is_side(relative) or branch.state.origin or layout.session_of(relative) == session:
+            continue
+        if branch.state.created <= own.state.created:
+            continue
+        length = _same_turns(store, (branch, index.turns(relative)), (own, rows))
+        if not length:
+            continue
+        state = replace(store.state(branch.tip), origin=Origin(session, length, rows[length - 1].commit))
+        message = Message(f"edit: forked from {session} at turn {length}", (("Session", relative), ("Event", "edit")))
+        time = store.commit(branch.tip).time
+        commit = store.write_commit(branch.tip, {}, state, message, [branch.tip], time)
+        try:
+            ref = layout.archived(relative) if branch.archived else layout.head(relative)
+            store.repo.move(ref, branch.tip, commit)
+        except MovedError:
+            continue  # its own recorder is at work
+        linked.append(relative)
+    return linked
+
+
+def _same_turns(store: Store, a: tuple[Branch, Sequence[Row]], b: tuple[Branch, Sequence[Row]]) -> int:
+    """How many turns two branches share from the first one on; the last of them may be cut short on one side."""
+    together = common((row.prompt for row in a[1]), (row.prompt for row in b[1]))
+    turns = SameLines(store, (a[0].tip, a[1]), (b[0].tip, b[1]))
+    pairs = zip(a[1][:together], b[1], strict=False)
+    return next((n for n, pair in enumerate(pairs) if turns.relation(*pair) == "different"), together)
+
+
+@dataclass
+class Lineage:
+    """A fork in the making: the parent's turns that the transcript shares, and those whose bytes are its own."""
+
+    store: Store
+    parent: str
+    rows: list[Row]
+    rules: Mapping[str, int]
+    own: dict[int, str] = field(default_factory=dict)
+    extents: list[list[Extent]] = field(default_factory=lambda: [[]])
+    """In runs: lines that stand before another turn as well are kept apart, for those are found there too."""
+    secrets: int = 0
+    unended: bool = False
+    """Whether the last of the shared lines had no newline."""
+    _lines: hashlib._Hash = field(default_factory=hashlib.sha256)
+    _replaced: bool | None = None
+
+    @property
+    def commit(self) -> str:
+        """The fork point."""
+        return self.rows[-1].commit
+
+    def take(self, node: Node, agent_id: str) -> bool:
+        """Whether the turn is one of those shared: then it stands for the parent's, and its lines are noted.
+
+        Raises DifferentTurnError where it only has the prompt uuid of the parent's.
+        """
+        row = self.rows[node.number - 1] if node.number <= len(self.rows) else None
+        if row is None or row.prompt != node.key:
+            return False
+        lines = [*node.before, *node.body]
+        if not self._same(row, node, agent_id):
+            content = turn_folder.files(node.before, node.body, cells.describe(node.body))
+            self.own[node.number] = self.store.write_folder(content)
+        if node.copied:
+            self.extents += [[line.extent for line in lines[: node.copied]], []]
+        self.extents[-1] += [line.extent for line in lines[node.copied :]]
+        self.secrets += sum(line.secrets for line in lines)
+        self.unended = lines[-1].is_unended
+        for part in with_newlines(line.raw for line in lines):
+            self._lines.update(part)
+        node.commit = row.commit
+        node.before, node.body = [], []
+        return True
+
+    def is_fork_point(self, node: Node | None) -> bool:
+        """Whether it is the last turn that is shared."""
+        return node is not None and node.key == self.rows[-1].prompt
+
+    def fork(self, session: str, agent_id: str, file_hash: str, identified: Callable[[Session], Session]) -> str:
+        """Write the fork's first commit, its state as `identified` makes it the session's, and return its id."""
+        state = identified(self._state(self.store.state(self.commit), session, agent_id))
+        changes = {**self._changes(), layout.TAIL: None, layout.LIVE: None}
+        time = self.store.commit(self.commit).time
+        message = self._message(session, file_hash)
+        return self.store.write_commit(self.commit, changes, state, message, [self.commit], time)
+
+    def _changes(self) -> dict[str, tuple[str, bool] | None]:
+        """The turns whose folders hold the fork's own bytes, and what it takes over of the scratchpad."""
+        own = {layout.turn(number): (tree, True) for number, tree in self.own.items()}
+        from sessgit.history import pad_lists  # what few recordings need, and takes a while to load
+
+        return {
+            **own,
+            **pad_lists.inherited(self.store, self.commit),
+            **session_files.inherited(self.store, self.parent),
+        }
+
+    def _state(self, parent: Session, session: str, agent_id: str) -> Session:
+        """The first state of the fork: what the parent's turns count, the parent's labels, no name yet."""
+        replaced = self._ids(parent) if self._replaced else ()
+        return replace(
+            parent,
+            id=session,
+            agent_id=agent_id,
+            origin=Origin(self.parent, len(self.rows), self.commit, replaced),
+            state="active",
+            ended="",
+            name="",
+            description="",
+            title="",
+            unified=unified_state.inherited(parent.unified),
+        )
+
+    def _message(self, session: str, file_hash: str) -> Message:
+        """The message of the fork's first commit; its extents are those of all shared turns, in their order."""
+        trailers = [
+            ("Session", session),
+            ("Event", "fork"),
+            ("Fork-Point", f"{self.parent}@{len(self.rows)}"),
+        ]
+        trailers += [place for run in self.extents[:-1] for place in commits.places(run, unended=False)]
+        trailers += commits.places(self.extents[-1], unended=self.unended)
+        trailers += [("Lines-SHA256", self._lines.hexdigest())]
+        trailers += [("File-Hash", file_hash)] if file_hash else []
+        trailers += [("Redacted", str(self.secrets))] if self.secrets else []
+        return Message(f"fork: {self.parent} at turn {len(self.rows)}", tuple(trailers))
+
+    def _ids(self, parent: Session) -> tuple[str, ...]:
+        return (parent.agent_id, *(parent.origin.replaced if parent.origin else ()))
+
+    @cached_property
+    def _old(self) -> tuple[str, ...]:
+        """The ids that may stand in the parent's lines."""
+        return self._ids(self.store.state(self.commit))
+
+    def _same(self, row: Row, node: Node, agent_id: str) -> bool:
+        """Whether the lines are the parent's, as they are or with the session's id in the place of the parent's."""
+        stored = self.store.lines(self.commit, row.turn)
+        theirs, ours = [*stored.before, *stored.body], [line.raw for line in (*node.before, *node.body)]
+        if theirs == ours:
+            self._replaced = self._replaced or False
+            return self._replaced is False
+        if self._replaced is not False and [with_session(raw, self._old, agent_id) for raw in theirs] == ours:
+            self._replaced = True
+            return True
+        rules = self.rules, self.store.state(row.commit).rules
+        if relation(self.store, node.body, transcript.parsed(stored.body), *rules) == "different":
+            raise DifferentTurnError(row.branch, row.turn)
+        return False

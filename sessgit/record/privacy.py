@@ -1,0 +1,231 @@
+"""Which projects are recorded: what the settings and the environment say of a folder, and how a person changes it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from sessgit.agents.claude.lines import parse
+from sessgit.agents.claude.reader import opened
+from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
+from sessgit.model import globs
+from sessgit.model.config import RecordConfig
+from sessgit.store import project, settings
+from sessgit.store.index import Index
+from sessgit.store.layout import StorePaths
+
+_FIRST_LINES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a project is recorded. If not, `glob` is the one of `record.exclude` that it fits, or ``""``: then it
+    fits none of `record.include`."""
+
+    recorded: bool
+    glob: str = ""
+
+    @property
+    def why(self) -> str:
+        """Why it is not recorded, in words for a person; ``""`` where it is."""
+        if self.recorded:
+            return ""
+        return f"record.exclude has “{self.glob}”" if self.glob else "record.include does not name it"
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """What may be recorded: the settings, the home that `~` in them means, and whether nothing may be because a
+    command asks (`SESSGIT_OFF=1`)."""
+
+    rules: RecordConfig = field(default_factory=RecordConfig)
+    home: str = "/"
+    off: bool = False
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every project is recorded."""
+        return not self.rules.exclude and not self.rules.include
+
+
+def check_on(*, off: bool) -> None:
+    """Raises UsageError where nothing may be recorded because a command asks; `off` is that of `Privacy`."""
+    if off:
+        raise UsageError("SESSGIT_OFF=1 is set here, so that nothing is recorded", "Without it, it is.")
+
+
+def verdict(privacy: Privacy, folder: str) -> Verdict:
+    """Whether what is done in a folder is recorded."""
+    if privacy.is_everything:
+        return Verdict(True)
+    names = project.folders(folder)
+    glob = _first(privacy.rules.exclude, names, privacy.home)
+    if glob:
+        return Verdict(False, glob)
+    include = privacy.rules.include
+    return Verdict(not include or bool(_first(include, names, privacy.home)))
+
+
+def of_transcript(privacy: Privacy, path: Path, recorded: str = "", told: str = "") -> Verdict:
+    """Whether a transcript is recorded. Its project is the one that its session's state names (`recorded`), else the
+    first folder that its lines name, else the one that an event `told`."""
+    if privacy.is_everything:
+        return Verdict(True)
+    return verdict(privacy, recorded or _first_folder(path) or told)
+
+
+def filtered(privacy: Privacy, projects: Mapping[str, str]) -> Callable[[Path, str], bool]:
+    """Whether the transcript of a session, by its path and id, is recorded; asked of many, each project is judged once.
+
+    `projects` are those of the sessions that are recorded already.
+    """
+    known: dict[str, bool] = {}
+
+    def is_recorded(path: Path, session: str) -> bool:
+        if privacy.is_everything:
+            return True
+        folder = projects.get(session) or _first_folder(path)
+        if folder not in known:
+            known[folder] = verdict(privacy, folder).recorded
+        return known[folder]
+
+    return is_recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """The project that was meant, and whether the settings changed; `glob` is the one that excluded it already."""
+
+    project: str
+    changed: bool
+    glob: str = ""
+
+
+def switch_off(beside: StorePaths, folder: str, home: str) -> Switched:
+    """Nothing of the folder's project is recorded from now on; raises NotFoundError where there is no such folder."""
+    if not Path(folder).is_dir():
+        raise NotFoundError(
+            f"there is no folder {folder}",
+            "What is not there yet can be put into record.exclude: sessgit config shows the settings.",
+        )
+    root = _named(project.root(folder))
+    there: list[str] = []
+
+    def change(rules: RecordConfig) -> Mapping[str, Sequence[str]]:
+        if glob := _first(rules.exclude, project.folders(root), home):
+            there.append(glob)
+            return {}
+        return {"record.exclude": [*rules.exclude, globs.escape(root)]}
+
+    settings.update(beside, change)
+    return Switched(root, not there, *there)
+
+
+def switch_on(beside: StorePaths, folder: str, home: str) -> Switched:
+    """The folder's project is recorded from now on, if anything is.
+
+    Raises ConflictError, and changes nothing, where a glob that was not made for this project excludes it.
+    """
+    root = _named(project.root(folder))
+    changed = False
+
+    def change(rules: RecordConfig) -> Mapping[str, Sequence[str]]:
+        nonlocal changed
+        exclude = [glob for glob in rules.exclude if not _means(glob, root, home)]
+        names = project.folders(folder)
+        if glob := _first(exclude, names, home):
+            raise _still_off(root, glob, exclude, home)
+        include = list(rules.include)
+        if include and not _first(include, names, home):
+            include.append(globs.escape(root))
+        changed = (len(exclude), len(include)) != (len(rules.exclude), len(rules.include))
+        return {"record.exclude": exclude, "record.include": include} if changed else {}
+
+    settings.update(beside, change)
+    return Switched(root, changed)
+
+
+def recorded_of(index: Index, root: str) -> list[str]:
+    """The sessions of the project at a folder that are recorded already."""
+    own = globs.escape(root)
+    is_own = cache(lambda folder: any(globs.fits(own, name) for name in project.folders(folder)))
+    return [outline.name for outline in index.outlines() if outline.project and is_own(outline.project)]
+
+
+def _still_off(root: str, glob: str, exclude: Sequence[str], home: str) -> ConflictError:
+    above = globs.literal(_forms(glob, home)[0])
+    if above is not None:
+        hint = f"sessgit on {shlex.quote(above)} switches that on, with all below it."
+        return ConflictError(f"{root} stays off with {above}", hint)
+    rest = ", ".join(settings.toml(other) for other in exclude if other != glob)
+    return ConflictError(
+        f"{root} stays off: record.exclude has “{glob}”",
+        f"sessgit config record.exclude {shlex.quote(f'[{rest}]')} takes that out, for all that it fits.",
+    )
+
+
+def _first(patterns: Sequence[str], names: Sequence[str], home: str) -> str:
+    """The first glob that one of the paths fits, as the settings have it, or ``""``."""
+    for glob in patterns:
+        if any(globs.fits(form, name) for form in _forms(glob, home) for name in names):
+            return glob
+    return ""
+
+
+def _means(glob: str, root: str, home: str) -> bool:
+    """Whether the glob was made for this project alone."""
+    return any(globs.literal(form.rstrip("/") or "/") == root for form in _forms(glob, home))
+
+
+def _forms(glob: str, home: str) -> tuple[str, ...]:
+    """The glob with its home, as it is and with the links resolved that its beginning may lead through.
+
+    The client tells real paths; a person writes the one that they know.
+    """
+    if glob == "~" or glob.startswith("~/"):
+        glob = globs.escape(home.rstrip("/")) + glob[1:] or "/"
+    if not glob.startswith("/"):
+        return (glob,)
+    plain, rest = "/", glob.strip("/").split("/")
+    while rest and (part := globs.literal(rest[0])) is not None:
+        plain, rest = os.path.join(plain, part), rest[1:]  # noqa: PTH118 - text, until it is looked up
+    try:
+        real = os.path.realpath(plain)
+    except (OSError, ValueError):
+        return (glob,)
+    return (glob, "/".join((globs.escape(real).rstrip("/"), *rest)) or "/")
+
+
+def _first_folder(path: Path) -> str:
+    """The first folder that the lines of a transcript name, or ``""``."""
+    try:
+        with opened(path) as source:
+            window = _FIRST_LINES
+            while True:
+                source.file.seek(0)
+                lines = source.file.read(window).split(b"\n")
+                # The last line is whole only at the end of the file. One prompt with a picture has many megabytes.
+                folders = (
+                    data.get("cwd") for data in map(parse, lines[: None if window >= source.size else -1]) if data
+                )
+                found = next((folder for folder in folders if isinstance(folder, str) and folder), "")
+                if found or window >= source.size:
+                    return found
+                window *= 8
+    except (SessgitError, OSError):
+        return ""
+
+
+def _named(root: str) -> str:
+    try:
+        root.encode()
+    except UnicodeEncodeError as error:
+        raise SessgitError(
+            "the name of this folder is no UTF-8, which the settings are",
+            "A glob with ? in the place of what is not does it: sessgit config record.exclude.",
+        ) from error
+    return root

@@ -1,0 +1,110 @@
+"""A store in which something is made that may then be taken over into another one, or left.
+
+It has all that the other one holds, by reference, and what is written goes into a folder of its own. So a command can
+say exactly what it would do, and do it in one step.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from sessgit.errors import ROOM, ConflictError, StoreError
+from sessgit.store import refs
+from sessgit.store import store as stores
+from sessgit.store.files import tempdirs
+from sessgit.store.layout import StorePaths
+from sessgit.store.store import Store
+
+
+@contextmanager
+def beside(other: Path | None) -> Iterator[Store]:
+    """A store with all refs and objects of the `other` one, which is only read, or an empty one; gone at the end."""
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(tempdirs.room("sessgit-"))
+        except OSError as error:
+            raise StoreError(f"there is no place to work in: {error.strerror or error}", ROOM) from error
+        path = folder / "store"
+        stores.create(path)
+        if other is not None:
+            _refer(path, other)
+        yield Store(path)
+
+
+def take_over(scratch: Store, into: Store) -> None:
+    """Puts all objects that were written in the scratch store into the other one; no ref is moved.
+
+    The caller holds the other store's repository, so that nobody prunes them before refs lead to them. Raises
+    ConflictError where something was purged from that one meanwhile, which must not come back.
+    """
+    if _purged(scratch) != _purged(into):
+        raise ConflictError("something was purged just now", "Nothing was changed. Try again.")
+    try:
+        for folder in sorted((scratch.path / "objects").glob("[0-9a-f][0-9a-f]")):
+            target = into.path / "objects" / folder.name
+            target.mkdir(mode=0o700, exist_ok=True)
+            there = {path.name for path in target.iterdir()}
+            for path in list(folder.iterdir()):
+                if path.name not in there:
+                    _move(path, target / path.name)
+    except OSError as error:
+        raise StoreError(f"cannot write to the store: {error.strerror or error}", ROOM) from error
+
+
+def _move(source: Path, target: Path) -> None:
+    """Moves an object; on another file system it is copied, under a name that nobody takes for an object."""
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        part = target.with_name(f"tmp_obj_{os.getpid()}")
+        shutil.copyfile(source, part)
+        part.chmod(0o400)
+        part.replace(target)
+
+
+def pack_refs(scratch: Store) -> None:
+    """Puts the refs of a scratch store into one file, which is read faster than many."""
+    held = sorted(refs.read_all(scratch.path).items())
+    (scratch.path / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in held))
+    shutil.rmtree(scratch.path / "refs")
+    (scratch.path / "refs" / "heads").mkdir(parents=True)
+
+
+def _purged(store: Store) -> bytes:
+    try:
+        return store.beside.forbidden.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _refer(path: Path, other: Path) -> None:
+    """Makes a new store one that has what the other one holds."""
+    alternates = path / "objects" / "info" / "alternates"
+    try:
+        alternates.parent.mkdir(exist_ok=True)
+        alternates.write_bytes(os.fsencode(other.absolute() / "objects") + b"\n")
+        held = sorted(refs.read_all(other).items())
+        (path / "packed-refs").write_text("".join(f"{oid} {ref}\n" for ref, oid in held))
+        own, there = StorePaths(path), StorePaths(other)
+        shutil.copyfile(there.key, own.key)
+        if there.forbidden.exists():  # what was purged must not come back
+            shutil.copyfile(there.forbidden, own.forbidden)
+    except OSError as error:
+        said = f"cannot read the store at {other}: {error.strerror or error}"
+        raise StoreError(said, "sessgit doctor says why.") from error
+    _index(StorePaths(other), StorePaths(path))
+
+
+def _index(other: StorePaths, own: StorePaths) -> None:
+    """The index as it is, where it lies in one file: then only what is new is read. Else it is made from the refs."""
+    log = other.index.with_name(f"{other.index.name}-wal")
+    with suppress(OSError):
+        if not log.exists() or not log.stat().st_size:
+            shutil.copyfile(other.index, own.index)

@@ -1,0 +1,164 @@
+"""Two tips of one session brought together, where nobody has to decide anything.
+
+Where only one of them has turns that the other lacks, what people said of the session since is joined in one commit.
+It is a function of the two tips alone: whichever machine makes it makes the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from sessgit.errors import DamageError
+from sessgit.history import merge_base, pad_lists, session_files
+from sessgit.model import merge_decisions, unified_state
+from sessgit.model.conversation.message import Message
+from sessgit.model.conversation.session import Session
+from sessgit.store import layout
+from sessgit.store.store import Store
+
+Outcome = Literal["held", "forward", "joined", "parted"]
+
+TURNLESS = ("edit", "end")
+"""The events of commits that bring no turn."""
+_FIELDS = ("name", "description", "stage", "confidence", "origin", "extra")
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What becomes of our tip: `tip` is the commit that has both, our own where it has theirs already or they parted.
+
+    `new` says whether theirs has turns that ours lacks.
+    """
+
+    outcome: Outcome
+    tip: str
+    new: bool = False
+
+
+def reconcile(store: Store, ours: str, theirs: str) -> Reconciled:
+    """Brings our tip and theirs together, or says that each has turns of its own.
+
+    Raises DamageError where theirs goes on from ours and leaves out turns of it.
+    """
+    if holds(store, ours, theirs):
+        return Reconciled("held", ours)
+    new = has_own(store, theirs, ours)
+    if holds(store, theirs, ours):
+        _check_kept(store, theirs, ours)
+        return Reconciled("forward", theirs, new)
+    own = has_own(store, ours, theirs)
+    if new and own:
+        return Reconciled("parted", ours, new)
+    if new == own:
+        main, other = sorted((ours, theirs), key=lambda tip: _rank(store, tip), reverse=True)
+    else:
+        main, other = (theirs, ours) if new else (ours, theirs)
+    return Reconciled("joined", joined(store, main, other), new)
+
+
+def holds(store: Store, tip: str, other: str) -> bool:
+    """Whether the history of a tip leads to another one without leaving turns of it aside.
+
+    What was merged stands behind the second parent of a commit, and its turns are those of another branch.
+    """
+    return store.repo.is_ancestor(other, tip) and (_stands_in(store, other, tip) or not has_own(store, other, tip))
+
+
+def _stands_in(store: Store, commit: str, tip: str) -> bool:
+    return any(found.id == commit for found in store.repo.first_parents(tip))
+
+
+def has_own(store: Store, tip: str, other: str) -> bool:
+    """Whether a tip has turns, or more of one, that the other lacks.
+
+    Two machines that recorded one transcript have other commits and the same folders of turns.
+    """
+    for commit in store.repo.first_parents(tip):
+        if _stands_in(store, commit.id, other):
+            return False
+        if store.message(commit.id).get("Event") not in TURNLESS:
+            break
+    own, there = folders(store, tip), folders(store, other)
+    return len(own) > len(there) or any(
+        mine != theirs and (mine[0] != theirs[0] or not _is_beginning(store, mine[1], theirs[1]))
+        for mine, theirs in zip(own, there, strict=False)
+    )
+
+
+def _check_kept(store: Store, tip: str, before: str) -> None:
+    """What goes on from a commit has all turns that were closed there, as bare as they were: another machine may say
+    otherwise."""
+    own, there = folders(store, before), folders(store, tip)
+    lost = len(own) > len(there) or any(
+        mine != theirs and (mine[0] != theirs[0] or not _is_beginning(store, mine[1], theirs[1]))
+        for mine, theirs in zip(own[:-1], there, strict=False)
+    )
+    if lost:
+        raise DamageError("it goes on from what is here, and leaves out turns of it")
+    if store.state(tip).rules.get("redact") and not store.state(before).rules.get("redact"):
+        raise DamageError("it says of what is here unredacted that it was redacted")
+
+
+def folders(store: Store, tip: str) -> list[tuple[str, str]]:
+    """The folders of all turns as of a commit, in order: each name and its tree."""
+    top = store.repo.entry(store.tree(tip), layout.TURNS)
+    if top is None:
+        return []
+    hundreds = sorted(store.repo.tree(top[0]).items())
+    return [(name, oid) for _, (tree, _) in hundreds for name, (oid, _) in sorted(store.repo.tree(tree).items())]
+
+
+def _is_beginning(store: Store, part: str, whole: str) -> bool:
+    """Whether one folder holds a turn so far, and the other the same turn with what came later."""
+    found = store.repo.files(whole)
+    for path, (oid, _) in store.repo.files(part).items():
+        if path == layout.CELLS:  # a function of the lines
+            continue
+        other = found.get(path, ("", False))[0]
+        grows = path == layout.BODY or path.startswith(layout.SUBAGENTS + "/")
+        if not other or (other != oid and not (grows and store.repo.blob(other).startswith(store.repo.blob(oid)))):
+            return False
+    return True
+
+
+def _rank(store: Store, tip: str) -> tuple[bool, str, int, str]:
+    """Of two tips with the same turns the one that has the lines behind them, too, is the greater one."""
+    return store.tail(tip) != b"", store.state(tip).ended, store.commit(tip).time, tip
+
+
+def joined(store: Store, main: str, other: str) -> str:
+    """The commit that goes on from both, with the turns of the first: no ref leads to it yet."""
+    ours, theirs = store.state(main), store.state(other)
+    found = merge_base.of(store, main, other)
+    base = store.state(found) if found else None
+    if base is None or base.id != ours.id:
+        # Nothing is known of a beginning that both had: whatever one of them says stands against nothing.
+        found, base = "", Session(ours.id, ours.agent_id, project=theirs.project, transcript=theirs.transcript)
+    later = max((store.commit(tip).time, tip) for tip in (main, other))[1]
+    state = _state(base, ours, theirs, theirs_is_later=later == other)
+    known = base.unified if found else None
+    state = replace(state, unified=unified_state.joined(known, ours.unified, theirs.unified, later=later == other))
+    pad = pad_lists.joined(store, found, main, other)
+    message = Message(f"edit: joined with {other[:12]}", (("Session", ours.id), ("Event", "edit")))
+    changes = {layout.PAD: pad, **session_files.joined(store, main, other)}
+    return store.write_commit(main, changes, state, message, [main, other], store.commit(later).time)
+
+
+def _state(base: Session, ours: Session, theirs: Session, *, theirs_is_later: bool) -> Session:
+    """Our state with what people said of theirs since the base; of two that said otherwise the later one holds."""
+    values = {
+        name: _field(*(getattr(one, name) for one in (base, ours, theirs)), later=theirs_is_later) for name in _FIELDS
+    }
+    places = ((one.project, one.transcript) for one in (base, ours, theirs))
+    values["project"], values["transcript"] = _field(*places, later=theirs_is_later)
+    values["labels"] = tuple(merge_decisions.united(base.labels, base.labels, ours.labels, theirs.labels))
+    if not theirs.rules.get("redact"):
+        values["rules"] = {**ours.rules, "redact": 0}  # what is behind it was not redacted
+    return replace(ours, **values)
+
+
+def _field(base: Any, ours: Any, theirs: Any, *, later: bool) -> Any:
+    if theirs in (ours, base):
+        return ours
+    return theirs if ours == base or later else ours

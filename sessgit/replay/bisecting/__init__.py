@@ -1,0 +1,1 @@
+"""What says that a turn is good or bad."""

@@ -1,0 +1,55 @@
+"""What the recorded calls say of turns: a turn is bad where a call that fits failed in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from sessgit.agents.claude.content import arguments
+from sessgit.errors import SessgitError, UsageError
+from sessgit.history import show
+from sessgit.model.conversation.content import Call
+from sessgit.replay.bisecting.search import Answer
+from sessgit.store.sqlite.rows import Branch, Row
+from sessgit.store.store import Store
+
+_LONGEST = 10_000
+"""Characters of a call that a pattern is tried on: some patterns take quadratic time."""
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The regular expression; raises UsageError that says what is wrong with it."""
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(
+            f"“{pattern}” is no regular expression: {error}",
+            "A backslash takes its meaning from a sign: \\( is a parenthesis.",
+        ) from error
+
+
+def asker(store: Store, branch: Branch, rows: Mapping[int, Row], pattern: re.Pattern[str]) -> Callable[[int], Answer]:
+    """Says of a turn, by its number, how the calls in it ended that fit the pattern.
+
+    It is looked for in the tool's name, a space, and the one argument that tells most: `Bash python -m pytest`. Of the
+    branch the turns that are asked for are read, and no others.
+    """
+
+    def ask(turn: int) -> Answer:
+        try:
+            pieces = show.read(store, branch, rows[turn])[1]
+        except SessgitError as error:
+            return Answer("skip", f"it cannot be read: {error}")
+        fitting = [
+            piece
+            for piece in pieces
+            if isinstance(piece, Call)
+            and pattern.search(f"{piece.tool} {arguments(piece)}"[:_LONGEST])
+            and (piece.cell.ok is not None)
+        ]
+        failed = [call for call in fitting if call.cell.ok is False or call.exit_code]
+        if not fitting:
+            return Answer("skip", "no call of it fits")
+        return Answer("bad" if failed else "good", cells=tuple(call.ordinal for call in failed or fitting))
+
+    return ask

@@ -1,0 +1,271 @@
+"""Which cells are run again, in which order and by what; or why one is not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sessgit.agents.claude import content
+from sessgit.errors import NotFoundError, SessgitError
+from sessgit.history.cells import graph as graphs
+from sessgit.history.cells.graph import Graph, Node
+from sessgit.history.views import body_of
+from sessgit.model import canonical, dependency_graph
+from sessgit.model.conversation.content import Call
+from sessgit.model.progress import Progress, unseen
+from sessgit.replay.sandbox.workspace import below
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Branch
+from sessgit.store.store import Store
+
+Kind = Literal["shell", "read", "search", "write", "repl", "model", "function"]
+Functions = Mapping[str | tuple[str, str], Callable[..., Any]]
+"""What a program registered: by operation, or by type and operation, a function that takes the cell's arguments."""
+
+_TOOLS: Mapping[str, Kind] = {
+    "Bash": "shell",
+    "Read": "read", "NotebookRead": "read", "LS": "search", "Glob": "search", "Grep": "search",
+    "Write": "write", "Edit": "write", "MultiEdit": "write", "NotebookEdit": "write",
+}  # fmt: skip
+CODE = ("code", "source", "expression")
+"""The arguments of a cell of a REPL that hold its code."""
+_PATHS = ("file_path", "notebook_path", "path")
+_MESSAGE = "a message of the model"
+_UNCHANGED = ("File unchanged since", "<system-reminder>File unchanged since", "Wasted call")
+_REDACTED = "[redacted:"
+_NEVER_RAN = (
+    "The user doesn't want to", "<tool_use_error>File has not been read", "File has not been read",
+    "<tool_use_error>File has been modified since", "File has been modified since",
+    "<tool_use_error>InputValidationError", "InputValidationError",
+    "Permission to use", "<tool_use_error>Cancelled", "[Request interrupted",
+    "<tool_use_error>No such tool", "Claude requested permissions", "This command requires approval", "PreToolUse:",
+)  # fmt: skip
+"""How results begin of calls that the client did not let run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A cell in its place: by what it is run, or in `why` for what reason it is not.
+
+    `call` is what it was and what came of it; None for a message of the model, and where its turn is damaged. `cwd` is
+    the folder in which it was run, as it is recorded.
+    """
+
+    node: Node
+    call: Call | None = None
+    kind: Kind | None = None
+    why: str = ""
+    cwd: str = ""
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is a message of the model, which is no call of anything."""
+        return self.why == _MESSAGE
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What the call was given; nothing where it is a message."""
+        return self.call.input if self.call else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The cells in execution order; `asked` are the addresses of those that were asked for, the others are there since
+    these depend on them."""
+
+    branch: Branch
+    items: tuple[Item, ...]
+    asked: frozenset[str]
+    damage: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> int:
+        """The turn of the first cell that is run, 0 where none is."""
+        return min((item.node.turn for item in self.items if item.kind), default=0)
+
+    @property
+    def place(self) -> str:
+        """`@7.3`, `@7` or nothing: what of the conversation was asked for, as an address names it."""
+        turns = {address.partition(".")[0] for address in self.asked}
+        return f"@{min(self.asked if len(self.asked) == 1 else turns)}" if len(turns) == 1 else ""
+
+    @property
+    def last(self) -> int:
+        """The turn of the last cell, 0 where there is none."""
+        return max((item.node.turn for item in self.items), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to run: the cells of a turn, or of all where none is named, or those in `cells`: each by its ordinal in
+    `turn`, by `7.3`, or by its id. With `chain` all that they depend on too. `root` is the
+    folder, as it is recorded, for which there is a sandbox, and `model` says whether there is a command for a model."""
+
+    turn: int | None = None
+    cells: Sequence[str] = ()
+    chain: bool = False
+    root: str = "/"
+    model: bool = False
+    functions: Functions = field(default_factory=dict)
+
+
+def plan(store: Store, index: Index, branch: Branch, choice: Choice, progress: Progress = unseen) -> Plan:
+    """The plan for a choice.
+
+    Raises NotFoundError for a cell that is not there, DamageError where cells depend on each other in a circle.
+    """
+    found = graphs.read(store, index, branch, progress=progress)
+    asked = _asked(found, branch, choice)
+    needs = found.needs()
+    taken = set(asked)
+    if choice.chain:
+        for address in asked:
+            taken.update(dependency_graph.chain(needs, address))
+    order = [address for address in dependency_graph.order(needs) if address in taken]
+    calls = _calls(store, index, branch, {found.nodes[address].turn for address in order})
+    items = (_item(found.nodes[address], calls, branch.state.project, choice) for address in order)
+    return Plan(branch, tuple(items), frozenset(asked), tuple(found.damage))
+
+
+def code(arguments: Mapping[str, Any]) -> str | None:
+    """The code that a cell of a REPL ran."""
+    return next((arguments[key] for key in CODE if isinstance(arguments.get(key), str)), None)
+
+
+def path(item: Item) -> str:
+    """The file or folder that a call is about, as an absolute path in the conversation."""
+    named = next((item.arguments[key] for key in _PATHS if isinstance(item.arguments.get(key), str)), "")
+    return os.path.normpath(os.path.join(item.cwd, named))  # noqa: PTH118 - as the agent has it
+
+
+def function(functions: Functions, node: Node) -> Callable[..., Any] | None:
+    """What a program registered for such a cell."""
+    return functions.get((node.cell.type, node.cell.operation)) or functions.get(node.cell.operation)
+
+
+# Inside
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The calls of a turn by the ids of their cells, and the folder that each line names."""
+
+    calls: Mapping[str, Call] = field(default_factory=dict)
+    folders: Sequence[str] = ()
+    problem: str = ""
+
+
+def _asked(found: Graph, branch: Branch, choice: Choice) -> list[str]:
+    if choice.cells:
+        return [_named(found, branch, choice.turn, name) for name in choice.cells]
+    if choice.turn is None:
+        return list(found.nodes)
+    return [address for address, node in found.nodes.items() if node.turn == choice.turn]
+
+
+def _named(found: Graph, branch: Branch, turn: int | None, name: str) -> str:
+    if name.isdecimal() and turn is not None:
+        name = f"{turn}.{name}"
+    by_id = (address for address, node in found.nodes.items() if node.cell.id == name)
+    address = name if name in found.nodes else next(by_id, None)
+    if address is None:
+        short = branch.name[:8]
+        raise NotFoundError(
+            f"{short} has no cell “{canonical.one_line(name, 40)}”",
+            f"sessgit cells {short} lists them: --cell takes 7.3, an id, or with one turn a number.",
+        )
+    return address
+
+
+def _calls(store: Store, index: Index, branch: Branch, turns: Collection[int]) -> dict[int, _Turn]:
+    found: dict[int, _Turn] = {}
+    for row in index.turns(branch.name):
+        if row.turn in turns:
+            try:
+                body = body_of(store, branch.tip, row)
+                pieces = content.told(body)[1]
+            except SessgitError as error:
+                found[row.turn] = _Turn(problem=f"its turn is damaged: {error}")
+                continue
+            calls = {piece.cell.id: piece for piece in pieces if isinstance(piece, Call)}
+            found[row.turn] = _Turn(calls, [line.text("cwd") for line in body])
+    return found
+
+
+def _item(node: Node, turns: Mapping[int, _Turn], folder: str, choice: Choice) -> Item:
+    turn = turns.get(node.turn, _Turn())
+    call = turn.calls.get(node.cell.id)
+    if call is None:
+        return Item(node, why=turn.problem or _without_call(node))
+    cwd = turn.folders[call.line - 1] if 0 < call.line <= len(turn.folders) else ""
+    item = Item(node, call, cwd=cwd or folder)
+    why = _why_not(item)
+    kind = None if why else _kind(node, choice)
+    if not why and kind is None:
+        why = _no_executor(node)
+    if kind in ("read", "search", "write") and not below(path(item), choice.root):
+        refused = "refused: " if kind == "write" else ""
+        why = f"{refused}{canonical.one_line(path(item), 200)} lies outside of the project"
+    elif kind == "repl" and code(item.arguments) is None:
+        why = f"none of its arguments is code: {', '.join(CODE)}"
+    elif kind == "model" and not choice.model:
+        why = "a model said it: --llm COMMAND asks one"
+    return Item(node, call, None if why else kind, why, item.cwd)
+
+
+def _without_call(node: Node) -> str:
+    return _MESSAGE if node.cell.type == "llm_call" else "its lines do not tell what it was"
+
+
+def _why_not(item: Item) -> str:
+    """Why a cell is not run whatever runs it."""
+    call = item.call
+    assert call is not None
+    if call.cell.ok is None:
+        return "no result is recorded: there is nothing to compare with"
+    if call.cell.ok is False and call.output.startswith(_NEVER_RAN):
+        return "it did not run then: the client refused it"
+    if any(_REDACTED in text for text in _texts(call.input)):
+        return "a secret in its arguments stands replaced"
+    if call.input.get("run_in_background") is True:
+        return "it ran in the background"
+    if call.output.startswith(_UNCHANGED) and call.tool == "Read":
+        return "the client gave no lines: it had given the same before"
+    if call.images and not call.output.strip():
+        return "an image came of it"
+    return ""
+
+
+def _kind(node: Node, choice: Choice) -> Kind | None:
+    if function(choice.functions, node) is not None:
+        return "function"
+    if node.cell.type == "repl":
+        return "repl"
+    if node.cell.type in ("llm_call", "map_reduce"):
+        return "model"
+    return _TOOLS.get(node.cell.operation) if node.cell.type == "tool" else None
+
+
+def _no_executor(node: Node) -> str:
+    operation = canonical.one_line(node.cell.operation, 60)
+    if operation == "PowerShell":
+        return "there is no PowerShell here"
+    if node.cell.program:
+        return f"only a function that a program registers runs {operation}"
+    return f"nothing here runs {operation}" if node.cell.type == "tool" else f"nothing here runs a {node.cell.type}"
+
+
+def _texts(value: Any) -> list[str]:
+    """The strings in a value, however deep."""
+    waiting, found = [value], list[str]()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, Mapping):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return found

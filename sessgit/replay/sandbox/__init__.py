@@ -1,0 +1,1 @@
+"""The isolated processes in which cells run again."""

@@ -1,1 +1,0 @@
-"""What the index remembers of the cells of turns."""

@@ -1,0 +1,1 @@
+"""The full-text index, an SQLite file that is derived from the commits."""

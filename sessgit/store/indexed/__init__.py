@@ -1,1 +1,0 @@
-"""Beneath the index, and more questions to it: files that may be thrown away, families, what the refs held once."""

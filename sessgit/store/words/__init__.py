@@ -1,1 +1,0 @@
-"""Where which words stand: the text index and the questions to it."""

@@ -1,0 +1,97 @@
+"""Which sessions are asked for: nothing else leaves this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sessgit.errors import AmbiguousError, NotFoundError
+from sessgit.history import resolve
+from sessgit.history.resolve import Whereabouts
+from sessgit.model.config import RecordConfig, label_of
+from sessgit.record import privacy
+from sessgit.record.privacy import Privacy
+from sessgit.store import layout
+from sessgit.store.index import Index
+from sessgit.store.sqlite.rows import Outline
+
+_SHORTEST = resolve.SHORTEST_PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What options choose: sessions with all of the labels, of the project at a folder, or all; archived ones too."""
+
+    labels: tuple[str, ...] = ()
+    folder: str | None = None
+    everything: bool = False
+
+
+def chosen(index: Index, choice: Choice) -> list[str]:
+    """The sessions that fit all that the choice says; raises NotFoundError where there are none, but of all: what was
+    deleted can go where nothing is left."""
+    found = index.outlines()
+    if choice.folder is not None:
+        found = resolve.in_project(found, choice.folder)
+    names = [outline.name for outline in found if set(choice.labels) <= _labels(outline)]
+    if not names and not choice.everything:
+        raise NotFoundError("no conversation is chosen by that", "sessgit ls --all shows all, and their labels.")
+    return names
+
+
+def included(index: Index, include: Sequence[str], recorded: Privacy) -> list[str]:
+    """The sessions that `sync.include` names by their project or a label, but of projects that `recorded` leaves out.
+
+    What shall not even be written down here does not leave the machine because of a setting.
+    """
+    labels = {label for item in include if (label := label_of(item))}
+    globs = tuple(item for item in include if not label_of(item))
+    named = Privacy(RecordConfig(include=globs), recorded.home)
+    fits: dict[str, tuple[bool, bool]] = {}
+
+    def fit(folder: str) -> tuple[bool, bool]:
+        """Whether it is recorded, and whether a glob names it."""
+        if folder not in fits:
+            by_glob = bool(globs) and privacy.verdict(named, folder).recorded
+            fits[folder] = (privacy.verdict(recorded, folder).recorded, by_glob)
+        return fits[folder]
+
+    found = list[str]()
+    for outline in index.outlines():
+        is_recorded, by_glob = fit(outline.project or "/")
+        if is_recorded and (by_glob or labels & _labels(outline)):
+            found.append(outline.name)
+    return found
+
+
+def there(index: Index, refs: Collection[str], words: Sequence[str], where: Whereabouts) -> list[str]:
+    """The sessions of a remote that the words name: ids and beginnings of ids as it has them, else what an address
+    means here. Raises NotFoundError and AmbiguousError."""
+    known = sorted({layout.session_of(name) for space, name in map(layout.parts, refs) if space != layout.TAGS})
+    return list(dict.fromkeys(_one(index, known, word, where) for word in words))
+
+
+def _one(index: Index, known: Sequence[str], word: str, where: Whereabouts) -> str:
+    fitting = [word] if word in known else [name for name in known if name.startswith(word)]
+    if len(fitting) > 1 and len(word) >= _SHORTEST:
+        raise AmbiguousError(
+            f"“{word}” begins {len(fitting)} conversations there: {', '.join(fitting[:_SHORTEST])}",
+            "Say more of the id.",
+        )
+    if len(fitting) == 1 and len(word) >= _SHORTEST:
+        return fitting[0]
+    here = {
+        layout.session_of(branch) for branch in resolve.called(index, word, where) or resolve.titled(index, word, where)
+    }
+    here &= set(known)
+    if len(here) == 1:
+        return here.pop()
+    raise NotFoundError(
+        f"the remote has no conversation “{word}”",
+        "Say its id, or four letters of it; without one a pull brings all that is there.",
+    )
+
+
+def _labels(outline: Outline) -> set[str]:
+    return set(json.loads(outline.labels))

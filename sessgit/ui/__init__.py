@@ -1,1 +1,0 @@
-"""The command line: what a person meets. As the other edges do, it reads the environment, speaks and exits."""

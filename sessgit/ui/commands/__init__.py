@@ -1,1 +1,0 @@
-"""One command a file, imported when it runs."""

@@ -1,1 +1,0 @@
-"""How the longer outputs are laid out."""
