@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import importlib
 import io
 import os
@@ -112,6 +113,15 @@ class _Command(Light, TyperCommand):
         return list(super().parse_args(ctx, args))
 
 
+@functools.cache
+def _command(name: str) -> Any:
+    """Import a command and read its signature, once in a process: reading it takes 10 ms."""
+    module = importlib.import_module(f"sessgit.cli.commands.{name.replace('import', 'import_')}")
+    one = typer.Typer(add_completion=False, rich_markup_mode=None)
+    one.command(name, cls=_Command)(module.run)
+    return typer.main.get_command(one)
+
+
 class _Commands(Light, TyperGroup):
     """The table of commands, each imported when it is asked for."""
 
@@ -127,12 +137,7 @@ class _Commands(Light, TyperGroup):
                 formatter.write_dl([(name.ljust(wide), said) for name, said in rows])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"sessgit.cli.commands.{cmd_name.replace('import', 'import_')}")
-        one = typer.Typer(add_completion=False, rich_markup_mode=None)
-        one.command(cmd_name, cls=_Command)(module.run)
-        return typer.main.get_command(one)
+        return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
@@ -178,7 +183,7 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def _program(
+def _start(
     ctx: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
@@ -191,6 +196,12 @@ def _program(
         status.first()
 
 
+@functools.cache
+def _program() -> Any:
+    """Return the program as one command, with the options that all commands share."""
+    return typer.main.get_command(app)
+
+
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -201,11 +212,11 @@ def main() -> NoReturn:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # a person is asked there, whose terminal may speak another encoding
     if os.environ.get("_SESSGIT_COMPLETE", "").startswith("complete_"):
-        completion.answer(typer.main.get_command(app))
+        completion.answer(_program())
         sys.exit(0)
     try:
         _check_words(sys.argv)
-        code = typer.main.get_command(app)(prog_name="sessgit", standalone_mode=False)
+        code = _program()(prog_name="sessgit", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except _NotUnderstood as error:
         _not_understood(error)

@@ -104,32 +104,47 @@ def turn(number: int) -> str:
     return f"{TURNS}/{number // FAN_OUT:04d}/{number:06d}"
 
 
+class _Path:
+    """A path in the store, joined when it is first read: a command makes many `StorePaths` and reads few paths."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __set_name__(self, owner: type[StorePaths], name: str) -> None:
+        self.name = name
+
+    def __get__(self, paths: StorePaths, owner: type[StorePaths]) -> Path:
+        joined = paths.__dict__[self.name] = paths.store / self.path
+        return joined
+
+
 class StorePaths:
     """The paths beside the repository's own files; none of them is ever pushed."""
 
+    config = _Path("config.toml")
+    index = _Path("index.sqlite3")
+    text = _Path("text.sqlite3")
+    spool = _Path("spool")
+    waiting = _Path("spool/waiting")
+    state = _Path("state")
+    locks = _Path("state/locks")
+    key = _Path("key")
+    hook = _Path("hook")
+    log = _Path("log")
+    latest = _Path("latest.json")
+    journal = _Path("operations.jsonl")
+    ignore = _Path(".gitignore")
+    packing = _Path("state/packing")
+    repacking = _Path("state/repacking")
+    archiving = _Path("state/archiving")
+    forbidden = _Path("state/forbidden")
+    forbidden_lost = _Path("state/forbidden-lost")
+    purging = _Path("state/purging")
+    rewritten = _Path("state/rewritten")
+    refs = _Path("state/refs")
+
     def __init__(self, store: Path) -> None:
         self.store = store
-        self.config = store / "config.toml"
-        self.index = store / "index.sqlite3"
-        self.text = store / "text.sqlite3"
-        self.spool = store / "spool"
-        self.waiting = store / "spool" / "waiting"
-        self.state = store / "state"
-        self.locks = store / "state" / "locks"
-        self.key = store / "key"
-        self.hook = store / "hook"
-        self.log = store / "log"
-        self.latest = store / "latest.json"
-        self.journal = store / "operations.jsonl"
-        self.ignore = store / ".gitignore"
-        self.packing = store / "state" / "packing"
-        self.repacking = store / "state" / "repacking"
-        self.archiving = store / "state" / "archiving"
-        self.forbidden = store / "state" / "forbidden"
-        self.forbidden_lost = store / "state" / "forbidden-lost"
-        self.purging = store / "state" / "purging"
-        self.rewritten = store / "state" / "rewritten"
-        self.refs = store / "state" / "refs"
 
     def cursor(self, session: str) -> Path:
         """How far the session's transcript is recorded."""
