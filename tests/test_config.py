@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from shell import Shell
 from strategies import SECRET
 from transcripts import SESSION
 
-from sessgit.model.config import plain
+from sessgit.model.config import Config, plain
 from sessgit.model.schema import settings as schema
 
 
@@ -37,6 +38,14 @@ undo.keep           90d  (default)
 sync.include        []  (default)
 """
     )
+
+
+def test_the_help_names_every_setting(sessgit: Shell) -> None:
+    told = sessgit.out("config", "--help")
+    tables = {table.name: table.default_factory() for table in fields(Config)}  # type: ignore[misc]
+    every = [f"{name}.{key.name}" for name, table in tables.items() if name != "prices" for key in fields(table)]
+    assert len(every) == 9
+    assert [key for key in [*every, "prices.MODEL"] if key not in told] == []
 
 
 def test_set_and_unset(sessgit: Shell) -> None:

@@ -22,7 +22,6 @@ from sessgit import errors
 from sessgit.agents.claude import lines as transcript_lines
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, ids, json_scan
-from sessgit.model.config import RecordConfig
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as sessions
 from sessgit.model.unified_state import Activation, Budget, Unified
@@ -239,9 +238,12 @@ def test_every_key_that_is_never_redacted_is_told() -> None:
     assert PROTECTED_KEYS - set(quoted(redaction)) == set()
 
 
-def test_the_cursor_and_the_settings_are_described() -> None:
-    names = [field.name for kind in (Cursor, RecordConfig) for field in dataclasses.fields(kind)]
-    assert [name for name in names if f"`{name}`" not in FORMAT and f"`record.{name}`" not in FORMAT] == []
+def test_every_schema_of_a_stored_document_is_linked() -> None:
+    folder = ROOT / "docs" / "schemas"
+    names = {path.name for path in folder.iterdir() if not path.name.startswith("unified-")}
+    assert names == set(re.findall(r"\(schemas/([a-z-]+\.schema\.json)\)", FORMAT))
+    keys = json.loads((folder / "cursor.schema.json").read_text("utf-8"))["properties"]
+    assert set(keys) == {"version", *(field.name for field in dataclasses.fields(Cursor))}
 
 
 def test_every_ref_and_path_is_told() -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from foreigners import log, went
 from jsonschema import Draft202012Validator
-from merging import parted
+from merging import THEIRS, parted
+from plain import run_git
 from shell import Shell
 from transcripts import SESSION, Talk
 from unifying import EVERYTHING
 
+from sessgit.agents.claude.writer.program_lines import Chain
 from sessgit.api.state import session_state
 from sessgit.api.state import unified as programs
 from sessgit.api.state.session_state import Wanted
@@ -24,13 +28,20 @@ from sessgit.model import canonical, unified_state
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens
+from sessgit.model.program_input import Metadata, Outcome, Reason, Task
 from sessgit.model.schema import documents, exchanged, parts, stored
 from sessgit.store import layout, refs
 from sessgit.store.index import Index
+from sessgit.store.recorder import append_intent, last_turn
+from sessgit.store.recorder.append_intent import Appending
+from sessgit.store.recorder.last_turn import Latest
 from sessgit.store.store import Store
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
-NAMES = ("session", "cell", "pad-entry", "unified-session", "unified-cell", "unified-index")
+NAMES = (
+    "session", "cell", "pad-entry", "kept-source", "cursor", "operation", "append-note", "latest", "remote-state",
+    "purged-values", "program-mark", "unified-session", "unified-cell", "unified-index",
+)  # fmt: skip
 WRITE = os.environ.get("SESSGIT_TEST_WRITE_SCHEMAS") == "1"
 
 NUMBER, TEXT, INTEGER = {"type": "number"}, {"type": "string"}, {"type": "integer"}
@@ -181,6 +192,64 @@ def test_what_is_recorded_fits(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, 
         Draft202012Validator(OTHERS_SESSION).validate(document)
         check("unified-index", cell_index.document(branch.name, cell_graph.read(store, index, branch)))
     index.close()
+
+
+def kept_and_local(sessgit: Shell, at: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the documents of a store in which every kind of them is: each with the name of its schema."""
+    log(at, "ARCH-001", went("in", "Count the words"), went("out", "42", 1))
+    sessgit.out("import", "--from", "io-log", str(at))
+    (imported,) = (row["id"] for row in sessgit.json("ls", "--all"))
+    yield "kept-source", json.loads(run_git(sessgit.store, "cat-file", "blob", f"{imported}:kept/source.json"))
+    parted(sessgit)
+    sessgit.out("merge", THEIRS, "--into", SESSION)
+    run_git(at, "init", "--quiet", "--bare", "remote.git")
+    sessgit.out("remote", "add", "origin", str(at / "remote.git"))
+    sessgit.out("push", SESSION)
+    sessgit.out("purge", "--yes", "put the tokens")
+    beside = layout.StorePaths(sessgit.store)
+    for line in beside.journal.read_bytes().splitlines():
+        yield "operation", json.loads(line)
+    yield "cursor", json.loads(beside.cursor(SESSION).read_bytes())
+    yield "purged-values", json.loads(beside.forbidden.read_bytes())
+    (remote,) = beside.state.glob("remote-*.json")
+    yield "remote-state", json.loads(remote.read_bytes())
+    append_intent.save(
+        beside, "s", Appending("/s.jsonl", 9, b"{}", "c", "merge", {"k": ("graft", "o@1")}, {"/f": "0" * 64})
+    )
+    yield "append-note", json.loads(beside.appending("s").read_bytes())
+    last_turn.save(beside, Latest(SESSION, 1, 1.8e9, 40))
+    yield "latest", json.loads(beside.latest.read_bytes())
+
+
+def test_what_is_kept_and_local_fits(sessgit: Shell, tmp_path: Path) -> None:
+    """Every key that is written is one of the schema."""
+    met = set[str]()
+    for name, document in kept_and_local(sessgit, tmp_path / "source"):
+        check(name, document)
+        assert document.keys() <= schema(name).schema["properties"].keys(), name
+        met.add(name)
+    assert met == {name for name in NAMES if not name.startswith(("unified", "session", "cell", "pad", "program"))}
+
+
+def test_the_marks_of_programs_fit() -> None:
+    """Those of the format page's example, and of everything that a program can say."""
+    chain = Chain(SESSION)
+    task = Task("repl", "two words", {}, "bench", ("cell_00000000",), "cell_k3v9x0qa", 1.8e9, Metadata(1, "m", 5))
+    done = Outcome([1], "it failed", 1.5, "m", {"input": 3})
+    said = Reason("decision", "Take it.", ("cell_k3v9x0qa",), ("it", "that"), "it", 0.5)
+    page = (
+        (FOLDER.parent / "format.md").read_text("utf-8").partition("```json program-example\n")[2].partition("```")[0]
+    )
+    lines = [*page.encode().splitlines(), *chain.prompt("?", None), *chain.call(task, None)]
+    lines += [*chain.reason(said, None), *chain.outcome(task.id, done, None, task.operation)]
+    every = [mark for line in lines if (mark := json.loads(line).get("sessgit"))]
+    shapes = schema("program-mark").schema
+    for mark in every:
+        check("program-mark", mark)
+        for key, value in mark.items():
+            name = shapes["properties"][key].get("$ref", "").rpartition("/")[2]
+            assert not name or value.keys() <= shapes["$defs"][name]["properties"].keys()
+    assert {key for mark in every for key in mark} == shapes["properties"].keys()
 
 
 def test_a_cell_as_it_is_shown_fits(sessgit: Shell) -> None:

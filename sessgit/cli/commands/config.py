@@ -20,9 +20,22 @@ def run(
 ) -> None:
     """Show the settings, or set one.
 
-    A list is '["~/private/*", "/srv/secret"]': globs of folders, each with all below it. A price is US dollars for
-    a million tokens, as prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write = 6.25}". A folder of
-    another machine is one here, with all below it, as project.map./home/anna/code /Users/anna/src.
+    record.granularity is "turn", or "cell" to commit after each tool result too. record.redact replaces secrets.
+    record.fsync syncs each commit to the disk.
+
+    record.include and record.exclude are lists of globs, such as '["~/private/*", "/srv/secret"]'. A project is
+    recorded if it matches the first list, or that is empty, and does not match the second. A glob is an absolute
+    path, or begins with ~/ or *. It matches a folder, everything below it and its worktrees; * matches / too. If one
+    of the two lists is invalid, nothing is recorded.
+
+    archive.after archives a conversation this long after its last line. undo.keep is how long undo can restore what
+    a command removed. Both are a number with h, d or w, such as 90d; "" is never for the first, forever for the second.
+
+    sync.include is what push sends if you name nothing: globs, and labels as "label:NAME". project.map says which
+    folder here stands for a folder of another machine: project.map./home/anna/code /Users/anna/src.
+
+    prices are US dollars for a million tokens: prices.MODEL "{input = 5, output = 25, cache_read = 0.5, cache_write =
+    6.25}".
     """
     from sessgit.errors import UsageError
     from sessgit.store import settings
