@@ -166,11 +166,11 @@ def test_test_vectors() -> None:
     prompt = "c94d0b17-77aa-4b19-a2d4-0e6f5c3b2a18"
     line = b'{"type":"user","message":{"content":"hello"}}'
     expected = {
-        "the session of the agent's id `Session 7`": ids.session_id("Session 7"),
-        "the rewound branch of `s1` at that prompt": ids.rewound_name("s1", prompt),
-        "the rewound branch of `s1` at the prompt `P-9`": ids.rewound_name("s1", "P-9"),
-        "the cell `toolu_3` of that prompt": ids.cell_id(prompt, "toolu_3"),
-        "the turn of that line at offset 120": ids.line_id(line, 120),
+        "session of the agent's id `Session 7`": ids.session_id("Session 7"),
+        "rewound branch of `s1` at that prompt": ids.rewound_name("s1", prompt),
+        "rewound branch of `s1` at the prompt `P-9`": ids.rewound_name("s1", "P-9"),
+        "cell `toolu_3` of that prompt": ids.cell_id(prompt, "toolu_3"),
+        "key of that line at offset 120": ids.line_id(line, 120),
     }
     assert PAGE["vectors"] == "".join(f"{what}\n    {value}\n" for what, value in expected.items())
     assert f"`{prompt}`" in FORMAT
