@@ -275,7 +275,11 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Cursor(TypedDict):
-    """The file state/<id>.json: how far the session's transcript is recorded."""
+    """The file state/<id>.json: how far the session's transcript is recorded.
+
+    It is valid if path and inode match, the file is not shorter than offset, proof is right, the head is commit or has
+    only edit and merge commits after it, and a newline or nothing follows a line that was unended.
+    """
 
     __pydantic_config__ = DOCUMENTED  # type: ignore[misc]
 
@@ -342,7 +346,7 @@ class Operation(TypedDict):
     cut: NotRequired[dict[str, tuple[Count, Count, Hash]]]
     """By path what was removed from the end of a file: offset, length, SHA-256."""
     completes: NotRequired[str]
-    """The id of the operation that was the first step of this one."""
+    """The id of the fork that created the session of a merge or pick. Then refs begin with null."""
 
 
 class AppendNote(TypedDict):
