@@ -258,6 +258,12 @@ def test_every_room_has_its_row() -> None:
     assert sorted(named) == sorted(f"{path.name}/" if path.is_dir() else path.name for path in parts)
 
 
+def test_every_module_that_is_named_exists() -> None:
+    named = [path for path in quoted(ARCHITECTURE) if path.endswith(".py") and "/" in path]
+    assert len(named) > 40
+    assert [path for path in named if not (ROOT / "sessgit" / path).exists() and not (ROOT / path).exists()] == []
+
+
 def test_every_error_has_its_exit_code() -> None:
     table = {}
     for code, classes, _ in rows(ARCHITECTURE, "Exit codes"):
