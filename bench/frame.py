@@ -280,7 +280,7 @@ def page(run: Run, text: str) -> str:
 def _markdown(run: Run) -> Iterator[str]:
     """The figures that have a goal; the others are on the terminal and in the file of the run."""
     yield from (*_about(run), "")
-    yield from (next(_missed(run)).removesuffix(":").removesuffix(".") + ", in **bold**.", "")
+    yield from (next(_missed(run)).rstrip(":.") + " (in **bold**).", "")
     for name, tables in run.groups.items():
         judged = [(found, [row for row in found.figures if row.goal is not None]) for found in tables]
         if any(rows for _, rows in judged):
@@ -311,9 +311,9 @@ def _missed(run: Run) -> Iterator[str]:
     judged = [(t, f) for tables in run.groups.values() for t in tables for f in t.figures if f.verdict]
     missed = [(t, f) for t, f in judged if f.verdict == "missed"]
     bound = sum(f.verdict == "bound" for _, f in judged)
-    within = f", {bound} keep their bound only" if bound else ""
+    within = f", {bound} within the bound" if bound else ""
     met = len(judged) - len(missed) - bound
-    yield f"Of {len(judged)} figures with a goal {met} meet it{within}, {len(missed)} miss it{':' if missed else '.'}"
+    yield f"Goals: {met} of {len(judged)} met{within}, {len(missed)} missed{':' if missed else '.'}"
     if missed:
         yield ""
     for found, row in missed:

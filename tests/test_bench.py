@@ -207,7 +207,7 @@ Taken 02 Mar 2026, of commit 0123456789.
 - load 0.5 at the beginning and 1.2 at the end; `python -c pass` took 12.0 ms in the middle, at worst 3 times its best
 - **not compared with agentsview 0.46.1**: it does not install here (no such version)
 
-Of 2 figures with a goal 1 meet it, 1 miss it, in **bold**.
+Goals: 1 of 2 met, 1 missed (in **bold**).
 
 ### session
 
