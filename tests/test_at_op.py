@@ -19,7 +19,7 @@ from shell import NOW, Shell
 from test_cold import loaded
 from transcripts import BIRTH, SESSION, Talk
 
-from sessgit.branch import archive, delete, edit, fork, tag
+from sessgit.branch import archive, delete, edit, fork, tag, undo
 from sessgit.cli.arguments import completion
 from sessgit.errors import ConflictError, MovedError, NotFoundError
 from sessgit.history import at_operation, fork_point, resolve
@@ -152,7 +152,7 @@ class World:
         with suppress(ConflictError, NotFoundError):
             if every:
                 wanted = every[turn % min(3, len(every))].operation.id
-                return operations.undo(self.store, wanted, self.config, self.now).undo
+                return undo.undo(self.store, wanted, self.config, self.now).undo
         return None
 
     @property

@@ -38,9 +38,9 @@ SHORT = b'{"type":"user","message":{"content":"%s"}}'
 PEAKS = """
 import sys
 from pathlib import Path
-from sessgit.ops import restore
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.branch import restore
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

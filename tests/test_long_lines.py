@@ -27,10 +27,10 @@ LINES = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b""
 PEAKS = """
 import sys
 from pathlib import Path
-from sessgit.ops import restore
-from sessgit.ops.reading.following import TurnTexts
-from sessgit.ops.recording.record import record
-from sessgit.ops.recording.source import Rules, Source
+from sessgit.branch import restore
+from sessgit.history.fulltext_update import TurnTexts
+from sessgit.record.recording import record
+from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.xdist_group("modes")  # the folders whose modes are cha
 RUN = """\
 import os, sys
 from pathlib import Path
-from sessgit.ui import cli
+from sessgit.cli import app
 
 def run(*arguments):
     sys.argv = ["sessgit", *arguments]
     try:
-        cli.main()
+        app.main()
     except SystemExit as left:
         sys.stdout.flush()
         return left.code or 0

@@ -239,12 +239,12 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
 _FOLLOW = """
 import os, signal, sys
 from pathlib import Path
-from sessgit.ops.reading import following
+from sessgit.history import fulltext_update
 from sessgit.store.index import Index
 from sessgit.store.store import Store
-from sessgit.store.words.index import TextIndex
+from sessgit.store.fulltext.index import TextIndex
 
-following._BATCH = 300
+fulltext_update._BATCH = 300
 path, after = Path(sys.argv[1]), int(sys.argv[2])
 store = Store(path)
 index = Index(path, lambda: store)
@@ -260,7 +260,7 @@ def counted(*arguments):
 TextIndex.add = counted
 index.sync()
 text = TextIndex(path)
-assert following.follow(index, text)
+assert fulltext_update.follow(index, text)
 """
 
 
