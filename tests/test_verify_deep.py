@@ -11,8 +11,6 @@ from pathlib import Path
 import damaging
 import pytest
 from damaging import THIRD, Recorded, harmed, missed
-from hypothesis import given
-from hypothesis import strategies as st
 from merging import parted
 from plain import run_git
 from shell import Shell
@@ -22,7 +20,6 @@ from test_verify_sides import ENTRY, state
 from transcripts import OTHER, SESSION, Talk, subagent
 
 from sessgit.branch import restore
-from sessgit.check.verifying.checked_commits import Known, Memory
 from sessgit.history import search
 from sessgit.model import canonical
 from sessgit.store.fulltext import checking
@@ -259,27 +256,3 @@ def test_a_subagent_without_times_behind_the_turn_that_has_its_result(store: Sto
         with harmed(made):
             made.remade(files={f"{THIRD}/subagents/agent-{name}.jsonl": line})
             assert made.found() == wanted
-
-
-# Cells of programs
-
-
-@given(st.lists(st.integers(0, 9), max_size=60))
-def test_a_cell_is_found_in_few_steps(parents: list[int]) -> None:
-    """What stands on what is answered as a walk from commit to commit would answer it."""
-    memory, known = Memory(), list[Known]()
-    for number, back in enumerate(parents):
-        before = known[-1 - back] if back < len(known) else None
-        made = Known(str(number), "s", number, str(number), cells=frozenset({f"cell_{number % 3}"}), earlier=before)
-        known.append(made.on(before))
-        memory.note(known[-1])
-    for one in known:
-        walked = list[Known]()
-        at: Known | None = one
-        while at is not None:
-            walked.append(at)
-            at = at.earlier
-        assert [other.number for other in known if one.holds(other)] == [other.number for other in walked[::-1]]
-        for cell in ("cell_0", "cell_1", "cell_2"):
-            nearest = next((other for other in walked if cell in other.cells), None)
-            assert memory.nearest(cell, one) is nearest

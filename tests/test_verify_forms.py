@@ -327,15 +327,3 @@ def test_rows_of_the_index_and_the_cursor(kept: Recorded) -> None:
     cursor = json.loads(path.read_bytes())
     path.write_text(json.dumps({**cursor, "offset": cursor["offset"] + 7}))
     assert kept.found() == [("note", "cursor", "")]
-
-
-def test_two_cells_of_a_program_with_one_id(store: Store, index: Index, claude: Path) -> None:
-    made, talk = Recorded(store, index, claude), Talk()
-    for prompt in ("one", "two"):
-        talk.prompt(prompt).tool("measure", {}, "1")
-        for number, line in enumerate(talk.lines):
-            if b'"tool_use"' in line and b'"sessgit"' not in line:
-                mark = {"cell": {"id": "cell_k3v9x0qa", "type": "repl"}}
-                talk.lines[number] = json.dumps({**json.loads(line), "sessgit": mark}).encode()
-    made.keep(talk)
-    assert made.found() == [("note", "cells", "@2")]

@@ -45,7 +45,7 @@ HARMS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "another agent": ({"metadata": {"agent": "x"}}, ["the agent “x” is none"]),
     "a state that is none": (
         {"metadata": {"state": "x"}},
-        ["the state “x” is none", "metadata.state is missing, or of no kind that it can have"],
+        ["metadata.state is missing, or of no kind that it can have"],
     ),
     "a time that is none": ({"metadata": {"created_at": "x"}}, ["metadata.created_at is no time"]),
     "a number for a time": (
@@ -61,10 +61,7 @@ HARMS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "another sum": (
         {"budget": {"total_tokens_used": 1}},
-        [
-            "budget.total_tokens_used is missing, or of no kind that it can have",
-            "budget.total_tokens_used is not the sum of its models",
-        ],
+        ["budget.total_tokens_used is missing, or of no kind that it can have"],
     ),
     "no rules of cutting": ({"rules": {"cut": None}}, ["rules.cut is missing, or of no kind that it can have"]),
     "a name with white space": ({"authored": {"name": "x "}}, ["its name has white space around it"]),
@@ -80,17 +77,12 @@ HARMS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "too long a label": ({"authored": {"labels": ["x" * 51]}}, ["its labels are too many or too long"]),
     "a label that is none": ({"authored": {"labels": ["a,b"]}}, ["a label is none that a session can have"]),
     "labels in another order": (
-        {"authored": {"labels": ["b", "a"]}}, [
-            "its labels are not sorted, or stand there twice",
-            "authored.labels is missing, or of no kind that it can have",
-        ],
+        {"authored": {"labels": ["b", "a"]}}, ["authored.labels is missing, or of no kind that it can have"],
     ),
-    "a label twice": ({"authored": {"labels": ["a", "a"]}}, ["its labels are not sorted, or stand there twice"]),
+    "a label twice": ({"authored": {"labels": ["a", "a"]}}, ["a label stands there twice"]),
     "a stage that is none": ({"authored": {"stage": "x"}}, ["the stage “x” is none"]),
     "too sure": (
-        {"authored": {"confidence": 1.5}}, [
-            "its confidence is no number from 0 to 1", "authored.confidence is missing, or of no kind that it can have",
-        ],
+        {"authored": {"confidence": 1.5}}, ["authored.confidence is missing, or of no kind that it can have"],
     ),
     "an origin": ({"origin": LEFT}, []),
     "an origin that is no commit": (

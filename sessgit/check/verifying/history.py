@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sessgit.agents.claude.lines import Line
-from sessgit.check.verifying import commit_extras, events, forms, merges, states, trees, turns
-from sessgit.check.verifying.checked_commits import Known, Memory, is_said
+from sessgit.check.verifying import commit_extras, forms, merges, states, trees, turns
+from sessgit.check.verifying.checked_commits import Known, Memory
 from sessgit.check.verifying.forms import TAILS, TURNS, Seen
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import DamageError, NewerStoreError, SessgitError, StoreError
@@ -22,8 +22,6 @@ from sessgit.store import layout
 from sessgit.store.backend import Commit, Entry
 from sessgit.store.store import Store
 
-_STILL = ("end", "compact", "edit", "merge", "repair", "start")
-"""The events that bring no turn."""
 _SHOWN = 5
 _BESIDE = (layout.LIVE, layout.PAD, layout.KEPT)
 
@@ -41,9 +39,7 @@ def check(store: Store, branch: str, tip: str, memory: Memory) -> Iterator[Findi
     for commit in reversed(commits):
         one = _Commit(store, branch, commit, before, memory, is_first=before is None and not cut_off)
         known = one.check()
-        memory.note(known)
-        if one.is_said_otherwise:
-            memory.said.append(known)
+        memory.note(known, before)
         before = known
         cut_off = False
         yield from one.found
@@ -105,12 +101,11 @@ class _Commit:
         at = self.number or (before.number if before else None) or None
         self.where = Where(branch if own else self.session or branch, at)
         self.found: list[Finding] = []
-        self.is_said_otherwise = False
         self.carried: tuple[Entry | None, ...] = ()
 
     def check(self) -> Known:
         """What is known after the commit; `found` is what is wrong with it."""
-        before = self.before or Known("", self.session, self._first_number())
+        before = self.before or Known("", self.session, "", self._first_number())
         try:
             state, wrong = states.read(self.store, self.commit.id, self.session, self.where)
         except NewerStoreError:
@@ -120,68 +115,46 @@ class _Commit:
             self._say("damage", "state", str(error))
             return self._after(before, is_damaged=True)
         self.found += wrong
-        self._check_form(state)
+        self._check_form()
         told = self._check_content(before, state)
-        self._check_counts(before, state, told)
-        damaged = before.is_damaged or any(finding.severity == "damage" for finding in self.found)
-        known = self._after(before, state, is_damaged=damaged)
+        known = self._after(before, state, is_damaged=before.is_damaged or any(
+            finding.severity == "damage" for finding in self.found
+        ))  # fmt: skip
         if not self._is_turn or not self.number:
             return known
-        if before.state is not None and before.session == self.session:
-            self.is_said_otherwise = not is_said(before, known)
-        return replace(
-            known,
-            number=self.number,
-            key=self.key,
-            base=self._base(before),
-            cells=frozenset(cell.id for cell in told.cells) if told else frozenset(),
-            is_cut_short=told.interrupted if told else None,
-        )
+        is_cut_short = told.interrupted if told else None
+        return replace(known, number=self.number, key=self.key, base=self._base(before), is_cut_short=is_cut_short)
 
     def _check_content(self, before: Known, state: Session) -> Turn | None:
-        """Its tree, its turn, and what only commits of its event have; what the turn says, None where it has none or
+        """Makes the commit once more of the one before it and its lines; what its turn says, None where it has none or
         that cannot be read."""
-        told = None
+        made = turns.Folder()
         try:
-            seen = self._seen(state)
+            above = self.store.commit(self.before.commit) if self.before is not None else None
+            old = self.before.state if self.before else None
+            seen = Seen(self.commit, self.message, state, above, old, self.where)
             tail = self._check_tree(state, seen)
             if self._is_turn:
-                told = self._check_turn(before, state, seen)
-            self.found += forms.check_times(seen, told, tail)
-            if self.event == "end":
-                self.found += events.check_end(seen, tail, is_cut_short=before.is_cut_short)
-            elif self.event == "start":
-                self.found += events.check_start(self.store, seen)
-            elif self.event == "fork":
-                self.found += events.check_fork(self.store, seen, before.number)
+                made = self._check_turn(before, state, seen)
+            recompute = _cut(state) or not self._is_turn
+            placed = sum(extent.lines for extent in self.message.extents) == len(made.raw)
+            given = states.Given(
+                self._base(before), made.told, tail, before.is_cut_short, placed, before.number,
+                seen.is_imported(self.store),
+            )  # fmt: skip
+            self.found += states.compare(seen, states.expected(seen, given))
+            self.found += forms.check_message(seen, made.told if recompute else None)
+            self.found += forms.check_time(seen, made.told, tail)
         except (DamageError, StoreError) as error:
             self._lost(error)
-        return told
-
-    def _check_counts(self, before: Known, state: Session, told: Turn | None) -> None:
-        """What the state counts, against the one before it and the turn."""
-        base = self._base(before)
-        if told is not None and base is not None:
-            wanted = states.expected(base, told, self.number or 0, state.created if self.event == "fork" else "")
-            self.found += states.compare(state, wanted, self.where)
-        elif told is None and before.state is not None and not self._is_turn and self.event in _STILL:
-            self.found += states.compare(state, states.still(before.state, state, self.event), self.where)
+        return made.told
 
     def _after(self, before: Known, state: Session | None = None, *, is_damaged: bool) -> Known:
         """What is known after the commit if it brings no turn."""
         return replace(
-            before,
-            commit=self.commit.id,
-            session=self.session,
-            state=state,
-            is_damaged=is_damaged,
-            cells=frozenset(),
+            before, commit=self.commit.id, session=self.session, event=self.event, state=state, is_damaged=is_damaged,
             carried=self.carried,
-        ).on(self.before)
-
-    def _seen(self, state: Session) -> Seen:
-        above = self.store.commit(self.before.commit) if self.before is not None else None
-        return Seen(self.commit, self.message, state, above, self.before.state if self.before else None, self.where)
+        )  # fmt: skip
 
     # The message
 
@@ -197,11 +170,11 @@ class _Commit:
 
     def _base(self, before: Known) -> Session | None:
         """The state that this turn's counts go on from."""
-        if self.before is None and not self.is_first:
+        if self.before is None:
             return None
         return before.base if self.number == before.number and before.key == self.key else before.state
 
-    def _check_form(self, state: Session) -> None:
+    def _check_form(self) -> None:
         """What every commit has, and where it stands."""
         if not self.session:
             self._say("wrong", "trailer", "a commit names no session")
@@ -239,9 +212,11 @@ class _Commit:
             n for n in trees.changed(self.store, self.before.commit if self.before else None, tree) if n != self.number
         }
         if self.event == "fork" and state.origin is not None and not state.origin.prefix:
-            for number in sorted(changed & set(range(1, state.origin.turn + 1))):
-                self._check_own(state, number)
-            changed -= set(range(1, state.origin.turn + 1))
+            shared = set(range(1, state.origin.turn + 1))
+            for number in sorted(changed & shared):  # their folders hold the lines of the fork's own file
+                if (entry := self.store.repo.entry(tree, layout.turn(number))) is not None:
+                    self.found += turns.check(self.store, entry[0], Where(self.session, number), cut=_cut(state))[1]
+            changed -= shared
         if changed and self.before is not None:
             more = f" and {len(changed) - _SHOWN:,} more" if len(changed) > _SHOWN else ""
             shown = ", ".join(map(str, sorted(changed)[:_SHOWN]))
@@ -264,77 +239,32 @@ class _Commit:
         self.found += forms.check_places(self.message, raw, self.where, unended=not data.endswith(b"\n"))
         return lines
 
-    def _check_own(self, state: Session, number: int) -> None:
-        """A shared turn whose folder holds the lines of a fork's own file."""
-        entry = self.store.repo.entry(self.store.tree(self.commit.id), layout.turn(number))
-        cut = state.rules.get("cut", 0)
-        if entry is not None:
-            known = cut if 1 <= cut <= text_rules.RULES_VERSION else 0
-            self.found += turns.check(self.store, entry[0], Where(self.session, number), cut=known)[1]
-
     # The turn
 
-    def _check_turn(self, before: Known, state: Session, seen: Seen) -> Turn | None:
-        """What the turn says, None where it cannot be read."""
+    def _check_turn(self, before: Known, state: Session, seen: Seen) -> turns.Folder:
+        """The turn's folder against its own lines, and these against their hash and places."""
         self.memory.prompts.add(self.key)
         number = self.number
         if not number or not self.key:
             self._say("wrong", "trailer", f"a commit of the event {self.event} names no turn or no prompt")
-            return None
+            return turns.Folder()
         same = number == before.number and self.key == before.key
         if self.before is not None and not same and number != before.number + 1:
             self._say("wrong", "numbers", f"turn {number} follows turn {before.number}")
         entry = self.store.repo.entry(self.store.tree(self.commit.id), layout.turn(number))
         if entry is None:
             self._say("damage", "tree", "the turn has no folder")
-            return None
-        cut = state.rules.get("cut", 0)
-        recompute = 1 <= cut <= text_rules.RULES_VERSION
-        made, found = turns.check(self.store, entry[0], self.where, cut=cut if recompute else 0)
+            return turns.Folder()
+        made, found = turns.check(self.store, entry[0], self.where, cut=_cut(state))
         self.found += found
-        if made.told is None:
-            return None
-        self.found += turns.check_key(made, self.key, self.where)
-        if self.event in TURNS:
-            self.found += turns.check_hash(self.message, made.raw, self.where)
-            unended = self.message.is_unended
-            self.found += forms.check_places(self.message, made.raw, self.where, unended=unended)
-        if recompute:
-            self.found += events.check_told(seen, made.told, number)
-            self.found += events.check_cell(seen, made.told) if self.event == "cell" else ()
-        self.found += () if same else events.check_compaction(self.store, seen, made)
-        if (base := self._base(before)) is not None:
-            self.found += events.check_secrets(seen, made, base)
-        self._check_depends(made.told)
-        return made.told
-
-    def _check_depends(self, told: Turn) -> None:
-        """Every edge leads to an earlier cell, of the turn or where a program said so of one before; ids of a
-        program's cells are its alone."""
-        earlier, unknown = set[str](), set[str]()
-        made = {cell.id for cell in told.cells if cell.program}
-        for cell in told.cells:
-            unknown |= set(cell.depends) - earlier
-            if cell.id in cell.depends:
-                self._say("wrong", "depends", f"the cell {canonical.one_line(cell.id, 40)} depends on itself")
-            earlier.add(cell.id)
-        known = self._earlier_turn()
-        twice = dict[int, list[str]]()
-        for name in made:
-            if (other := self.memory.nearest(name, known)) is not None:
-                twice.setdefault(other.number, []).append(name)
-        for number, found in sorted(twice.items(), reverse=True):
-            self._say("note", "cells", f"the cell {min(found)} has the id of one in turn {number}")
-        lost = sum(self.memory.nearest(name, known) is None for name in unknown)
-        if lost:
-            self._say("note", "depends", f"{lost} of the cells that it depends on stand nowhere before it")
-
-    def _earlier_turn(self) -> Known | None:
-        """The last commit before those of this turn."""
-        known = self.before
-        while known is not None and known.number == self.number and known.key == self.key:
-            known = known.earlier
-        return known
+        if made.told is not None:
+            self.found += turns.check_key(made, self.key, self.where)
+            if self.event in TURNS:
+                self.found += turns.check_hash(self.message, made.raw, self.where)
+                unended = self.message.is_unended
+                self.found += forms.check_places(self.message, made.raw, self.where, unended=unended)
+            self.found += () if same else forms.check_compaction(seen, made)
+        return made
 
     # Inside
 
@@ -348,3 +278,9 @@ class _Commit:
             self.found.append(self.where.lost(self.store, oid, "a part of its commit"))
         if len(self.found) == known:
             self._say("damage", "object", str(error))
+
+
+def _cut(state: Session) -> int:
+    """The version of the rules by which the session is cut, 0 for one that this program does not know."""
+    cut = state.rules.get("cut", 0)
+    return cut if 1 <= cut <= text_rules.RULES_VERSION else 0

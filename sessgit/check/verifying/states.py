@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from sessgit.agents.claude.lines import Line
 from sessgit.branch import edit
+from sessgit.check.verifying.forms import TAILS, TURNS, Seen, is_ours
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import DamageError, SessgitError
 from sessgit.model import canonical, ids, unified_state
 from sessgit.model.address import check_name
 from sessgit.model.conversation import session as sessions
-from sessgit.model.conversation.session import STAGES, STATES, Origin, Session
-from sessgit.model.conversation.turn import Tokens, Turn
+from sessgit.model.conversation.session import STAGES, Origin, Session
+from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding
+from sessgit.record import commits
 from sessgit.store import layout
 from sessgit.store.store import Store
 
@@ -25,6 +28,17 @@ _TITLE = 200
 _RULES = ("cut", "redact")
 _AGENT = "claude"
 _SHOWN = 3
+_EMPTY = Session("", "")
+_COUNTED = ("turns", "messages", "cells", "redacted", "tokens", "calls", "first_prompt", "updated")
+AUTHORED = ("name", "description", "labels", "stage", "confidence", "unified")
+"""What people and programs say."""
+_KINDS = {
+    "fork": ("origin",),
+    "counts": (
+        "budget", "cells", "trajectory", "rules.redacted", "metadata.first_prompt", "metadata.updated_at",
+    ),
+}  # fmt: skip
+"""By the kind of a finding with which the paths of its values begin."""
 _OF_PROGRAMS = {
     "activation": (
         "rlm_active", "activation_mode", "activation_reason", "complexity_score", "current_depth", "max_depth",
@@ -57,37 +71,95 @@ def read(store: Store, commit: str, session: str, where: Where) -> tuple[Session
     return state, found
 
 
-def expected(before: Session, told: Turn, number: int, made: str) -> Session:
-    """The counts after a turn, from the state before it; `made` is when a fork inside of it was, else ``""``."""
-    after = sessions.after_turn(before, told, number)
-    return replace(after, updated=max(after.updated, made))
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a state is made of besides the state before it: the state as of the turn before and what the turn's lines
+    say, the last lines of a commit that has them, and the number of the turn before."""
+
+    base: Session | None
+    told: Turn | None
+    tail: Sequence[Line]
+    is_cut_short: bool | None
+    """Whether the turn before was interrupted, None where that is not known."""
+    are_placed: bool
+    """Whether all lines of the turn have a place: of others the secrets are not counted."""
+    last: int
+    is_imported: bool
 
 
-def still(before: Session, state: Session, event: str) -> Session:
-    """The counts after a commit that brings no turn; an edit may know a later time, as another system said it."""
-    return replace(before, updated=max(before.updated, state.updated)) if event == "edit" else before
+def expected(seen: Seen, given: Given) -> Session:
+    """Make the state once more as far as it follows from the one before it and from lines."""
+    state, before, event = seen.state, seen.before, seen.event
+    wanted: dict[str, Any] = {}
+    if event == "start":
+        wanted |= {name: getattr(_EMPTY, name) for name in _COUNTED}
+        wanted["updated"] = state.updated if state.updated == state.created else ""
+    elif given.told is not None and given.base is not None:
+        secrets = seen.message.number("Redacted") or 0
+        if not given.are_placed:
+            secrets = max(secrets, state.redacted - given.base.redacted)
+        after = sessions.after_turn(given.base, given.told, seen.message.number("Turn") or 0, secrets)
+        wanted |= {name: getattr(after, name) for name in _COUNTED}
+        if event == "fork":
+            wanted |= {"updated": max(after.updated, state.created), "redacted": given.base.redacted}
+    elif before is not None and event not in TURNS:
+        wanted |= {name: getattr(before, name) for name in _COUNTED}
+        if event in ("edit", "fork"):  # another system, or a fork's own beginning, may be later
+            wanted["updated"] = max(before.updated, state.updated)
+    if event in (*TURNS, "start", "fork"):
+        wanted |= {"state": "active", "ended": ""}
+    if before is not None:
+        wanted |= _forked(seen, before, given) if event == "fork" else _carried(seen, before, given)
+    made = replace(state, **wanted)
+    if event == "end":
+        is_cut_short = state.state == "interrupted" if given.is_cut_short is None else given.is_cut_short
+        made = commits.ended(made, given.tail, cut_short=is_cut_short)
+    return made
 
 
-def compare(state: Session, wanted: Session, where: Where) -> Iterator[Finding]:
-    """What a state counts that does not follow from the turns."""
-    pairs: dict[str, tuple[Any, Any]] = {
-        "turns": (state.turns, wanted.turns),
-        "messages": (state.messages, wanted.messages),
-        "cells": (state.cells, wanted.cells),
-        "tokens": (_used(state), _used(wanted)),
-        "first prompt": (state.first_prompt, wanted.first_prompt),
-        "latest time": (state.updated, wanted.updated),
-    }
-    wrong = [
-        f"{name} {said}, by the turns {right}" if isinstance(said, int) else f"its {name}"
-        for name, (said, right) in pairs.items()
-        if said != right
-    ]
-    if wrong:
-        yield where.found("wrong", "counts", f"{layout.STATE} counts {', '.join(wrong)}, which the turns do not say")
+def compare(seen: Seen, wanted: Session) -> Iterator[Finding]:
+    """Return a finding for each kind of value with which the state differs from the one that was made."""
+    if seen.state == wanted:
+        return
+    wrong: dict[str, list[str]] = {}
+    for path in _differing(json.loads(sessions.dumps(seen.state)), json.loads(sessions.dumps(wanted))):
+        kind = next((kind for kind, paths in _KINDS.items() if path.startswith(paths)), "state")
+        wrong.setdefault(kind, []).append(path)
+    for kind, paths in wrong.items():
+        what = f"{layout.STATE} is not what the lines and the commit before it make it: {', '.join(paths)}"
+        yield seen.wrong(kind, canonical.one_line(what, 400))
+
+
+def values(state: Session, names: Collection[str]) -> tuple[object, ...]:
+    """Return the values of some fields of a state."""
+    return tuple(getattr(state, name) for name in names)
 
 
 # Inside
+
+
+def _carried(seen: Seen, before: Session, given: Given) -> dict[str, Any]:
+    """The values that belong to the session and that commits of the event leave as they were."""
+    if before.id != seen.state.id or len(seen.commit.parents) != 1:
+        return {}
+    names = ["rules", *(["origin"] if before.origin is not None else [])]
+    names += AUTHORED if seen.event in TAILS else ()
+    names += ("agent_version", "git_branch", "headless") if seen.event == "edit" else ()
+    if seen.event == "edit" and not given.is_imported:
+        names += ("agent", "agent_id", "title", "created", "updated", "ended", "state")
+    return {name: getattr(before, name) for name in names}
+
+
+def _forked(seen: Seen, before: Session, given: Given) -> dict[str, Any]:
+    """The values with which a fork begins."""
+    origin = seen.state.origin
+    if origin is None or seen.parent is None:
+        return {}
+    replaced, is_own = origin.replaced, is_ours(origin)
+    if not is_own and replaced:
+        replaced = (before.agent_id, *(before.origin.replaced if before.origin else ()))
+    left = replace(origin, commit=seen.parent.id, turn=given.last, replaced=replaced)
+    return {"origin": left, "description": "", ("title" if is_own else "name"): ""}
 
 
 def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
@@ -101,10 +173,7 @@ def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
     for part in ("metadata", "budget", "cells", "trajectory", "rules", "authored"):
         if not isinstance(document.get(part), dict):
             yield f"{layout.STATE} has no {part}"
-    said = _part(document, "metadata").get("state")
-    if said not in STATES:
-        yield f"the state “{canonical.one_line(str(said), 40)}” is none"
-    yield from _authored(_part(document, "authored"), state)
+    yield from _authored(state)
     yield from (f"rules.{rule} is missing" for rule in _RULES if rule not in state.rules)
     yield from _kinds(document, state)
     if state.agent != _AGENT:
@@ -117,9 +186,6 @@ def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
             yield f"metadata.{key} is no time"
     if len(state.title) > _TITLE or len(state.first_prompt) > _TITLE:
         yield f"the title or the first prompt has more than {_TITLE} characters"
-    total = _part(document, "budget").get("total_tokens_used")
-    if total != sum(tokens.total for tokens in state.tokens.values()):
-        yield "budget.total_tokens_used is not the sum of its models"
 
 
 def _kinds(document: Mapping[str, Any], state: Session) -> Iterator[str]:
@@ -157,7 +223,7 @@ def _left(origin: Origin, session: str) -> Iterator[str]:
         yield "its origin is the session itself"
 
 
-def _authored(said: Mapping[str, Any], state: Session) -> Iterator[str]:
+def _authored(state: Session) -> Iterator[str]:
     if state.name:
         try:
             if check_name(state.name) != state.name:
@@ -170,21 +236,14 @@ def _authored(said: Mapping[str, Any], state: Session) -> Iterator[str]:
         yield "its labels are too many or too long"
     if not all(map(_is_label, state.labels)):
         yield "a label is none that a session can have"
-    if list(state.labels) != sorted(set(state.labels)):
-        yield "its labels are not sorted, or stand there twice"
+    if len(set(state.labels)) != len(state.labels):
+        yield "a label stands there twice"
     if state.stage and state.stage not in STAGES:
         yield f"the stage “{canonical.one_line(state.stage, 40)}” is none"
-    if said.get("confidence") is not None and state.confidence is None:
-        yield "its confidence is no number from 0 to 1"
 
 
 def _is_label(text: str) -> bool:
     return text == text.strip() and text[:1] not in "+-" and "," not in text and canonical.is_printable(text)
-
-
-def _used(state: Session) -> dict[str, tuple[int, Tokens]]:
-    models = {*state.tokens, *state.calls}
-    return {model: (state.calls.get(model, 0), state.tokens.get(model, Tokens())) for model in models}
 
 
 def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -188,21 +188,23 @@ def _filled(files: _Files, long: Mapping[str, bytes]) -> Folder:
 
 
 def _recomputed(files: _Files, long: Mapping[str, bytes], made: Folder, where: Where, cut: int) -> Iterator[Finding]:
+    """Return a finding for each file of the folder that the turn's lines do not make."""
     assert made.told is not None
     every = turn_folder.files(made.before, made.body, made.told, cut)
-    expected = {name: lines_of(data) for name, data in every.items() if name in _OWN}
-    if files.get(layout.CELLS) != expected.pop(layout.CELLS, None):
-        yield where.found("wrong", "cells", f"{layout.CELLS} is not what the lines say")
-    others = {name: lines for name, lines in files.items() if name != layout.CELLS}
-    there = set(long)
-    named = {name for lines in others.values() for name in long_strings.names(lines)} if there else set[str]()
-    if lost := sorted(named - there):
-        more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
-        yield where.found("damage", "text", f"texts/{lost[0]}{more} is missing, which the lines name")
-    if unused := sorted(there - named):
-        yield where.found("wrong", "text", f"texts/{unused[0]} is there, and no line names it")
-    anew = {name.partition("/")[2]: data for name, data in every.items() if name not in _OWN}
-    if not lost and not unused and (others, long) != (expected, anew):
-        # The lines are the same all the same.
-        whole = Where(where.branch)
-        yield whole.found("note", "text", "its texts are cut otherwise than its rules say")
+    wanted = {name: lines_of(data) if name in _OWN else data for name, data in every.items()}
+    held = {**files, **{f"{layout.TEXTS}/{name}": data for name, data in long.items()}}
+    wrong = sorted(name for name in wanted.keys() | held.keys() if wanted.get(name) != held.get(name))
+    texts = [name for name in wrong if name != layout.CELLS]
+    if layout.CELLS in wrong:
+        yield where.found("wrong", "cells", f"{layout.CELLS} is not what the lines make it")
+    if not texts:
+        return
+    # Where each name has its text, the lines are the same all the same.
+    lines = [line for name in (layout.BEFORE, layout.BODY) for line in files.get(name, ())]
+    named = set(long_strings.names(lines))
+    if lost := sorted(named - long.keys()):
+        yield where.found("damage", "text", f"{layout.TEXTS}/{lost[0]} is missing, which the lines name")
+    elif long.keys() - named:
+        yield where.found("wrong", "text", f"{texts[0]} is not what the lines make it")
+    else:
+        yield Where(where.branch).found("note", "text", "its texts are cut otherwise than its rules say")
