@@ -22,7 +22,6 @@ from transcripts import OTHER, SESSION, Talk, subagent
 from sessgit.branch import restore
 from sessgit.history import search
 from sessgit.model import canonical
-from sessgit.store.fulltext import checking
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
@@ -129,8 +128,8 @@ def rows_of(text: Path, word: str) -> list[int]:
         return [row for (row,) in db.execute("SELECT rowid FROM words WHERE words MATCH ?", (word,))]
 
 
-def test_every_word_of_the_text_index_is_looked_at(kept: Recorded) -> None:
-    """Each line keeps its place and its hash, and only a word of it is another one, or more, or gone."""
+def test_which_lines_the_text_index_has_is_looked_at(kept: Recorded) -> None:
+    """The words of a line are gone, or a line has some that says nothing."""
     assert search.follow(kept.index) == ""
     assert kept.found(index=kept.index) == []
     text = kept.store.beside.text
@@ -138,19 +137,10 @@ def test_every_word_of_the_text_index_is_looked_at(kept: Recorded) -> None:
     (row,) = rows_of(text, "answered: read")
     gone = "INSERT INTO words(words, rowid, asked, answered, did, tool) VALUES ('delete', ?, ?, ?, ?, ?)"
     said = "INSERT INTO words(rowid, asked, answered, did, tool) VALUES (?, ?, ?, ?, ?)"
-    for steps in (
-        [(gone, (row, "", "Read.", "", ""))],
-        [(gone, (row, "", "Read.", "", "")), (said, (row, "", "Reed.", "", ""))],
-        [(gone, (row, "", "Read.", "", "")), (said, (row, "Read.", "", "", ""))],
-        [(gone, (row, "", "Read.", "", "")), (said, (row, "", "Read. Read.", "", ""))],
-        [(said, (row + 1, "", "nobody's", "", ""))],
-        [("UPDATE words_docsize SET sz = x'00090000' WHERE id = ?", (row,))],
-        [("UPDATE words_data SET block = zeroblob(length(block)) WHERE id > 10", ())],
-    ):
+    for statement, values in ((gone, (row, "", "Read.", "", "")), (said, (row + 1, "", "nobody's", "", ""))):
         with closing(sqlite3.connect(text)) as db, db:
-            for statement, values in steps:
-                db.execute(statement, values)
-        assert kept.found(index=kept.index) == [("wrong", "index", "text.sqlite3")], steps
+            db.execute(statement, values)
+        assert kept.found(index=kept.index) == [("wrong", "index", "text.sqlite3")], statement
         text.write_bytes(whole)
     assert kept.found(index=kept.index) == []
 
@@ -163,12 +153,6 @@ def test_words_of_what_no_branch_holds_are_passed_over(kept: Recorded) -> None:
     assert search.follow(kept.index) == ""
     assert rows_of(kept.store.beside.text, "another")
     assert [one for one in kept.found(index=kept.index) if one[1] != "ref"] == []
-
-
-def test_lines_are_indexed_once_more_in_parts(kept: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert search.follow(kept.index) == ""
-    monkeypatch.setattr(checking, "_BATCH", 1)
-    assert kept.found(index=kept.index) == []
 
 
 # Several files

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import indexed_words
 from desks import Desks
 from purging import refs
 from shell import NOW, Done
@@ -239,6 +240,7 @@ class Walk:
         same history."""
         self.record()
         self._is_sound(self.run("verify", "--deep"))
+        indexed_words.check(self.desks.here.shell.store, self.client.folder.parent)
         before = refs(self.desks.here.shell.store)
         self._come_back(self.run)
         self._forget("")
