@@ -17,47 +17,52 @@ from sessgit.store import layout
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.store import Store
 
-_PARTS = ("title", "agent_version", "git_branch", "cwd", "created_at", "headless")
-_LAST = ("title", "agent_version", "git_branch")
-"""Those of which the last line counts that says anything."""
+_FIELDS = {
+    "title": "title", "agent_version": "version", "git_branch": "git_branch", "project": "project", "created": "born",
+}  # fmt: skip
+"""By the field of a state the one of the facts that lines give."""
+_LATEST = ("title", "agent_version", "git_branch")
+"""Those that are compared where a session has several files: of the others the first file counts, which is gone."""
 _STATED = ("edit", "merge", "fork", "repair")
-_ASIDE = ("edit", "merge")
-
-Values = tuple[object, ...]
-"""The value of each of the parts."""
 
 
 @dataclass
 class Sayings:
-    """What the lines of a file say in their order, as a recorder notes it: with a title that is a name which the
-    session was ever given here, and without."""
+    """The facts of the lines of a session's files, as a recorder notes them: with a title that is one of the session's
+    `names`, which `restore` writes, and without."""
 
     names: list[str]
     plain: Facts = field(default_factory=Facts)
     named: Facts = field(default_factory=Facts)
-    every: list[Values] = field(default_factory=list)
-    """What was so after any of the lines."""
-    titles: set[str] = field(default_factory=set)
-    """The titles that any of the lines gave, whatever their rank."""
-    holders: set[tuple[int, bool]] = field(default_factory=set)
-    """In which file a line says who holds the session, and whether that is a program."""
+    ever: dict[str, set[object]] = field(default_factory=lambda: {name: set() for name in _FIELDS})
+    """By field each value that was so after any of the lines."""
+    people: set[int] = field(default_factory=set)
+    programs: set[int] = field(default_factory=set)
+    """The files in which a line says that a person, or a program, holds the session."""
 
     def note(self, line: Line, file: int) -> None:
+        """Takes what a line says."""
         self.named.names = self.names
         if line.type == "user" and line.text("entrypoint"):
-            self.holders.add((file, line.text("entrypoint").startswith("sdk")))
-        if line.type not in ("user", "assistant"):
-            alone = Facts()
-            alone.note(line)
-            self.titles.add(alone.title)
-        for facts in (self.plain, self.named) if self.names else (self.plain,):
+            (self.programs if line.text("entrypoint").startswith("sdk") else self.people).add(file)
+        alone = Facts()
+        for facts in (self.plain, self.named, alone):
             facts.note(line)
-            if not self.every or self.every[-1] != _of_facts(facts):
-                self.every.append(_of_facts(facts))
+        self.ever["title"] |= {alone.title}
+        for name, fact in _FIELDS.items():
+            self.ever[name].add(getattr(self.plain, fact))
 
-    @property
-    def last(self) -> list[Values]:
-        return [_of_facts(facts) for facts in ((self.plain, self.named) if self.names else (self.plain,))]
+    def allowed(self, name: str, *, is_level: bool) -> set[object]:
+        """Return the values that lines give a field: where `is_level`, after the last of them."""
+        if not is_level:
+            return {*self.ever[name], *(self.names if name == "title" else ())}
+        return {getattr(facts, _FIELDS[name]) for facts in (self.plain, self.named)}
+
+    def is_headless(self, last: int, *, told: bool) -> bool:
+        """Return whether the lines allow what is told of who holds the session, whose `last` file counts most."""
+        if told:
+            return bool(self.programs) and last not in self.people
+        return last not in self.programs or bool(self.people)
 
 
 def begun(store: Store, session: str, tips: Iterable[str]) -> Sayings:
@@ -69,54 +74,32 @@ def begun(store: Store, session: str, tips: Iterable[str]) -> Sayings:
 
 
 def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid, said: Sayings) -> Iterator[Finding]:
-    """What the state at the head says, and neither the lines do nor who edited it.
+    """Return a finding for what the state at the head says, and neither the lines do nor a commit that edited it.
 
-    Only of a file of which all is recorded: what else a recorder has read nobody can ask any more. Of several files
-    nobody knows which lines stood in each of them: there it is asked whether any line, or anybody, said it at all.
+    Only where each line that was read is recorded. Of one file the last line counts; of several, or of one that was cut
+    shorter and went on otherwise, any line.
     """
     try:
         if laid.missing or not _is_level(store, session, tips):
             return
-        if laid.file != 1:
-            yield from _several(store, session, tips, said, laid.file)
-            return
-        held = _of_state(store.state(tips[session]))
-        known = [*said.last, *map(_of_state, _stated(store, session, tips.values()))]
-        known.append(_started(store, session, tips[session]))
+        head, stated = store.state(tips[session]), list(_stated(store, session, tips.values()))
+        first = store.state([commit for commit, _ in own_commits(store, session, tips[session])][-1])
     except SessgitError:
         return  # told where it was met
-    if any(map(layout.is_rewound, tips)):
-        # Where a file was cut shorter and went on otherwise, lines that it lost stand behind those that it has.
-        known += said.every
-    wrong = [name for at, name in enumerate(_PARTS) if held[at] not in [values[at] for values in known]]
-    if wrong:
-        what = f"its {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not what its lines say"
-        yield Where(session).found("wrong", "state", what)
-
-
-def _several(store: Store, session: str, tips: Mapping[str, str], said: Sayings, last: int) -> Iterator[Finding]:
-    """What of the state at the head no line of any file ever said; a title also where it is a name that was given.
-    Who held it, lines of the `last` file say, and what stood in it before is among those of all files."""
-    head = store.state(tips[session])
-    held = _of_state(head)
-    known = [*said.every, *map(_of_state, _stated(store, session, tips.values()))]
-    ever = {name: {values[at] for values in known} for at, name in enumerate(_PARTS)}
-    ever["title"] |= {*said.titles, *said.names}
-    wrong = [name for at, name in enumerate(_PARTS) if name in _LAST and held[at] and held[at] not in ever[name]]
-    by_person, by_program = ({file for file, is_program in said.holders if is_program is one} for one in (False, True))
-    if last in by_person if head.headless else (last in by_program and not by_person):
+    is_one = laid.file == 1
+    is_level = is_one and not any(map(layout.is_rewound, tips))
+    wrong = [
+        name
+        for name in (_FIELDS if is_one else _LATEST)
+        if getattr(head, name) not in said.allowed(name, is_level=is_level) | {getattr(one, name) for one in stated}
+        and (is_one or getattr(head, name))
+        and not (name == "created" and head.created == first.created)  # when a program made it
+    ]
+    if not said.is_headless(laid.file, told=head.headless) and head.headless not in [one.headless for one in stated]:
         wrong.append("headless")
     if wrong:
-        what = f"its {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not what any line of its files says"
-        yield Where(session).found("note", "state", what)
-
-
-def _of_facts(facts: Facts) -> Values:
-    return facts.title, facts.version, facts.git_branch, facts.project, facts.born, facts.headless
-
-
-def _of_state(state: Session) -> Values:
-    return state.title, state.agent_version, state.git_branch, state.project, state.created, state.headless
+        what = f"its {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not what its lines say"
+        yield Where(session).found("wrong" if is_one else "note", "state", what)
 
 
 def _stated(store: Store, session: str, tips: Iterable[str]) -> Iterator[Session]:
@@ -129,16 +112,10 @@ def _stated(store: Store, session: str, tips: Iterable[str]) -> Iterator[Session
                 yield store.state(commit)
 
 
-def _started(store: Store, session: str, tip: str) -> Values:
-    """What the first commit of a session says alone: when a program made it."""
-    first = [commit for commit, _ in own_commits(store, session, tip)][-1]
-    return None, None, None, None, store.state(first).created, None
-
-
 def _is_level(store: Store, session: str, tips: Mapping[str, str]) -> bool:
     """Whether every line that was read for the state at the head is recorded."""
     events = (message.get("Event") for _, message in own_commits(store, session, tips[session]))
-    last = next((event for event in events if event not in _ASIDE), "")
+    last = next((event for event in events if event not in ("edit", "merge")), "")
     if last == "end":
         return True
     known = cursors.load(store.beside, session)
