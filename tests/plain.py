@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sessgit.record.recording import Result
@@ -18,6 +18,17 @@ def run_git(path: Path, *arguments: str) -> str:
     done = subprocess.run(["git", "-C", str(path), *arguments], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
+
+
+def objects(path: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Yield the id, the kind and the content of every object in the repository at `path`."""
+    command = ["git", "-C", str(path), "cat-file", "--batch-all-objects", "--batch"]
+    data, start = subprocess.run(command, capture_output=True, check=True).stdout, 0
+    while start < len(data):
+        end = data.index(b"\n", start)
+        oid, kind, size = data[start:end].decode().split()
+        start = end + int(size) + 2
+        yield oid, kind, data[end + 1 : start - 1]
 
 
 class Rivalled(Repository):

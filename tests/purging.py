@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from clones import Clone
+from plain import objects
 from shell import Shell
 from transcripts import OTHER, SESSION, Talk, subagent
 
@@ -89,12 +90,7 @@ def holders(store: Path, value: str = VALUE) -> list[str]:
     for _ in range(2):
         forms |= {json.dumps(form, ensure_ascii=only)[1:-1] for form in forms for only in (False, True)}
     needles = [form.encode() for form in forms] + [base64.b64encode(value.encode())[: 4 * (len(value) // 3)]]
-    names = git(store, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)").split("\n")
-    found = []
-    for line in filter(None, names):
-        oid, kind = line.split()
-        data = subprocess.run(["git", "-C", store, "cat-file", kind, oid], capture_output=True, check=True).stdout
-        found += [f"{kind} {oid}"] if any(needle in data for needle in needles) else []
+    found = [f"{kind} {oid}" for oid, kind, data in objects(store) if any(needle in data for needle in needles)]
     for path in store.rglob("*"):
         if path.is_file() and any(needle in path.read_bytes() for needle in needles):
             found.append(str(path.relative_to(store)))

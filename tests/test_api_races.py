@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from preloaded import Started
 from programs import Place, raises
 
 from sessgit import Outcome, Session, Store, Task
@@ -378,12 +379,10 @@ def test_a_program_that_is_killed(place: Place, round_: int) -> None:
     session = place.begin("killed")
     done, begun, turns = set[str](), set[str](), 0
     for again in range(4):
-        running = program(KILLED, str(round_ * 100 + again))
-        assert running.stdout
+        running = Started(KILLED, str(round_ * 100 + again))
         first = running.stdout.readline()
         time.sleep(random.uniform(0, 0.06))
-        running.kill()
-        for line in [first, *running.communicate()[0].splitlines()]:
+        for line in [first, *running.kill().splitlines()]:
             kind, *names = line.split() or [""]
             done.update(names if kind == "done" else ())
             begun.update(names if kind in ("begun", "done") else ())

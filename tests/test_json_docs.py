@@ -44,6 +44,7 @@ from sessgit.store.recorder import last_turn
 from sessgit.store.recorder.last_turn import Latest
 from sessgit.store.store import Store
 
+pytestmark = pytest.mark.xdist_group("json")  # what all commands print is made once in a process
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
 DAMAGED = "5e551011-0000-4000-8000-000000000003"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("layers")  # every module is parsed once in a process
 ROOT = Path(__file__).parents[1] / "sessgit"
 FLOORS = (
     ("errors",), ("model",), ("redact", "formats"), ("store",), ("agents",), ("history",), ("record",), ("branch",),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from preloaded import PROGRAM, Started
 from test_recorder import SESSIONS, Place, talk, until
 
 from sessgit.model import canonical
@@ -80,11 +81,9 @@ def test_a_killed_recorder_that_nothing_reaps_keeps_no_event_waiting(place: Plac
     assert place.log() == ""
 
 
-def run(place: Place, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sessgit", *words]
-    return subprocess.run(
-        command, env={**place.env, **env}, cwd=place.root, capture_output=True, text=True, check=False
-    )
+def run(place: Place, *words: str, **env: str) -> str:
+    """Run a command in a process of its own, and return what it prints."""
+    return Started(PROGRAM, *words, env={**place.env, **env}, cwd=place.root).end()
 
 
 @pytest.mark.parametrize("words", [(), ("status",), ("ls",), ("search", "one"), ("watch",), ("show", SESSIONS[0])])
@@ -123,7 +122,7 @@ def test_a_recorder_that_a_command_starts_is_no_child_of_it_and_gets_no_key(plac
 def test_nothing_is_started_where_nothing_waits_or_nothing_is_to_be_recorded(place: Place) -> None:
     path = talk(SESSIONS[0], "one").save(place.projects)
     with killed(place, path):
-        assert run(place, "ls", SESSGIT_OFF="1").stdout == ""
+        assert run(place, "ls", SESSGIT_OFF="1") == ""
         assert place.recorders() == []
         assert (waiting(place), place.turns(SESSIONS[0])) == (1, 0)
     next(StorePaths(place.store).spool.glob("*.json")).unlink()
@@ -134,7 +133,7 @@ def test_nothing_is_started_where_nothing_waits_or_nothing_is_to_be_recorded(pla
 
 def test_status_tells_what_waits(place: Place) -> None:
     def attention(**env: str) -> list[str]:
-        lines = run(place, "status", **env).stdout.splitlines()
+        lines = run(place, "status", **env).splitlines()
         start = next((n for n, line in enumerate(lines) if line.startswith("Attention")), len(lines))
         return [line[12:] for line in lines[start:]]
 
@@ -142,7 +141,7 @@ def test_status_tells_what_waits(place: Place) -> None:
         (event,) = StorePaths(place.store).spool.glob("*.json")
         os.utime(event, (time.time() - 300,) * 2)
         off = {"SESSGIT_OFF": "1"}
-        assert json.loads(run(place, "status", "--json", **off).stdout)["sessgit.status/v1"]["waiting"] == {
+        assert json.loads(run(place, "status", "--json", **off))["sessgit.status/v1"]["waiting"] == {
             "events": 1, "first": canonical.rfc3339(event.stat().st_mtime), "recorder": False,
         }  # fmt: skip
         assert attention(**off)[:2] == [
@@ -159,7 +158,7 @@ def test_status_tells_what_waits(place: Place) -> None:
         ]
         until(lambda: place.turns(SESSIONS[0]) == 1)
         until(place.is_quiet)
-    assert "wait" not in run(place, "status").stdout
+    assert "wait" not in run(place, "status")
 
 
 @pytest.mark.parametrize(
@@ -195,5 +194,5 @@ def test_doctor_tells_what_waits(place: Place, age: float, is_running: bool, sai
 
 
 def doctor(place: Place) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(place, "doctor", "--json").stdout)["sessgit.doctor/v1"]
+    found: dict[str, Any] = json.loads(run(place, "doctor", "--json"))["sessgit.doctor/v1"]
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import multiprocessing
 import os
 import re
 import secrets
@@ -14,23 +13,20 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
-from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import crashchild
 from crashchild import Job
 from gate import Call, Gate
 from plain import run_git
+from preloaded import SERVER, serve
 from shell import NOW
 from transcripts import SESSION, Talk
 
@@ -41,29 +37,9 @@ from sessgit.store.layout import StorePaths
 LONG = os.environ.get("SESSGIT_TEST_CRASH", "") == "long"
 """Whether all is tried, rather than some of it."""
 PATIENCE = 60.0
-_SHORT = 60
-"""Of a folder's name, with which a socket in it can still be named."""
 _MARKS = (".lock", ".tmp", ".append", ".keep", ".new", ".begun")
 _MADE = ("tmp_", ".tmp", "stale.", "push-", "repair-", "importing-", ".hook.", "_git2_", ".settings.json.")
 _TRIED = re.compile("[a-z0-9_]{8}")
-_SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["crashchild"])
-
-
-@cache
-def _serve() -> None:
-    """Starts the server that forks; before Python 3.13 it looks for what it loads in its own path alone.
-
-    Its socket lies in a temporary folder, and the address of one has room for a hundred bytes.
-    """
-    short = "/tmp" if len(os.fsencode(tempfile.gettempdir())) > _SHORT else tempfile.gettempdir()
-    with (
-        mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
-        mock.patch.object(tempfile, "tempdir", short),
-    ):
-        forkserver.ensure_running()
-
-
 _LOST = 255
 """What the server of processes tells where it lost the exit code of one."""
 
@@ -135,10 +111,10 @@ class World:
     def run(self, job: Job, gate: Gate | None = None, for_so_long: float = PATIENCE) -> Ended:
         """Runs the job to its end, behind a gate where there is one, or kills it and all that it started after so many
         seconds. Several threads may run several at once."""
-        _serve()
+        serve()
         said = self.said / f"said-{next(self._runs)}"
         address = f"\0sessgit-{os.getpid()}-{secrets.token_hex(8)}" if gate else ""
-        process = _SERVER.Process(target=crashchild.run, args=(job, str(said), address))
+        process = SERVER.Process(target=crashchild.run, args=(job, str(said), address))
         if gate is None:
             process.start()
         else:
