@@ -2,7 +2,7 @@
 
     python bench/size.py FOLDER [WINDOW...]
 
-FOLDER holds transcripts, best real ones: made-up ones have nothing in common as files and their versions have. Each
+FOLDER holds transcripts, best real ones: made-up ones have no shared turns as files and their versions have. Each
 transcript is recorded as it is everywhere, with long strings as files of their own; once more with whole lines, all
 else alike; and once more as lines alone, a blob for each turn, without states, cells and commits of turns. What is
 stored is packed as `gc` does it, the others with `git repack -adfF`, all at the windows of git's choice (10) and

@@ -1,5 +1,5 @@
-"""`make try`: an example conversation, recorded turn by turn through the real stub and recorder, and what one does
-with it. Everything happens in a throw-away home; nothing of yours is read or written."""
+"""`make try`: import, lose and restore example conversations, then record one turn by turn through the real hook and
+recorder, fork it and compare. Everything happens in a temporary home folder; nothing of yours is read or written."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 
-from conversation import OTHER_WAY, PARSER, Conversation
+from conversation import OTHER_WAY, PARSER, UPLOAD, Conversation
 
 SESSION = "a41f9c02-5b7e-4c1d-9e0a-6d2f8b3c4e5f"
+_OLDER = 27
 _PATIENCE = 15.0
 
 
 class Place:
-    """A throw-away home with a project and a client's folder in it."""
+    """A temporary home with a project and a client's folder in it."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.project = root / "home", root / "home" / "code" / "calc"
@@ -35,7 +37,7 @@ class Place:
         return self.config / "projects" / folder / f"{session}.jsonl"
 
     def sessgit(self, *arguments: str) -> str:
-        """Runs the program as a person would and returns what it printed."""
+        """Run the program and return its output."""
         command = [sys.executable, "-m", "sessgit", *arguments]
         done = subprocess.run(command, env=self.env, cwd=self.project, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -43,14 +45,14 @@ class Place:
         return done.stdout
 
     def show(self, *arguments: str) -> str:
-        """The same, shown to the person who tries."""
+        """Run the program, and print the command and its output."""
         print(f"\n$ sessgit {shlex.join(arguments)}")
         output = self.sessgit(*arguments)
         print(output, end="")
         return output
 
     def hook(self, event: str, talk: Conversation, answer: str = "") -> None:
-        """Runs the command in the client's settings with an event, as the client does."""
+        """Run the hook from the client's settings with an event, as the client does."""
         payload: dict[str, Any] = {
             "session_id": talk.session,
             "transcript_path": str(talk.path),
@@ -64,7 +66,7 @@ class Place:
         subprocess.run(["sh", "-c", command], env=self.env, input=json.dumps(payload), text=True, check=True)
 
     def hold(self, talk: Conversation, turns: list[tuple[str, Any, str]]) -> None:
-        """Holds a conversation: each turn is written, told to the stub, and waited for."""
+        """Write each turn, call the hook, and wait until the turn is recorded."""
         before = self.turns(talk.session)
         for number, (prompt, calls, answer) in enumerate(turns, start=before + 1):
             talk.turn(prompt, calls, answer)
@@ -75,8 +77,25 @@ class Place:
                     sys.exit(f"turn {number} was not recorded within {_PATIENCE:.0f} s; see {self.store}/log")
                 time.sleep(0.05)
 
+    def lose_and_restore(self) -> None:
+        """Writes older conversations, imports them, deletes the client's files, and restores them."""
+        for number in range(_OLDER):
+            session = str(uuid.uuid5(uuid.UUID(SESSION), f"older {number}"))
+            talk = Conversation(session, self.project, self.transcript(session))
+            for turn in UPLOAD:
+                talk.turn(*turn)
+        self.show("import")
+        files = list(self.config.glob("projects/*/*.jsonl"))
+        before = {path: path.read_bytes() for path in files}
+        print("\n$ rm ~/.claude/projects/*/*.jsonl    # Claude Code does this after 30 days")
+        for path in files:
+            path.unlink()
+        self.show("restore", "--all-lost")
+        if {path: path.read_bytes() for path in files} != before:
+            sys.exit("the restored files differ")
+
     def turns(self, session: str) -> int:
-        """How many turns git itself finds on the session's branch."""
+        """Return how many turns git finds on the session's branch."""
         command = ["git", "-C", str(self.store), "log", "--format=%(trailers:key=Turn,valueonly)", session, "--"]
         done = subprocess.run(command, env=self.env, capture_output=True, text=True, check=False)
         return max((int(word) for word in done.stdout.split()), default=0)
@@ -86,6 +105,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="sessgit-try-") as folder:
         place = Place(Path(folder).resolve())
         place.show("install")
+        place.lose_and_restore()
         talk = Conversation(SESSION, place.project, place.transcript(SESSION))
         place.hold(talk, PARSER)
         place.show("fork", SESSION[:8], "--at", "2", "--name", "tokens as a trie")
@@ -96,12 +116,12 @@ def main() -> None:
         place.hold(other, OTHER_WAY)
 
         place.show("log", SESSION[:8])
-        place.show("ls")
+        place.show("ls", "-n", "3")
         place.show("diff", SESSION[:8], fork["id"][:8])
-        print("\n$ git -C STORE log --graph --all --oneline")
-        graph = ["git", "-C", str(place.store), "log", "--graph", "--all", "--oneline"]
+        print("\n$ git -C ~/.claude/session-store log --graph --all --oneline -6")
+        graph = ["git", "-C", str(place.store), "log", "--graph", "--all", "--oneline", "-6"]
         print(subprocess.run(graph, env=place.env, capture_output=True, text=True, check=True).stdout, end="")
-    print("\nThat was a throw-away place; it is gone. To record your own conversations:")
+    print("\nThese conversations were in a temporary folder, which is deleted now. To record your own:")
     print("  uv tool install .    (or: pipx install .)")
     print("  sessgit install")
 

@@ -239,7 +239,7 @@ def test_every_file_is_accounted_for(tmp_path: Path) -> None:
         f"{SESSIONS}/notes.txt": ("left", "nothing is known of such a file"),
         f"{SESSIONS}/odd.json": ("imported", "2 messages of it are no object"),
         f"{SESSIONS}/other.json": ("damaged", f"it says that it is session {C}, and its name does not"),
-        f"{SESSIONS}/pipe.json": ("left", "it is no regular file"),
+        f"{SESSIONS}/pipe.json": ("left", "it is not a regular file"),
         f"{SESSIONS}/string.json": ("damaged", "it is no session: it has no id or no messages"),
     }
 

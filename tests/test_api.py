@@ -426,17 +426,20 @@ def test_sessions_are_found_listed_and_archived(place: Place, tmp_path: Path) ->
     raises(NotFoundError, "no conversation starts with “third”", lambda: store.load_session("third"))
     store.archive(first, "second")
     assert (store.sessions(), [one.name for one in store.sessions(archived=True)]) == ([], ["second", "first"])
-    message = f"{first.id[:8]} is archived: nothing of it is recorded"
-    raises(ConflictError, message, lambda: first.record_turn("more"), "sessgit unarchive brings it back.")
+    message = f"{first.id[:8]} is archived, so it is not recorded"
+    raises(ConflictError, message, lambda: first.record_turn("more"), "`sessgit unarchive` unarchives it.")
     assert (len(first.turns()), first.pending()) == (1, [])
     store.unarchive("first")
     assert first.record_turn("more") == 2
-    taken = f"{first.id[:8]} is called “first” already"
-    free = f"Names are unique in a project: choose another, or sessgit rename {first.id[:8]} OTHER first."
+    taken = f"{first.id[:8]} is already called “first”"
+    free = (
+        f"Names are unique in a project: choose another name, or rename the other one first: `sessgit rename "
+        f"{first.id[:8]} OTHER`"
+    )
     raises(ConflictError, taken, lambda: place.begin("first"), free)
-    there = f"there is a session {first.id} already"
-    raises(ConflictError, there, lambda: place.begin(id=first.id), "load_session opens it.")
-    raises(UsageError, "“A b” is no id of a session", lambda: place.begin(id="A b"), "A uuid is one.")
+    there = f"the session {first.id} already exists"
+    raises(ConflictError, there, lambda: place.begin(id=first.id), "Open it with load_session.")
+    raises(UsageError, "“A b” is not a session id", lambda: place.begin(id="A b"), "Use a uuid.")
     raises(UsageError, f"there is no folder {tmp_path}/no", lambda: store.create_session(tmp_path / "no"))
 
 
@@ -444,10 +447,10 @@ def test_a_working_folder_that_is_gone(place: Place, tmp_path: Path, monkeypatch
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    hint = "cwd names the folder that a session belongs to."
+    hint = "Pass cwd, the project folder of the session."
     raises(UsageError, "the working folder is gone", place.store.create_session, hint)
     assert place.store.create_session(tmp_path).state.project == str(tmp_path)
-    hint = "cwd names the folder that a session belongs to."
+    hint = "Pass cwd, the project folder of the session."
     for folder in ("/tmp/\0", "/tmp/\ud800"):
         make = partial(place.store.create_session, folder)
         raises(UsageError, "there is no folder /tmp/\ufffd", make, hint)
@@ -486,8 +489,8 @@ def test_what_is_said_of_a_session(place: Place) -> None:
     before = session.tip
     session.edit()
     assert session.tip == before
-    raises(UsageError, "“deep” is no stage", lambda: session.edit(stage="deep"))  # type: ignore[arg-type]
-    raises(UsageError, "“2” is no confidence", lambda: session.edit(confidence=2))
+    raises(UsageError, "“deep” is not a stage", lambda: session.edit(stage="deep"))  # type: ignore[arg-type]
+    raises(UsageError, "“2” is not a confidence", lambda: session.edit(confidence=2))
 
 
 def test_the_scratchpad(place: Place) -> None:
@@ -505,11 +508,11 @@ def test_the_scratchpad(place: Place) -> None:
     for stage in ("shaping", "critiquing", "synthesized"):
         pad.stage(stage)
     pad.confidence(0.9, "measured")
-    hint = "It is a number from 0 to 1; none takes it away."
+    hint = "Use a number from 0 to 1, or none to remove it."
     for value in (2, -0.1, math.nan, math.inf):
-        raises(UsageError, f"“{value!r}” is no confidence", lambda value=value: pad.confidence(value), hint)
-    raises(UsageError, "“made” is no stage", lambda: pad.stage("made"))
-    raises(UsageError, "it is not said which entries to take off", pad.drop)
+        raises(UsageError, f"“{value!r}” is not a confidence", lambda value=value: pad.confidence(value), hint)
+    raises(UsageError, "“made” is not a stage", lambda: pad.stage("made"))
+    raises(UsageError, "no entries selected", pad.drop)
     pad.drop(insight.id)
     pad.cycle()
     pad.compact()
@@ -565,7 +568,7 @@ def test_cells_run_again_with_functions_of_the_program(place: Place) -> None:
         (a.id, "equal", "3", "3", ""),
         (b.id, "differs", "5", "4", ""),
         (c.id, "equal", "OSError: gone", "OSError: gone", ""),
-        (d.id, "skipped", "", "", "only a function that a program registers runs judge"),
+        (d.id, "skipped", "", "", "only a function registered by a program can run judge"),
     ]
     assert [one.cell.id for one in session.replay({"fetch": gone}, [c], chain=True)] == [a.id, b.id, c.id]
     assert session.replay({}, turn=1)[0].outcome == "skipped"
@@ -614,8 +617,8 @@ def test_settings_count_as_they_are_now(place: Place) -> None:
     session.record_turn("one")
     config = place.store.path / "config.toml"
     config.write_text(f'[record]\nexclude = ["{place.project}"]\n')
-    off = f"nothing is recorded of {place.project}: it is off (record.exclude has “{place.project}”)"
-    raises(ConflictError, off, lambda: session.record_turn("two"), "sessgit on switches a project on.")
+    off = f"{place.project} is not recorded: it is off (record.exclude has “{place.project}”)"
+    raises(ConflictError, off, lambda: session.record_turn("two"), "To record it: `sessgit on`")
     raises(ConflictError, off, place.begin)
     assert [turn.prompt for turn in place.store.load_session(session.id)] == ["one"]
     config.unlink()
@@ -636,7 +639,7 @@ def test_nothing_is_recorded_where_the_environment_says_so(seal: Path, monkeypat
     monkeypatch.setenv("SESSGIT_OFF", "1")
     with Store.open() as store:
         again = store.load_session(session.id)
-        said = "SESSGIT_OFF=1 is set here, so that nothing is recorded"
+        said = "SESSGIT_OFF=1 is set, so nothing is recorded"
         raises(UsageError, said, lambda: again.record_turn("x"))
         raises(UsageError, said, lambda: store.create_session(place.project))
         assert again.turns() == []
@@ -670,7 +673,7 @@ def test_a_transcript_that_is_gone_comes_back(place: Place) -> None:
     place.transcript(session).unlink()
     with again.turn("four"):
         place.transcript(session).unlink()
-        message = f"{session.id[:8]} went on without this turn"
+        message = f"{session.id[:8]} continued without this turn"
         raises(ConflictError, message, lambda: again.begin_cell(type="repl", operation="lost"))
     assert [turn.number for turn in again] == [1, 2, 3]
 
@@ -732,8 +735,8 @@ def test_a_program_while_a_client_has_the_session_open(place: Place) -> None:
     (place.config / "sessions").mkdir()
     note = place.config / "sessions" / f"{os.getpid()}.json"
     note.write_text(json.dumps({"pid": os.getpid(), "sessionId": session.id}))
-    said = f"{session.id[:8]} is open in a client, which would not see what is written to its file"
-    raises(ConflictError, said, lambda: session.record_turn("two"), "Close it first, or go on in a fork.")
+    said = f"{session.id[:8]} is open in a client that would not see new turns"
+    raises(ConflictError, said, lambda: session.record_turn("two"), "Close it first, or continue in a fork.")
     raises(ConflictError, said, lambda: session.begin_cell(type="repl", operation="x"))
     fork = session.fork()
     assert fork.record_turn("two") == 2
@@ -749,7 +752,7 @@ def test_a_merge_waits_for_no_turn_of_a_program(place: Place) -> None:
     fork = session.fork()
     fork.record_turn("two")
     with session.turn("open"):
-        said = f"a program has a turn of {session.id[:8]} open, which what is appended would end"
+        said = f"a program has an open turn of {session.id[:8]}, which the merge would end"
         with pytest.raises(ConflictError) as refused:
             place.store.merge(fork, into=session)
         assert said in str(refused.value) or "holds more than is recorded" in str(refused.value)

@@ -179,7 +179,7 @@ def test_a_file_that_was_cut_and_grew_again(place: Place, grows: int) -> None:
 def test_a_turn_within_a_turn_is_refused_at_once(place: Place) -> None:
     session = place.begin()
     other = place.again().load_session(session.id)
-    open_ = f"this thread has a turn of {session.id[:8]} open already, or a cell outside of turns"
+    open_ = f"this thread already has an open turn of {session.id[:8]}, or an open cell outside of turns"
     began = time.monotonic()
     with session.turn("outer"):
         for act in (
@@ -248,11 +248,11 @@ with session.turn("theirs"):
     running.communicate("\n", timeout=30)
     assert running.returncode == 0
     assert [one.state for one in session.cells()] == ["done"]
-    done = f"{cell} has a result already"
-    raises(ConflictError, done, lambda: session.complete_cell(cell, 2), "A result is never written over.")
+    done = f"{cell} already has a result"
+    raises(ConflictError, done, lambda: session.complete_cell(cell, 2), "A result cannot be overwritten.")
     session.record_turn("next")
-    over = f"{cell} is no cell of the last turn of {session.id[:8]}"
-    raises(Exception, over, lambda: session.complete_cell(cell, 2), "A turn that is over gets no more results.")
+    over = f"{cell} is not a cell of the last turn of {session.id[:8]}"
+    raises(Exception, over, lambda: session.complete_cell(cell, 2), "A closed turn takes no more results.")
 
 
 # Children

@@ -79,9 +79,9 @@ BAD: list[tuple[Callable[[Any], object], str]] = [
     (lambda s: s.begin_cell(type="repl", operation="x", source="\x1b[31m"),
      f"the source {LINE}"),
     (lambda s: s.begin_cell(type="repl", operation="x", id="mine"),
-     "“mine” is no id of a cell: cell_ and eight of a-z0-9 are one"),
+     "“mine” is not a cell id: cell_ and eight of a-z0-9"),
     (lambda s: s.begin_cell(type="repl", operation="x", dependencies=["cell_X"]),
-     "“cell_X” is no id of a cell that another one could depend on"),
+     "“cell_X” is not a cell id"),
     (lambda s: s.begin_cell(type="repl", operation="x", args=[1]), "the arguments of a cell are an object with names"),
     (lambda s: s.record_turn("  "), "the prompt of a turn is empty"),
     (lambda s: s.record_turn(3), "the prompt of a turn is empty"),
@@ -141,13 +141,13 @@ def test_outcomes_that_cannot_be(place: Place, outcome: Outcome) -> None:
 
 def test_errors_of_ends(place: Place) -> None:
     session = place.begin()
-    nothing = f"cell_aaaaaaaa is no cell of the last turn of {session.id[:8]}"
+    nothing = f"cell_aaaaaaaa is not a cell of the last turn of {session.id[:8]}"
     raises(NotFoundError, nothing, lambda: session.complete_cell("cell_aaaaaaaa", 1))
     cell = session.begin_cell(type="repl", operation="x")
     raises(NotFoundError, nothing, lambda: session.complete_cells({cell: Outcome(1), "cell_aaaaaaaa": Outcome(1)}))
     assert [one.id for one in session.pending()] == [cell.id]
     session.complete_cell(cell, 1)
-    raises(ConflictError, f"{cell} has a result already", lambda: session.complete_cell(cell, 2))
+    raises(ConflictError, f"{cell} already has a result", lambda: session.complete_cell(cell, 2))
     raises(
         NotFoundError, f"{session.id[:8]} has no cell cell_aaaaaaaa", lambda: session.dependency_chain("cell_aaaaaaaa")
     )
@@ -193,7 +193,7 @@ def test_large_things(place: Place) -> None:
     session.complete_cell(last, 1)
     assert session.dependency_chain(last) == [one.id for one in needs]
     too_many = [f"cell_{number:08d}" for number in range(10_001)]
-    message = "a cell can depend on 10,000 others, not on 10,001"
+    message = "a cell can depend on at most 10,000 others, not on 10,001"
     raises(UsageError, message, lambda: session.begin_cell(type="repl", operation="x", dependencies=too_many))
     assert len(session.cells()) == 10_002
 
@@ -379,15 +379,15 @@ def test_words_that_a_pad_and_a_merge_do_not_know(place: Place) -> None:
     other.record_turn("two", "2")
     kinds = "insight, evidence, risk, counter, pattern, question, claim, tension, file"
     words: Any = "idea"
-    raises(UsageError, "“idea” is no kind of entry", lambda: session.pad.add(words, "x"),
-           f"One is {kinds}. Nothing was noted.")  # fmt: skip
-    raises(UsageError, "“idea” is no pass", lambda: session.pad.passed(words, "x"),
-           "One is expansion, compression, critique, synthesis. Nothing was noted.")  # fmt: skip
-    raises(UsageError, "“idea” is no mode of a merge", lambda: place.store.merge(other, session, mode=words),
-           "One is summary, graft, pick. Nothing was changed.")  # fmt: skip
-    raises(UsageError, "“idea” is no side of a merge", lambda: place.store.merge(other, session, favour=words),
-           "One is ours, theirs. Nothing was changed.")  # fmt: skip
-    said = 'As in mode="pick", turns=(4, 6). Nothing was changed.'
+    raises(UsageError, "“idea” is not a kind of entry", lambda: session.pad.add(words, "x"),
+           f"Use one of {kinds}. Nothing was changed.")  # fmt: skip
+    raises(UsageError, "“idea” is not a pass", lambda: session.pad.passed(words, "x"),
+           "Use one of expansion, compression, critique, synthesis. Nothing was changed.")  # fmt: skip
+    raises(UsageError, "“idea” is not a mode of a merge", lambda: place.store.merge(other, session, mode=words),
+           "Use one of summary, graft, pick. Nothing was changed.")  # fmt: skip
+    raises(UsageError, "“idea” is not a side of a merge", lambda: place.store.merge(other, session, favour=words),
+           "Use one of ours, theirs. Nothing was changed.")  # fmt: skip
+    said = 'Use mode="pick", turns=(4, 6). Nothing was changed.'
     raises(UsageError, "a pick needs turns", lambda: place.store.merge(other, session, mode="pick"), said)
     raises(UsageError, "a graft takes no turns", lambda: place.store.merge(other, session, mode="graft", turns=[2]),
            said)  # fmt: skip

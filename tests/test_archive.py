@@ -63,14 +63,14 @@ def test_out_of_the_way_and_back(sessgit: Shell) -> None:
     assert [one["id"] for one in sessgit.json("ls")] == [OTHER]
     assert [(one["id"], one["archived"]) for one in sessgit.json("ls", "--archived")] == [(SESSION, True)]
     assert sessgit.out("archive", SESSION, OTHER, SESSION) == (
-        "5e551011-0000-4000-8000-000000000001  parser  2 turns  2h ago  (archived already)\n"
+        "5e551011-0000-4000-8000-000000000001  parser  2 turns  2h ago  (already archived)\n"
         "5e551011-0000-4000-8000-000000000002  else     1 turn  2h ago\n"
         "1 conversation archived (undo: sessgit undo)\n"
     )
     assert sessgit.out("unarchive", OTHER, SESSION) == (
         "5e551011-0000-4000-8000-000000000002  else     1 turn  2h ago\n"
         "5e551011-0000-4000-8000-000000000001  parser  2 turns  2h ago\n"
-        "2 conversations back (undo: sessgit undo)\n"
+        "2 conversations unarchived (undo: sessgit undo)\n"
     )
     assert sessgit.out("unarchive", OTHER) == (
         "5e551011-0000-4000-8000-000000000002  else  1 turn  2h ago  (not archived)\n"
@@ -112,7 +112,7 @@ def test_undo_takes_both_back(sessgit: Shell) -> None:
     sessgit.out("archive", SESSION, OTHER)
     after = refs.read_all(sessgit.store)
     sessgit.out("unarchive", SESSION)
-    assert sessgit.out("undo").splitlines()[0] == "Undone: 5e551011: brought back from the archive"
+    assert sessgit.out("undo").splitlines()[0] == "Undone: 5e551011: unarchived"
     assert refs.read_all(sessgit.store) == after
     assert sessgit.out("undo").splitlines()[0] == "Undone: 2 conversations archived"
     assert refs.read_all(sessgit.store) == before
@@ -125,7 +125,7 @@ def test_one_that_is_open_is_not_archived(sessgit: Shell) -> None:
     done = sessgit("archive", SESSION, OTHER)
     assert (done.code, done.err) == (
         3,
-        "Error: 5e551011 is open in a client.\nHint: Nothing was archived. End it there, and try again.\n",
+        "Error: 5e551011 is open in a client.\nHint: Nothing was archived. Close it there, and try again.\n",
     )
     assert refs.read_all(sessgit.store) == before
     sessgit.now = LATER
@@ -155,7 +155,7 @@ def test_the_old_ones(sessgit: Shell) -> None:
         "5e551011-0000-4000-8000-000000000001  parser  2 turns  1 Mar\n"
         "5e551011-0000-4000-8000-000000000003  far      1 turn  1 Mar\n"
         "2 conversations archived (undo: sessgit undo)\n"
-        "Passed over: 1 labelled keep\n"
+        "Skipped: 1 labelled keep\n"
     )
     assert sessgit("archive", OTHER).code == 0
 
@@ -165,7 +165,7 @@ def test_one_whose_transcript_has_gone_on_unrecorded_is_no_old_one(sessgit: Shel
     sessgit.now = LATER
     os.utime(path, (LATER - DAY,) * 2)
     found = sessgit.json("archive", "--older-than", "30d", "--dry-run")
-    assert (found["archived"], found["passed_over"]) == ([SESSION], [{"id": OTHER, "why": "gone on unrecorded"}])
+    assert (found["archived"], found["passed_over"]) == ([SESSION], [{"id": OTHER, "why": "with unrecorded turns"}])
 
 
 def test_a_manager_is_archived_by_name_only(sessgit: Shell) -> None:
@@ -185,12 +185,12 @@ def test_a_manager_is_archived_by_name_only(sessgit: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 2, "it is not said which conversations to archive."),
-        ((SESSION, "--older-than", "3d"), 2, "conversations are named, or chosen by --older-than."),
-        ((SESSION, "--label", "x"), 2, "conversations are named, or chosen by --older-than."),
-        (("--all",), 2, "it is not said which conversations to archive."),
-        (("--older-than", "soon"), 2, "“soon” is no time."),
-        ((f"{SESSION}@1",), 2, "this belongs to a whole conversation, not to turn 1."),
+        ((), 2, "no conversations selected."),
+        ((SESSION, "--older-than", "3d"), 2, "addresses and --older-than cannot be combined."),
+        ((SESSION, "--label", "x"), 2, "addresses and --older-than cannot be combined."),
+        (("--all",), 2, "no conversations selected."),
+        (("--older-than", "soon"), 2, "“soon” is not a time."),
+        ((f"{SESSION}@1",), 2, "only a whole conversation can be edited, not turn 1."),
         (("zzzz",), 4, "no conversation starts with “zzzz”."),
     ],
 )
@@ -213,18 +213,18 @@ def test_unarchive_needs_a_name(sessgit: Shell) -> None:
 def test_import_and_catching_up_leave_it_in_the_archive(sessgit: Shell, tmp_path: Path) -> None:
     sessgit.out("archive", OTHER)
     before = refs.read_all(sessgit.store)
-    assert sessgit.out("import") == "0 conversations, 0 turns brought in; 2 were here already\n"
+    assert sessgit.out("import") == "0 conversations, 0 turns imported; 2 were already imported\n"
     copy = sessgit.talk(OTHER).turns("else").save(tmp_path)
-    assert sessgit.out("import", str(copy)) == "0 conversations, 0 turns brought in; 1 was here already\n"
+    assert sessgit.out("import", str(copy)) == "0 conversations, 0 turns imported; 1 was already imported\n"
     sessgit.keep(sessgit.talk(OTHER).turns("else", "more"))
     assert sessgit.out("import") == (
-        "0 conversations, 0 turns brought in; 2 were here already\n"
-        "1 of them has gone on since it was archived: sessgit unarchive\n"
+        "0 conversations, 0 turns imported; 2 were already imported\n"
+        "1 archived conversation has new turns: sessgit unarchive\n"
     )
     found = sessgit.json("import")
     assert (found["unchanged"], found["archived"]) == (2, 1)
     shown = sessgit("log", OTHER)
-    assert shown.err == f"{OTHER}: it is archived, and has gone on since: sessgit unarchive brings it back\n"
+    assert shown.err == f"{OTHER}: it is archived, and has new turns: sessgit unarchive\n"
     assert "more" not in shown.out
     assert refs.read_all(sessgit.store) == before
     sessgit.out("unarchive", OTHER)
@@ -253,7 +253,7 @@ def test_a_recorder_brings_it_back_as_the_same_session(sessgit: Shell) -> None:
     assert [one["command"] for one in sessgit.json("ops")][:2] == ["background", "archive"]
     assert [one["standing"] for one in sessgit.json("ops")][:2] == ["done", "done"]
     # What nobody ordered is not what an undo without an id takes back.
-    assert sessgit("undo").err.startswith("Error: 5e551011 has gone on since “5e551011: archived”.")
+    assert sessgit("undo").err.startswith("Error: cannot undo “5e551011: archived”: 5e551011 has changed since then.")
 
 
 def event(store: Path, path: Path, name: str = "Stop") -> None:
@@ -331,7 +331,7 @@ def test_by_itself_once_an_hour(sessgit: Shell) -> None:
     drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
     assert heads(sessgit.store) == [THIRD]
     sessgit.now = stamp
-    assert sessgit.out("ops", "-n", "1").split("  ", 2)[2:] == ["background  2 conversations archived by itself\n"]
+    assert sessgit.out("ops", "-n", "1").split("  ", 2)[2:] == ["background  2 conversations archived automatically\n"]
     sessgit.out("unarchive", SESSION)
     event(sessgit.store, path)
     drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})

@@ -333,8 +333,8 @@ As of 13:00, after “5e551011: name “parser”” (1 operation ago)
     done = pair("log", "by hand", "--at-op", before)
     assert (done.code, done.err) == (
         4,
-        "Error: f0000001 was not there then, after “5e551011: name “parser””.\n"
-        "Hint: sessgit log f0000001 shows it as it is now.\n",
+        "Error: f0000001 did not exist after “5e551011: name “parser””.\n"
+        "Hint: `sessgit log f0000001` shows it as it is now.\n",
     )
 
 
@@ -487,14 +487,20 @@ def test_no_such_operation(pair: Shell) -> None:
     pair.out("tag", "here", SESSION)
     for command in ("log", "tree"):
         done = pair(command, "--at-op", "zzzz")
-        assert (done.code, done.err) == (4, "Error: there is no operation “zzzz”.\nHint: sessgit ops lists them.\n")
+        assert (done.code, done.err) == (
+            4,
+            "Error: there is no operation “zzzz”.\nHint: `sessgit ops` lists the operations.\n",
+        )
     data = StorePaths(pair.store).journal.read_bytes()
     ids = [one["id"] for one in pair.json("ops")]
     StorePaths(pair.store).journal.write_bytes(
         data.replace(ids[0].encode(), b"abcd0000").replace(ids[1].encode(), b"abcd1111")
     )
     done = pair("log", SESSION, "--at-op", "abcd")
-    assert (done.code, done.err) == (4, "Error: “abcd” fits 2 operations.\nHint: sessgit ops lists them.\n")
+    assert (done.code, done.err) == (
+        4,
+        "Error: “abcd” matches 2 operations.\nHint: `sessgit ops` lists the operations.\n",
+    )
 
 
 def test_an_operation_that_was_never_done(pair: Shell) -> None:
@@ -503,7 +509,7 @@ def test_an_operation_that_was_never_done(pair: Shell) -> None:
     with pytest.raises(MovedError):
         operations.perform(store, "edit", "x", [Move(f"refs/heads/{OTHER}", tip, tip)], NOW)
     done = pair("tree", "--at-op", pair.json("ops")[0]["id"])
-    assert (done.code, done.err) == (3, "Error: “x” was never done.\nHint: sessgit ops lists all.\n")
+    assert (done.code, done.err) == (3, "Error: “x” was never completed.\nHint: `sessgit ops` lists all operations.\n")
     before = pair.json("ops")[1]["id"]
     assert pair.out("log", SESSION, "--at-op", before).startswith(
         "As of 13:00, after “5e551011: name “parser”” (the last operation)\n"
@@ -517,14 +523,14 @@ def test_what_was_pruned_is_gone(pair: Shell) -> None:
     done = pair("log", OTHER, "--at-op", before)
     assert (done.code, done.err) == (
         4,
-        f"Error: {OTHER[:8]} as it was then is gone for good.\n"
-        "Hint: sessgit gc --prune made final what was taken away.\n",
+        f"Error: {OTHER[:8]} as it was then was deleted for good.\n"
+        "Hint: `sessgit gc --prune` made the deletion final.\n",
     )
     assert (
         pair.out("tree", "--at-op", before)
         == """\
 As of 13:00, after “5e551011: name “parser”” (1 operation ago)
-1 conversation of then: gone for good, by sessgit gc --prune.
+Not shown: 1 conversation deleted for good by sessgit gc --prune.
 ● 5e551011  parser         3 turns  2h ago
 1 conversation.
 """

@@ -214,7 +214,7 @@ def test_a_file_that_went_on_by_itself_is_left(machines: tuple[Machine, Machine]
     a.path.write_bytes(data)
     with pytest.raises(ConflictError, match="neither has all turns") as raised:
         a.restore()
-    assert raised.value.hint == "sessgit fork 5e551011 goes on with what is recorded, in a conversation of its own."
+    assert raised.value.hint == "`sessgit fork 5e551011` continues the recorded turns in a new conversation."
     assert a.path.read_bytes() == data
 
 

@@ -31,8 +31,8 @@ def went_on(sessgit: Shell, tmp_path: Path) -> tuple[Shell, Machine, Path]:
 def test_restore_says_what_it_appended(went_on: tuple[Shell, Machine, Path]) -> None:
     sessgit, other, path = went_on
     done = sessgit("restore", "5e55")
-    assert (done.code, done.err) == (0, "2 turns that came from elsewhere were appended.\n")
-    there = f"~/{path.relative_to(sessgit.home)} is already there:\nall turns, in bytes of its own.\n"
+    assert (done.code, done.err) == (0, "2 turns from elsewhere were appended.\n")
+    there = f"~/{path.relative_to(sessgit.home)} already exists:\nall turns, but not the same bytes.\n"
     assert done.out == there
     assert uuids(path.read_bytes()) == other.uuids
     assert sessgit.out("restore", "5e55") == there
@@ -45,7 +45,7 @@ def test_resume_appends_first(went_on: tuple[Shell, Machine, Path]) -> None:
     sessgit, other, path = went_on
     done = sessgit("resume", "5e55", "--print")
     assert (done.code, done.out) == (0, f"claude --resume {SESSION}\n")
-    assert done.err == "2 turns that came from elsewhere were appended.\n"
+    assert done.err == "2 turns from elsewhere were appended.\n"
     assert uuids(path.read_bytes()) == other.uuids
     assert sessgit("resume", "5e55", "--print").err == ""
 
@@ -58,8 +58,8 @@ def test_a_merge_into_it_waits_for_them(went_on: tuple[Shell, Machine, Path]) ->
     done = sessgit("pick", f"{OTHER}@1", "--into", SESSION)
     assert (done.code, done.err) == (
         3,
-        "Error: 5e551011 went on elsewhere, and its file here lacks that.\n"
-        "Hint: sessgit restore 5e551011 appends it.\n",
+        "Error: 5e551011 was continued elsewhere, and its file here lacks those turns.\n"
+        "Hint: Append them: `sessgit restore 5e551011`\n",
     )
     assert path.read_bytes() == data
     sessgit("restore", SESSION)
@@ -76,8 +76,8 @@ def test_another_machines_branch_is_forked_and_not_restored(went_on: tuple[Shell
     done = sessgit("restore", "5e55.m")
     assert (done.code, done.err) == (
         2,
-        "Error: 5e551011.m-a0000003 is another version of the conversation, and restore writes only the newest one.\n"
-        "Hint: sessgit fork 5e551011.m-a0000003 writes it as a conversation of its own.\n",
+        "Error: 5e551011.m-a0000003 is another version of the conversation; restore writes only the newest one.\n"
+        "Hint: `sessgit fork 5e551011.m-a0000003` makes it a conversation of its own.\n",
     )
     fork = sessgit.json("fork", "5e55.m")
     assert [turn["prompt"] for turn in sessgit.json("log", fork["id"])["turns"]][2:] == ["three", "four"]

@@ -88,7 +88,7 @@ def test_the_page(coded: Coded, monkeypatch: pytest.MonkeyPatch) -> None:
         == f"""\
 5e551011  step 1
 
-Turn 6 is the first bad one.
+Turn 6 is the first bad turn.
 
 ✓ 5  {short(coded, 5)}  step 5                                               exit 0  0.0s
 ✗ 6  {short(coded, 6)}  step 6                                               exit 1  0.0s
@@ -100,15 +100,15 @@ Turn 6 is the first bad one.
   1 file  +2 −2
     M src/lexer.py  +2 −2
 
-The command said:
+Output of the command:
   looking
 
 Tested 5 turns, at 5 commits: 1✓ 5✓ 6✗ 7✗ 8✗
-Passed over 3: no commit is noted.
+Skipped 3: no commit recorded.
 
-sessgit show 5e551011@6              what was said and done in it
-sessgit fork 5e551011 --at 5         go on from before it
-sessgit why src/lexer.py 5e551011@6  how the file came to be so
+sessgit show 5e551011@6              what was said and done
+sessgit fork 5e551011 --at 5         continue from before it
+sessgit why src/lexer.py 5e551011@6  how the file was written
 """
     )
 
@@ -117,7 +117,7 @@ def test_as_json(coded: Coded) -> None:
     value = found(coded, "--run", CHECK)
     assert steps(value) == "1+ 8- 5+ 7- 6-"
     assert (value["exact"], value["between"], value["from"], value["to"]) == (True, [6], 1, 8)
-    assert value["passed_over"] == [{"turn": 3, "why": "no commit is noted"}]
+    assert value["passed_over"] == [{"turn": 3, "why": "no commit recorded"}]
     assert (value["first_bad"]["turn"], value["first_bad"]["exit_code"]) == (6, 1)
     assert (value["last_good"]["turn"], value["last_good"]["prompt"]) == (5, "step 5")
     assert value["code"]["b"]["commit"] == value["first_bad"]["head"] == coded.git("rev-parse", "main~2")
@@ -159,7 +159,7 @@ def test_turns_that_cannot_be_told_make_the_answer_a_range(coded: Coded) -> None
     assert [step["turn"] for step in value["steps"] if step["verdict"] == "skip"] == [5, 6]
     said = bisect(coded, "5e55", "--run", f"case $SESSGIT_BISECT_TURN in 5|6) exit 125; esac; {CHECK}").out
     assert "The first bad turn is one of 5 to 7: those before 7 cannot be tested.\n" in said
-    assert "Passed over 3: no commit is noted.\nPassed over 5-6: exit 125.\n" in said
+    assert "Skipped 3: no commit recorded.\nSkipped 5-6: exit 125.\n" in said
     said = bisect(coded, "5e55", "--run", f"test $SESSGIT_BISECT_TURN != 6 || exit 125; {CHECK}").out
     assert "The first bad turn is 6 or 7: 6 cannot be tested.\n" in said
 
@@ -181,21 +181,22 @@ def test_turns_at_one_commit_are_tried_once(coded: Coded, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--run", "false"], 1, "turn 1, the first that can be tested, is bad already (exit 1)"),
+        (["--run", "false"], 1, "turn 1, the first that can be tested, is already bad (exit 1)"),
         (["--run", "echo why; exit 3", "--good", "3"], 1,
-         "turn 4, the first that can be tested, is bad already (exit 3): why."),
+         "turn 4, the first that can be tested, is already bad (exit 3): why."),
         (["--run", "true"], 1, "turn 8, the last that can be tested, is good (exit 0)"),
         (["--run", "exit 125"], 4, "none of the turns can be tested: exit 125."),
-        (["--run", "echo oh; exit 130"], 1, "the command ended with 130 at turn 1 (HEAD), which is no answer: oh."),
-        (["--run", "kill -9 $$"], 1, "the command ended with 137 at turn 1 (HEAD), which is no answer."),
-        (["--run", "exit 255"], 1, "the command ended with 255 at turn 1 (HEAD), which is no answer."),
+        (["--run", "echo oh; exit 130"], 1, "the command ended with 130 at turn 1 (HEAD), which means to stop: oh."),
+        (["--run", "kill -9 $$"], 1, "the command ended with 137 at turn 1 (HEAD), which means to stop."),
+        (["--run", "exit 255"], 1, "the command ended with 255 at turn 1 (HEAD), which means to stop."),
         (["--run", "true", "--good", "5", "--bad", "5"], 2,
-         "the good turn comes before the bad one, and 5 does not come before 5."),
-        (["--run", "true", "--good", "0"], 2, "the good turn comes before the bad one, and 0 does not come before 8."),
-        (["--run", "true", "--bad", "9"], 4, "5e551011 has 8 turns, there is no turn 9."),
-        (["--run", "true", "--timeout", "soon"], 2, "“soon” is no time that a run could take."),
-        (["--run", "true", "--timeout", "0"], 2, "“0” is no time that a run could take."),
-        (["--run", " "], 2, "bisect needs to know what is bad: --run COMMAND or --cell-fails REGEX, one of the two."),
+         "the good turn must come before the bad one, but 5 does not come before 5."),
+        (["--run", "true", "--good", "0"], 2, "the good turn must come before the bad one, but 0 does not come "
+        "before 8."),
+        (["--run", "true", "--bad", "9"], 4, "5e551011 has no turn 9; it has 8 turns."),
+        (["--run", "true", "--timeout", "soon"], 2, "“soon” is not a duration."),
+        (["--run", "true", "--timeout", "0"], 2, "“0” is not a duration."),
+        (["--run", " "], 2, "bisect needs either --run COMMAND or --cell-fails REGEX."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_answered(coded: Coded, arguments: Sequence[str], code: int, message: str) -> None:
@@ -266,7 +267,7 @@ def test_each_commit_is_tried_as_it_is(coded: Coded) -> None:
     make = "echo x > made; mkdir -p a/b .env; echo y >> src/lexer.py; git init -q nested"
     mine = "git -c user.name=x -c user.email=x commit -qam Mine"
     done = coded.shell("bisect", SESSION, "--run", f"{left}; {CHECK}; code=$?; {make}; {mine}; exit $code")
-    assert "Turn 6 is the first bad one." in done.out
+    assert "Turn 6 is the first bad turn." in done.out
     assert not [*Path(tempfile.gettempdir()).iterdir()]
 
 
@@ -286,7 +287,7 @@ def test_no_hook_is_run(coded: Coded, tmp_path: Path) -> None:
 
 def test_a_worktree_that_the_command_takes_away(coded: Coded) -> None:
     done = bisect(coded, SESSION, "--run", "rm -rf .git")
-    assert (done.code, done.err.splitlines()[0]) == (1, "Error: the command took away the worktree that it ran in.")
+    assert (done.code, done.err.splitlines()[0]) == (1, "Error: the command deleted the worktree it ran in.")
 
 
 def test_a_commit_that_is_gone(coded: Coded) -> None:
@@ -297,8 +298,8 @@ def test_a_commit_that_is_gone(coded: Coded) -> None:
     coded.git("gc", "-q", "--prune=now")
     done = bisect(coded, SESSION, "--run", CHECK)
     assert done.code == 4
-    assert "is not there any more" in done.err
-    assert "Hint: git fetch brings commits back that another clone still has.\n" in done.err
+    assert "no longer exists" in done.err
+    assert "Hint: `git fetch` restores commits that another clone still has.\n" in done.err
 
 
 def test_without_any_commit(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,13 +308,14 @@ def test_without_any_commit(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> 
     assert (done.code, done.err.splitlines()) == (
         4,
         [
-            "Error: no commit of the project is noted with any turn of 5e551011.",
-            "Hint: One is noted where a turn is recorded while it is held, in a git repository. --cell-fails looks at "
+            "Error: no turn of 5e551011 has a recorded commit of the project.",
+            "Hint: Commits are recorded only while a conversation runs in a git repository, not by "
+            "import. `--cell-fails` checks "
             "what the conversation itself ran.",
         ],
     )
     sessgit.recorded(sessgit.talk(OTHER).turns("alone"))
-    assert "has not two turns" in sessgit("bisect", OTHER, "--run", "true").err
+    assert "has fewer than two turns" in sessgit("bisect", OTHER, "--run", "true").err
 
 
 def test_git_is_missing(coded: Coded, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +338,7 @@ def test_what_was_never_committed_cannot_be_tested(coded: Coded) -> None:
     done = coded.shell("bisect", OTHER, "--run", "true")
     assert done.err.splitlines() == [
         "Error: turn 3, the last that can be tested, is good (exit 0), at the same commit as turn 1.",
-        "Hint: What was not committed cannot be tested.",
+        "Hint: Uncommitted changes cannot be tested.",
     ]
 
 
@@ -345,7 +347,7 @@ def test_of_long_output_the_end_is_kept(coded: Coded) -> None:
     assert len(value["first_bad"]["output"]) <= 16_384
     assert value["first_bad"]["output"].endswith("99999\n100000\n\x1b[31mred\n")
     said = bisect(coded, SESSION, "--run", f"seq 100000; printf '\\033[31mred\\n'; {CHECK}").out
-    assert "The command said:\n  99992\n" in said and "  100000\n  red\n" in said
+    assert "Output of the command:\n  99992\n" in said and "  100000\n  red\n" in said
 
 
 def test_verbose_shows_it_as_it_comes(coded: Coded) -> None:

@@ -40,7 +40,7 @@ def test_the_page(sessgit: Shell) -> None:
         == """\
 5e551011  step 1
 
-Turn 8 is the first bad one.
+Turn 8 is the first bad turn.
 
 ✓ 7  step 7
      7.2  Bash  python -m pytest                                        ok  1.0s
@@ -49,8 +49,8 @@ Turn 8 is the first bad one.
 
 Tested 5 turns: 1✓ 6✓ 7✓ 8✗ 10✗
 
-sessgit show 5e551011@8       what was said and done in it
-sessgit fork 5e551011 --at 7  go on from before it
+sessgit show 5e551011@8       what was said and done
+sessgit fork 5e551011 --at 7  continue from before it
 """
     )
 
@@ -113,16 +113,17 @@ def test_what_the_pattern_is_looked_for_in(sessgit: Shell) -> None:
 @pytest.mark.parametrize(
     ("outcomes", "arguments", "code", "message"),
     [
-        ("-+", ["pytest"], 1, "turn 1, the first that can be tested, is bad already: call 1.2 failed."),
-        (" -+", ["pytest"], 1, "turn 2, the first that can be tested, is bad already: call 2.2 failed."),
+        ("-+", ["pytest"], 1, "turn 1, the first that can be tested, is already bad: call 1.2 failed."),
+        (" -+", ["pytest"], 1, "turn 2, the first that can be tested, is already bad: call 2.2 failed."),
         ("+-+ ", ["pytest"], 1, "turn 3, the last that can be tested, is good: call 3.2 worked."),
-        ("..", ["pytest"], 4, "none of the turns can be tested: no call of it fits."),
+        ("..", ["pytest"], 4, "none of the turns can be tested: no call matches."),
         (".+?", ["pytest"], 1, "only turn 2 can be tested, and it is good: call 2.2 worked."),
-        ("+-", ["a{99999999999}"], 2, "“a{99999999999}” is no regular expression: the repetition number is too large."),
-        ("+-", ["("], 2, "“(” is no regular expression: missing ), unterminated subpattern at position 0."),
-        ("+-", ["pytest", "--timeout", "3s"], 2, "--timeout and --verbose are about a command."),
+        ("+-", ["a{99999999999}"], 2, "“a{99999999999}” is not a regular expression: the repetition number is too "
+        "large."),
+        ("+-", ["("], 2, "“(” is not a regular expression: missing ), unterminated subpattern at position 0."),
+        ("+-", ["pytest", "--timeout", "3s"], 2, "--timeout and --verbose need --run."),
         ("+-", ["pytest", "--run", "true"], 2,
-         "bisect needs to know what is bad: --run COMMAND or --cell-fails REGEX, one of the two."),
+         "bisect needs either --run COMMAND or --cell-fails REGEX."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_answered(

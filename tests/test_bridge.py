@@ -203,7 +203,7 @@ def test_the_cells_of_a_program(sessgit: Shell, monkeypatch: pytest.MonkeyPatch)
         ([], "a question is a JSON object with op and args"),
         (b"7", "a question is a JSON object with op and args"),
         (b"[" * 200_000, "a question is one line of JSON: it is nested too deeply"),
-        (b"x" * (3 * LONGEST), f"a question has {LONGEST} bytes at most"),
+        (b"x" * (3 * LONGEST), f"a question can have at most {LONGEST} bytes"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_and_it_goes_on(
@@ -340,7 +340,7 @@ def test_a_remark_is_made_once(lexer: Shell, monkeypatch: pytest.MonkeyPatch) ->
     lexer.keep(lexer_talk(lexer).answer("More.").stop_lines())
     done = piped(lexer, monkeypatch, b'{"op": "session"}\n' * 5, SESSION)
     assert len(done.out.splitlines()) == 5
-    assert done.err.count("has gone on since it was recorded last") == 1
+    assert done.err.count("has turns that are not recorded") == 1
 
 
 def test_nobody_who_reads_ends_it(lexer: Shell) -> None:

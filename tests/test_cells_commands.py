@@ -98,7 +98,7 @@ def test_what_is_chosen(lexer: Shell, chosen: Sequence[str], expected: str) -> N
     shown = lexer.out("cells", "5e55", *chosen).splitlines()[2:]
     assert [line.split()[0] for line in shown if line[0].isdigit()] == expected.split()
     assert found["earlier"] == ("-n" in chosen and "99" not in chosen)
-    assert ("No cell of it fits." in shown) == (not expected and not found["earlier"])
+    assert ("No matching cells." in shown) == (not expected and not found["earlier"])
     assert ("(none shown: -n shows more)" in shown) == (not expected and found["earlier"])
 
 
@@ -135,7 +135,7 @@ def test_commands_that_failed_and_were_not_called_so(sessgit: Shell) -> None:
 
 def test_a_conversation_without_a_cell(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().prompt("hello?"))
-    assert sessgit.out("cells", "5e55") == "5e551011  hello?\n\nNo cell yet.\n"
+    assert sessgit.out("cells", "5e55") == "5e551011  hello?\n\nNo cells yet.\n"
     assert json.loads(sessgit.out("cells", "5e55", "--index")) == {
         "version": "1.0", "session_id": SESSION, "cells": {}, "roots": [], "leaves": [], "execution_order": []
     }  # fmt: skip
@@ -193,7 +193,7 @@ Depends on
   3.4  test-1  calls Edit
   1.4  Write   lexer.py  wrote the file                                 ok  1.0s
 
-Needed by
+Used by
   3.6  test-1  calls Bash
 """
     )
@@ -206,12 +206,12 @@ def test_a_message_between_two_turns(lexer: Shell) -> None:
 5e551011@2.1  claude-test-1  ·  170 tokens  ·  10:00
 cell_5jekqtd1  ·  line 3  ·  before 2.2
 
-It said nothing.
+No text.
 
 Depends on
   1.5  test-1  It is written.  came right before it
 
-Needed by
+Used by
   2.2  Read  lexer.py                                                   ok  1.0s
 """
     )
@@ -230,7 +230,7 @@ def test_a_cell_by_its_id(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None
     done = lexer("cell", name)
     assert (done.code, done.err) == (
         4,
-        f"Error: 5e551011 has no cell {name}.\nHint: sessgit cells 5e551011 lists those that it has.\n",
+        f"Error: 5e551011 has no cell {name}.\nHint: `sessgit cells 5e551011` lists its cells.\n",
     )
 
 
@@ -255,30 +255,32 @@ def test_a_cell_for_programs_is_the_one_of_show_and_more(lexer: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (("cell", "5e55@3"), 2, "cell is about one cell, and “5e55@3” names none.\n"
-         "Hint: sessgit cells 5e551011 lists them: sessgit cell 5e551011@3.1 is the first of a turn."),
-        (("deps", "5e55"), 2, "deps is about one cell, and “5e55” names none.\n"
-         "Hint: sessgit cells 5e551011 lists them: sessgit deps 5e551011@1.1 is the first of a turn."),
-        (("cell", "3.5"), 2, "3.5 names no conversation.\nHint: In the current one it is sessgit cell @3.5."),
-        (("cell", "5e55@3.99"), 4, "turn 3 has 7 cells, there is no cell 99.\n"
-         "Hint: sessgit show 5e551011@3 shows them."),
-        (("deps", "5e55@3.99"), 4, "turn 3 has 7 cells, there is no cell 99.\n"
-         "Hint: sessgit cells 5e551011 --turn 3 shows them."),
-        (("deps", "5e55@0.1"), 4, "turn 0 has 0 cells, there is no cell 1.\n"
-         "Hint: sessgit cells 5e551011 --turn 0 shows them."),
-        (("deps", "5e55@9.1"), 4, "5e551011 has 3 turns, there is no turn 9.\nHint: sessgit log 5e551011 shows them."),
-        (("deps", "5e55@1.1", "--up", "--down"), 2, "--up and --down do not go together.\n"
-         "Hint: Ask for one after the other."),
-        (("cells", "5e55@2.1"), 2, "cells lists many, and the address names one.\nHint: sessgit cell 5e551011@2.1"),
-        (("cells", "5e55", "--index", "--failed"), 2, "--index holds all cells.\n"
-         "Hint: Leave it out to choose some of them."),
-        (("cells", "5e55", "--turn", "9"), 4, "5e551011 has 3 turns, there is no turn 9.\n"
-         "Hint: sessgit log 5e551011 shows them."),
-        (("why", "lexer.py", "5e55@2.1"), 2, "why goes up to a whole turn.\nHint: sessgit deps 5e551011@2.1"),
+        (("cell", "5e55@3"), 2, "cell needs a cell, but “5e55@3” does not name one.\n"
+         "Hint: `sessgit cells 5e551011` lists them. For example: `sessgit cell 5e551011@3.1`"),
+        (("deps", "5e55"), 2, "deps needs a cell, but “5e55” does not name one.\n"
+         "Hint: `sessgit cells 5e551011` lists them. For example: `sessgit deps 5e551011@1.1`"),
+        (("cell", "3.5"), 2, "3.5 does not name a conversation.\nHint: In the current session: `sessgit cell @3.5`."),
+        (("cell", "5e55@3.99"), 4, "turn 3 has no cell 99; it has 7 cells.\n"
+         "Hint: `sessgit show 5e551011@3` lists them."),
+        (("deps", "5e55@3.99"), 4, "turn 3 has no cell 99; it has 7 cells.\n"
+         "Hint: `sessgit cells 5e551011 --turn 3` lists them."),
+        (("deps", "5e55@0.1"), 4, "turn 0 has no cell 1; it has 0 cells.\n"
+         "Hint: `sessgit cells 5e551011 --turn 0` lists them."),
+        (("deps", "5e55@9.1"), 4, "5e551011 has no turn 9; it has 3 turns.\n"
+        "Hint: `sessgit log 5e551011` lists them."),
+        (("deps", "5e55@1.1", "--up", "--down"), 2, "--up and --down cannot be combined.\n"
+         "Hint: Use one of the two."),
+        (("cells", "5e55@2.1"), 2, "cells lists the cells of a conversation; the address names one cell.\n"
+        "Hint: `sessgit cell 5e551011@2.1`"),
+        (("cells", "5e55", "--index", "--failed"), 2, "--index always prints all cells.\n"
+         "Hint: To select cells, leave out --index."),
+        (("cells", "5e55", "--turn", "9"), 4, "5e551011 has no turn 9; it has 3 turns.\n"
+         "Hint: `sessgit log 5e551011` lists them."),
+        (("why", "lexer.py", "5e55@2.1"), 2, "why needs a whole turn.\nHint: `sessgit deps 5e551011@2.1`"),
         (("why", "nothing.txt", "5e55"), 4, "no tool read or wrote “nothing.txt” in this conversation.\n"
-         "Hint: The last ones were: spec.md, lexer.py, parser.py"),
+         "Hint: The most recent files: spec.md, lexer.py, parser.py"),
         (("why", "src/parsers.py", "5e55"), 4, "no tool read or wrote “src/parsers.py” in this conversation.\n"
-         "Hint: near ones: parser.py, lexer.py"),
+         "Hint: similar: parser.py, lexer.py"),
         (("why", ".", "5e55"), 4, "“.” is a folder, with 3 files that tools read or wrote.\n"
          "Hint: Name one: lexer.py, parser.py, spec.md"),
     ],
@@ -444,7 +446,7 @@ def test_a_part_of_a_chain_and_all_of_it(lexer: Shell) -> None:
         == """\
 5e551011  write the lexer  ·  3.5 depends on 18 cells
 
-⋮ 16 cells of turns 1–3 before it, 12 of them on the way
+⋮ 16 cells of turns 1–3 before it, 12 of them in the chain
   3.3  Grep    lex                                                      ok  2.0s
   3.4  test-1  calls Edit
 ● 3.5  Edit    lexer.py  as 1.4 wrote it                                ok  1.0s

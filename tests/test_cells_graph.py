@@ -146,11 +146,11 @@ def cell(name: str, *depends: str) -> Cell:
 @pytest.mark.parametrize(
     ("turns", "damage"),
     [
-        ([[cell("a", "b")], [cell("b", "a")]], ["turn 1: 1.1 depends on b, which is nowhere before it"]),
+        ([[cell("a", "b")], [cell("b", "a")]], ["turn 1: 1.1 depends on b, which is not before it"]),
         ([[cell("a")], [cell("b", "b")]], ["turn 2: its cells depend on each other in a circle: 2.1 → 2.1"]),
         ([[cell("a")], [cell("b", "a", "c"), cell("c")]], ["turn 2: some of its cells depend on later ones"]),
         ([[cell("b")], [cell("a", "b"), cell("b")]], []),
-        ([[cell("a")], [cell("b", "a"), cell("b", "a")]], ["turn 2: several of its cells have one id"]),
+        ([[cell("a")], [cell("b", "a"), cell("b", "a")]], ["turn 2: several of its cells have the same id"]),
         ([[cell("a")], [cell("a", "a")], [cell("a", "a")]], []),
     ],
 )

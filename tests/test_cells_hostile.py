@@ -56,7 +56,7 @@ ALL = (("cells", "5e55"), ("cells", "5e55", "--index"), ("cell", "5e55@2.1"), ("
         (lambda cells: ["[]"], "cells.jsonl of turn 2 is damaged"),
         (lambda cells: ['{"id":1,"lines":[Infinity]}'], "cells.jsonl of turn 2 is damaged"),
         (lambda cells: [{**CELL, "lines": [float("inf")]}], "cells.jsonl of turn 2 is damaged"),
-        (lambda cells: [*cells, cells[1]], "several of its cells have one id"),
+        (lambda cells: [*cells, cells[1]], "several of its cells have the same id"),
         (lambda cells: [{**cells[0], "depends": [cells[0]["id"]]}, *cells[1:]], "in a circle: 2.1 → 2.1"),
         (lambda cells: [{**cells[0], "depends": [cells[2]["id"]]}, *cells[1:]], "in a circle: 2.1 → 2.3 → 2.2 → 2.1"),
         (
@@ -102,7 +102,7 @@ def test_a_turn_without_lines_is_left_out(lexer: Shell) -> None:
     put(lexer, 2, layout.BODY, None)
     done = lexer("cells", "5e55")
     assert (done.code, len(done.out.splitlines())) == (0, 14)
-    assert f"(turn 2 is left out: turn 2 of {SESSION} has no lines)\n" in done.err
+    assert f"(turn 2 was skipped: turn 2 of {SESSION} has no lines)\n" in done.err
     assert "·  3.5 depends on 9 cells\n" in lexer("deps", "5e55@3.5").out
 
 
@@ -146,5 +146,5 @@ def test_folders_of_turns_that_are_gone(sessgit: Shell) -> None:
     for command in (("cells", "5e55", "--index"), ("deps", "5e55@120.2")):
         done = sessgit(*command)
         assert (done.code, bool(done.out)) == (0, True), done
-        assert done.err.count("is left out: the store cannot be read: object not found") == 99
+        assert done.err.count("was skipped: cannot read the store: object not found") == 99
     assert "120.2 depends on 41 cells" in done.out

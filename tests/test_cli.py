@@ -87,17 +87,17 @@ def test_verbs_of_git_name_the_one_to_use(sessgit: Shell, verb: str) -> None:
     done = sessgit(verb, "-b", "x")
     assert (done.code, done.out) == (2, "")
     error, hint = done.err.splitlines()
-    assert error == f"Error: sessgit has no “{verb}”."
+    assert error == f"Error: sessgit has no command “{verb}”."
     assert hint == f"Hint: {app.OTHER_WORDS[verb]}"
 
 
 def test_a_word_that_is_no_command(sessgit: Shell) -> None:
-    assert sessgit("lgo").err == "Error: there is no command “lgo”.\nHint: Did you mean sessgit log?\n"
-    assert sessgit("one").err.endswith("Hint: Did you mean sessgit on?\n")
+    assert sessgit("lgo").err == "Error: sessgit has no command “lgo”.\nHint: Did you mean `sessgit log`?\n"
+    assert sessgit("one").err.endswith("Hint: Did you mean `sessgit on`?\n")
     done = sessgit("frobnicate")
     assert (done.code, done.err) == (
         2,
-        "Error: there is no command “frobnicate”.\nHint: sessgit --help shows all commands.\n",
+        "Error: sessgit has no command “frobnicate”.\nHint: `sessgit --help` lists all commands.\n",
     )
     done = sessgit("log", "--frobnicate")
     assert done.code == 2
@@ -111,8 +111,8 @@ def test_a_word_that_is_no_command(sessgit: Shell) -> None:
 def test_a_word_of_other_programs_names_the_command_to_use(sessgit: Shell, word: str, command: str) -> None:
     for arguments in ((word,), (word, "x"), ("help", word)):
         done = sessgit(*arguments)
-        assert (done.code, done.err.splitlines()[0]) == (2, f"Error: sessgit has no “{word}”.")
-        assert done.err.splitlines()[1].startswith(f"Hint: sessgit {command} ")
+        assert (done.code, done.err.splitlines()[0]) == (2, f"Error: sessgit has no command “{word}”.")
+        assert done.err.splitlines()[1].startswith((f"Hint: `sessgit {command} ", f"Hint: `sessgit {command}`"))
 
 
 def test_a_hint_names_commands_that_there_are() -> None:
@@ -125,15 +125,15 @@ def test_help_and_version_as_words(sessgit: Shell) -> None:
     assert sessgit.out("version") == sessgit.out("--version")
     assert sessgit.out("help") == sessgit.out("--help")
     assert sessgit.out("help", "fork") == sessgit.out("fork", "--help")
-    assert sessgit("help", "frobnicate").err.startswith("Error: there is no command “frobnicate”.\n")
+    assert sessgit("help", "frobnicate").err.startswith("Error: sessgit has no command “frobnicate”.\n")
     assert not sessgit.store.exists()
 
 
 def test_all_where_a_command_shows_one_conversation_or_all_as_it_is(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     assert sessgit("log", "--all").err == (
-        "Error: log shows one conversation.\nHint: sessgit tree --all draws all conversations, sessgit ls --all lists "
-        "them, sessgit log ADDRESS shows one.\n"
+        "Error: log shows one conversation.\n"
+        "Hint: `sessgit ls --all` lists all conversations, `sessgit tree --all` draws them.\n"
     )
     assert sessgit.out("stats", "--all") == sessgit.out("stats")
     for more in (("5e55",), ("--project", ".")):
@@ -150,7 +150,7 @@ def test_without_a_store_two_lines_say_what_to_do(sessgit: Shell, command: tuple
         4,
         "",
         "Error: nothing is recorded yet: there is no store at ~/.claude/session-store.\n"
-        "Hint: sessgit install records from now on, sessgit import brings in older conversations.\n",
+        "Hint: `sessgit install` starts recording, `sessgit import` imports older conversations.\n",
     )
     assert not sessgit.store.exists()
 
@@ -211,7 +211,7 @@ def test_a_bug_says_how_to_report_it(sessgit: Shell, monkeypatch: pytest.MonkeyP
     assert (done.code, done.err) == (
         70,
         f"Error: a bug in sessgit {__version__}: ZeroDivisionError: of the house.\n"
-        "Hint: Run it again with SESSGIT_DEBUG=1 and report what it prints.\n",
+        "Hint: Run it again with SESSGIT_DEBUG=1 and report the output.\n",
     )
     monkeypatch.setenv("SESSGIT_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
@@ -303,7 +303,7 @@ def test_the_environment_of_who_started_the_client_does_not_matter(sessgit: Shel
     """`GIT_DIR` and its like are set inside of git's own hooks."""
     sessgit.keep(sessgit.talk().turns("one"))
     env = {**os.environ, "GIT_DIR": "/nowhere", "GIT_WORK_TREE": "/nowhere", "GIT_OBJECT_DIRECTORY": "/nowhere"}
-    assert start("import", env=env).stdout == "1 conversation, 1 turn brought in\n"
+    assert start("import", env=env).stdout == "1 conversation, 1 turn imported\n"
 
 
 # Completion

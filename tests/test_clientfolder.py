@@ -191,11 +191,11 @@ def test_there_and_back(whole: Talk, store: Store, export: Export, tmp_path: Pat
     own = everything(store.path, SESSION)
     data = (tmp_path / "out" / "projects" / "-home-ada-shop" / f"{SESSION}.jsonl").read_bytes()
     assert data == whole.data
-    assert sessgit.out("import", "--from", "claude", str(tmp_path / "out")) == ("1 conversation, 3 turns brought in\n")
+    assert sessgit.out("import", "--from", "claude", str(tmp_path / "out")) == ("1 conversation, 3 turns imported\n")
     assert everything(sessgit.store, SESSION) == own
     refs = run_git(sessgit.store, "for-each-ref")
     assert sessgit.out("import", "--from", "claude", str(tmp_path / "out")) == (
-        "0 conversations, 0 turns brought in; 1 was here already\n"
+        "0 conversations, 0 turns imported; 1 was already imported\n"
     )
     assert run_git(sessgit.store, "for-each-ref") == refs
     sessgit("restore", SESSION)
@@ -273,17 +273,17 @@ def test_an_id_that_leads_elsewhere(sessgit: Shell, tmp_path: Path) -> None:
         (
             ("--from", "emacs", "x"),
             2,
-            "Error: nothing can be imported from “emacs”.\nHint: There is: apex, claude, dialectic, io-log, rlm.\n",
+            "Error: cannot import from “emacs”.\nHint: SYSTEM is one of apex, claude, dialectic, io-log, rlm.\n",
         ),
         (
             ("--from", "claude"),
             2,
-            "Error: --from claude needs the folder to import.\nHint: sessgit import --from claude DIR\n",
+            "Error: --from claude needs the folder to import.\nHint: `sessgit import --from claude DIR`\n",
         ),
         (
             ("--from", "claude", "/nowhere"),
             4,
-            "Error: /nowhere has no folder projects.\nHint: A folder of the client has one, as ~/.claude has.\n",
+            "Error: /nowhere has no subfolder “projects”.\nHint: A folder of the client, such as ~/.claude, has one.\n",
         ),
     ],
 )

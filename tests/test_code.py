@@ -71,7 +71,7 @@ def test_below_the_page_of_the_conversations(coded: Coded) -> None:
     A logo.png         binary
     R old.py → new.py  +1
     A odd�[31m�name    +1
-Not compared: what was not committed on the − side.
+Not compared: uncommitted changes on the − side.
 """
     )
 
@@ -153,7 +153,7 @@ def test_up_to_a_turn_and_where_nothing_differs(coded: Coded) -> None:
 ═══ code of ~/shop, since {main} ═════════════════════════════════════════════
 − {main}  main
 + {main}  main
-No file differs.
+No files differ.
 """
     )
     ahead = section(coded.shell.out("diff", f"{ONE}@1", ONE, "--code")).splitlines()
@@ -182,7 +182,7 @@ def test_no_commit_in_common(coded: Coded) -> None:
     coded.commit("Anew", {})
     coded.record(coded.talk(THIRD).turns("anew"))
     said = section(coded.shell.out("diff", ONE, "00000000", "--code"))
-    assert said.startswith("═══ code of ~/shop, no commit in common ═")
+    assert said.startswith("═══ code of ~/shop, no common commit ═")
     assert coded.shell.json("diff", ONE, "00000000", "--code")["code"]["base"] is None
 
 
@@ -215,19 +215,19 @@ def problem(coded: Coded, *arguments: str) -> str:
 def test_a_side_of_which_nothing_is_noted(coded: Coded) -> None:
     coded.shell.recorded(coded.talk(THIRD).turns("imported"))
     assert problem(coded, TWO, THIRD) == (
-        "no commit of the project is noted with turn 1 of 00000000. "
-        "One is noted where a turn is recorded while it is held, in a git repository."
+        "no commit was recorded for turn 1 of 00000000. "
+        "Commits are recorded only while a conversation runs in a git repository, not by import."
     )
     talk = coded.talk("11111111-0000-4000-8000-000000000004")
     coded.record(talk.turns("seen"))
     coded.record(talk.turns("not seen"), live=False)
     assert problem(coded, "11111111", THIRD) == (
-        "no commit of the project is noted with turn 2 of 11111111; no commit of the project is noted with turn 1 of "
-        "00000000. The nearest turn that has one is 11111111@1. "
-        "One is noted where a turn is recorded while it is held, in a git repository."
+        "no commit was recorded for turn 2 of 11111111; no commit was recorded for turn 1 of "
+        "00000000. The nearest turn with a commit is 11111111@1. "
+        "Commits are recorded only while a conversation runs in a git repository, not by import."
     )
     assert problem(coded, "11111111@0", TWO) == (
-        "nothing is noted before turn 1. The nearest turn that has one is 11111111@1."
+        "nothing is recorded before turn 1. The nearest turn with a commit is 11111111@1."
     )
 
 
@@ -237,14 +237,14 @@ def test_a_commit_that_is_gone(coded: Coded) -> None:
     coded.git("reflog", "expire", "--all", "--expire=now")
     coded.git("gc", "-q", "--prune=now")
     assert problem(coded, ONE, TWO) == (
-        f"commit {head} of {ONE[:8]} is not in {coded.project}. git fetch brings it, where another clone still has it."
+        f"commit {head} of {ONE[:8]} is not in {coded.project}. `git fetch` brings it if another clone still has it."
     )
 
 
 def test_a_project_that_is_gone(coded: Coded) -> None:
     coded.project.rename(coded.project.parent / "moved")
     assert problem(coded, ONE, TWO) == (
-        f"the project's folder is gone: {coded.project}. sessgit restore ID --project DIR says where it is now."
+        f"the project's folder is gone: {coded.project}. If it moved: `sessgit restore ID --project DIR`."
     )
 
 
@@ -253,7 +253,9 @@ def test_two_repositories(coded: Coded, tmp_path: Path) -> None:
     run_git(tmp_path, "init", "-q", "-b", "main", "other")
     coded.commit("Elsewhere", {"x": "x"}, at=other)
     coded.record(coded.talk(THIRD, cwd=str(other)).turns("x"), at=other)
-    assert problem(coded, ONE, "00000000") == (f"the two belong to different repositories: {coded.project} and {other}")
+    assert problem(coded, ONE, "00000000") == (
+        f"the conversations belong to different repositories: {coded.project} and {other}"
+    )
 
 
 def test_a_clone_that_has_both_commits_will_do(coded: Coded, tmp_path: Path) -> None:
@@ -282,7 +284,7 @@ def test_a_patch_without_code(coded: Coded) -> None:
     done = coded.shell("diff", ONE, TWO, "-p")
     assert (done.code, done.err) == (
         2,
-        "Error: --patch shows what --code compares.\nHint: Give both: sessgit diff A B --code --patch.\n",
+        "Error: --patch needs --code.\nHint: `sessgit diff A B --code --patch`.\n",
     )
 
 

@@ -53,8 +53,8 @@ def test_a_session_that_somebody_just_deleted_keeps_its_tombstone(sessgit: Shell
     before = refs.read_all(sessgit.store)
     with pytest.raises(NotFoundError) as refused:
         delete.delete(store, index, doomed, NOW)
-    assert str(refused.value) == f"{SESSION} has no branch any more"
-    assert refused.value.hint == "Nothing was deleted. sessgit ls --all shows all conversations."
+    assert str(refused.value) == f"{SESSION} no longer exists"
+    assert refused.value.hint == "Nothing was deleted. `sessgit ls --all` lists all conversations."
     assert refs.read_all(sessgit.store) == before
     assert sessgit.json("verify")["findings"] == []
     sessgit.out("undo")
@@ -138,7 +138,7 @@ def test_the_note_of_a_merge_whose_session_was_deleted_meanwhile_can_be_got_rid_
     assert (done.code, done.err) == (
         3,
         "Error: a merge into 5e551011 was interrupted by its deletion, and its lines hold the value.\n"
-        "Hint: Nothing was changed. sessgit undo, or gc --prune, goes first.\n",
+        "Hint: Nothing was changed. Run `sessgit undo` or `sessgit gc --prune` first.\n",
     )
     assert sessgit("gc", "--prune", "--yes").code == 0
     assert sessgit("purge", VALUE, "--yes").code == 0

@@ -24,6 +24,9 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return shell
 
 
+KEYS = "`sessgit config` lists keys and values."
+
+
 def test_the_defaults(sessgit: Shell) -> None:
     assert (
         sessgit.out("config")
@@ -63,7 +66,7 @@ def test_cells_need_a_hook_more(sessgit: Shell) -> None:
     done = sessgit("config", "record.granularity", "cell")
     assert (done.code, done.err) == (
         0,
-        "The hooks follow with sessgit install: a commit for each cell needs one hook more.\n",
+        "Run sessgit install again: a commit for each cell needs one more hook.\n",
     )
     assert sessgit.out("install").splitlines()[0] == (
         "Recording is on: 7 hooks in ~/.claude/settings.json (undo: sessgit uninstall)"
@@ -72,8 +75,8 @@ def test_cells_need_a_hook_more(sessgit: Shell) -> None:
 
 def test_secrets_that_are_stored_are_told(sessgit: Shell) -> None:
     done = sessgit("config", "record.redact", "false")
-    assert done.err == "From now on secrets are stored as they are: sessgit config --unset record.redact ends that.\n"
-    remark = "Attention   secrets are stored as they are: record.redact is false"
+    assert done.err == "From now on secrets are stored unredacted (undo: sessgit config --unset record.redact).\n"
+    remark = "Attention   secrets are stored unredacted: record.redact is false"
     assert remark in sessgit.out("status").splitlines()
     assert sessgit.json("status")["redact"] is False
     assert sessgit("config", "record.redact", "true").err == ""
@@ -110,7 +113,7 @@ def test_an_unknown_key(sessgit: Shell) -> None:
     done = sessgit("config", "record.nothing")
     assert (done.code, done.err) == (
         2,
-        "Error: there is no setting record.nothing.\nHint: sessgit config shows all of them.\n",
+        "Error: there is no setting “record.nothing”.\nHint: `sessgit config` lists all settings.\n",
     )
 
 
@@ -119,7 +122,7 @@ def test_unset_of_a_name_that_nothing_has(sessgit: Shell) -> None:
         done = sessgit("config", "--unset", key)
         assert (done.code, done.err) == (
             2,
-            f"Error: there is no setting {key}.\nHint: sessgit config shows all of them.\n",
+            f"Error: there is no setting “{key}”.\nHint: `sessgit config` lists all settings.\n",
         )
     assert not (sessgit.store / "config.toml").exists()
     for key in ("record.fsync", "record", "prices"):
@@ -164,9 +167,9 @@ def test_comments_in_a_list_stay(sessgit: Shell) -> None:
     [
         ("~/private", 'record.exclude: a list is needed, such as ["~/private/*"]'),
         ("[1]", "record.exclude.0: input should be a valid string"),
-        ('["private"]', "record.exclude: “private” fits no path: it needs /, ~/ or * in front"),
-        ('["~ada/x"]', "record.exclude: “~ada/x” fits no path: it needs /, ~/ or * in front"),
-        ('[""]', "record.exclude: “” fits no path: it needs /, ~/ or * in front"),
+        ('["private"]', "record.exclude: “private” matches no path: start it with /, ~/ or *"),
+        ('["~ada/x"]', "record.exclude: “~ada/x” matches no path: start it with /, ~/ or *"),
+        ('[""]', "record.exclude: “” matches no path: start it with /, ~/ or *"),
     ],
 )
 def test_lists_that_mean_nothing(sessgit: Shell, value: str, wrong: str) -> None:
@@ -174,7 +177,7 @@ def test_lists_that_mean_nothing(sessgit: Shell, value: str, wrong: str) -> None
     assert (done.code, done.err) == (
         2,
         f"Error: {sessgit.store}/config.toml: {wrong}.\n"
-        "Hint: Nothing was changed: sessgit config shows keys and values.\n",
+        "Hint: Nothing was changed. `sessgit config` lists keys and values.\n",
     )
     assert sessgit.out("config", "record.exclude") == "[]\n"
 
@@ -182,7 +185,7 @@ def test_lists_that_mean_nothing(sessgit: Shell, value: str, wrong: str) -> None
 @pytest.mark.parametrize(
     ("value", "wrong"),
     [
-        ("5", "prices.claude-x: a table is needed, as {input = 5, output = 25} is one for a price"),
+        ("5", "prices.claude-x: a table is needed, such as {input = 5, output = 25} for a price"),
         ("{input = 5}", "prices.claude-x.output: a value is needed"),
     ],
 )
@@ -258,12 +261,12 @@ def test_what_is_right_needs_no_schema(document: dict[str, Any]) -> None:
 @pytest.mark.parametrize("span", ["90", "0d", "three days", "-1d", "1.5d", "1m"])
 def test_a_span_is_a_number_of_hours_days_or_weeks(sessgit: Shell, span: str) -> None:
     done = sessgit("config", "archive.after", f'"{span}"')
-    hint = "archive.after 90d" if span == "90" else "shows keys and values."
+    hint = "Use `sessgit config archive.after 90d`." if span == "90" else KEYS
     assert (done.code, done.err) == (
         2,
-        f"Error: {sessgit.store}/config.toml: archive.after: “{span}” is no time span: it has a number and a unit, "
-        "as in 30d, 12w or 48h.\n"
-        f"Hint: Nothing was changed: sessgit config {hint}\n",
+        f"Error: {sessgit.store}/config.toml: archive.after: “{span}” is not a time span: use a number and a unit, "
+        "such as 30d, 12w or 48h.\n"
+        f"Hint: Nothing was changed. {hint}\n",
     )
     assert sessgit("config", "undo.keep", "12w").code == 0
     assert sessgit.out("config", "undo.keep") == "12w\n"
@@ -281,7 +284,7 @@ def test_before_there_is_a_store(sessgit: Shell, tmp_path: Path, monkeypatch: py
     assert (done.code, done.out, done.err) == (
         0,
         "",
-        "From now on secrets are stored as they are: sessgit config --unset record.redact ends that.\n",
+        "From now on secrets are stored unredacted (undo: sessgit config --unset record.redact).\n",
     )
     sessgit.recorded(sessgit.talk().turns(f"the key is {SECRET}"))
     assert SECRET in sessgit.out("show", f"{SESSION}@1")
@@ -289,12 +292,10 @@ def test_before_there_is_a_store(sessgit: Shell, tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("key", ["archive.after", "undo.keep"])
-@pytest.mark.parametrize(
-    ("value", "hint"), [("30", "{} 30d"), ("0", "shows keys and values."), ("true", "shows keys and values.")]
-)
+@pytest.mark.parametrize(("value", "hint"), [("30", "Use `sessgit config {} 30d`."), ("0", KEYS), ("true", KEYS)])
 def test_a_number_without_its_unit(sessgit: Shell, key: str, value: str, hint: str) -> None:
     error, said = sessgit("config", key, value).err.splitlines()
-    assert error.endswith(" is no time span: it has a number and a unit, as in 30d, 12w or 48h.")
-    assert said == f"Hint: Nothing was changed: sessgit config {hint.format(key)}"
+    assert error.endswith(" is not a time span: use a number and a unit, such as 30d, 12w or 48h.")
+    assert said == f"Hint: Nothing was changed. {hint.format(key)}"
     assert sessgit.out("config", key, "30d") == ""
     assert sessgit.out("config", key) == "30d\n"

@@ -158,7 +158,7 @@ def test_an_older_copy_from_the_shell(sessgit: Shell, tmp_path: Path) -> None:
     sessgit.recorded(talk)
     before = run_git(sessgit.store, "for-each-ref")
     (tmp_path / f"{SESSION}.jsonl").write_bytes(joined(talk.lines[:9]))
-    assert sessgit.out("import", str(tmp_path)) == "0 conversations, 0 turns brought in; 1 was here already\n"
+    assert sessgit.out("import", str(tmp_path)) == "0 conversations, 0 turns imported; 1 was already imported\n"
     assert run_git(sessgit.store, "for-each-ref") == before
     assert sessgit.json("restore", SESSION, "--verify")["exact"]
 
@@ -183,5 +183,5 @@ def test_nothing_is_claimed_without_a_hash_of_the_whole_file(sessgit: Shell, tmp
     made = run_git(sessgit.store, *identity, "commit-tree", f"{tip}^{{tree}}", "-p", f"{tip}^", "-m", kept.rstrip("\n"))
     run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}", made.strip())
     found = sessgit.out("restore", SESSION, "-o", str(tmp_path / "file"))
-    assert "all lines that were recorded; no hash of the whole file was stored." in found
+    assert "all lines that were recorded; no hash of the file was stored." in found
     assert not sessgit.json("restore", SESSION, "--verify")["exact"]

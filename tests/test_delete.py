@@ -65,9 +65,9 @@ def test_it_asks_and_shows_what_goes(sessgit: Shell, monkeypatch: pytest.MonkeyP
     before = refs.read_all(sessgit.store)
     question = (
         "5e551011-0000-4000-8000-000000000001  one  2 turns  2h ago\n"
-        "  1 branch that rewinds left behind\n"
-        f"  forks that keep what they share: {fork['id'][:8]}\n"
-        "  the client's transcript stays:\n"
+        "  1 branch left behind by rewinds\n"
+        f"  forks that keep the shared turns: {fork['id'][:8]}\n"
+        "  not deleted, the client's transcript:\n"
         f"  ~/{transcript(sessgit).relative_to(sessgit.home)}\n"
     )
     answering(monkeypatch, "n")
@@ -80,9 +80,9 @@ def test_it_asks_and_shows_what_goes(sessgit: Shell, monkeypatch: pytest.MonkeyP
     assert (done.code, done.err) == (0, f"{question}Delete? [y/N] ")
     assert done.out == (
         f"{SESSION}  deleted\n"
-        "The client's transcript stays, and is not recorded again:\n"
+        "The client's transcript stays, but is not recorded again:\n"
         f"  ~/{transcript(sessgit).relative_to(sessgit.home)}\n"
-        "Back: sessgit undo, until sessgit gc --prune makes it final\n"
+        "Undo: sessgit undo, until sessgit gc --prune\n"
     )
     assert sessions(sessgit.store) == {OTHER, fork["id"]}
     assert tombstones(sessgit.store) == [SESSION]
@@ -91,7 +91,7 @@ def test_it_asks_and_shows_what_goes(sessgit: Shell, monkeypatch: pytest.MonkeyP
 
 def test_without_a_terminal_it_needs_to_be_told(sessgit: Shell) -> None:
     done = sessgit("delete", SESSION)
-    error = "Error: cannot ask for confirmation: stdin is not a terminal.\nHint: --yes deletes without asking.\n"
+    error = "Error: cannot ask for confirmation: stdin is not a terminal.\nHint: Pass --yes.\n"
     assert (done.code, done.err) == (2, error)
     assert sessgit("delete", SESSION, "--json").err.startswith("Error: cannot ask for confirmation: --json asks no")
     assert sessgit("delete", SESSION, "nosuch").err.startswith("Error: no conversation starts with “nosuch”.\n")
@@ -108,14 +108,14 @@ def test_what_never_had_a_transcript_is_not_lost(sessgit: Shell, monkeypatch: py
         answering(monkeypatch, "n")
         asked[name] = sessgit("delete", name).err
     assert "transcript" not in asked["without"]
-    assert "  the client deleted its transcript: only this store has it\n" in asked["deleted"]
+    assert "  only this store has it: the client deleted its transcript\n" in asked["deleted"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 2, "it is not said which conversations to delete."),
-        (("--yes", f"{SESSION}@1"), 2, "this belongs to a whole conversation, not to turn 1."),
+        ((), 2, "no conversations selected."),
+        (("--yes", f"{SESSION}@1"), 2, "only a whole conversation can be edited, not turn 1."),
         (("--yes", OTHER, "zzzz"), 4, "no conversation starts with “zzzz”."),
     ],
 )
@@ -133,7 +133,7 @@ def test_one_that_is_open_is_not_deleted(sessgit: Shell) -> None:
     done = sessgit("delete", "--yes", SESSION, OTHER)
     assert (done.code, done.err) == (
         3,
-        "Error: 5e551011 is open in a client.\nHint: Nothing was deleted. End it there, and try again.\n",
+        "Error: 5e551011 is open in a client.\nHint: Nothing was deleted. Close it there, and try again.\n",
     )
     assert sessions(sessgit.store) == {SESSION, OTHER}
 
@@ -156,7 +156,7 @@ def test_undo_brings_all_of_it_back(sessgit: Shell) -> None:
     after = refs.read_all(sessgit.store)
     assert {ref: tip for ref, tip in after.items() if not ref.startswith(layout.KEEP)} == before
     assert sessgit.out("show", SESSION) == page
-    assert sessgit.out("import").startswith("0 conversations, 0 turns brought in; 2 were here already")
+    assert sessgit.out("import").startswith("0 conversations, 0 turns imported; 2 were already imported")
     assert sessgit("undo", undone["operation"]).code == 0  # and deleted again
     assert tombstones(sessgit.store) == [SESSION, OTHER]
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
@@ -177,15 +177,15 @@ def test_nothing_of_it_is_recorded_again(sessgit: Shell) -> None:
     path = sessgit.keep(sessgit.talk().turns("one", SECRET, "more"))
     objects = run_git(sessgit.store, "count-objects", "-v")
     assert sessgit.out("import") == (
-        "0 conversations, 0 turns brought in; 1 was here already\n"
-        f"1 conversation left out, deleted here:\n  sessgit import --id {SESSION}\n"
+        "0 conversations, 0 turns imported; 1 was already imported\n"
+        f"1 conversation skipped, deleted here before:\n  sessgit import --id {SESSION}\n"
     )
     assert sessgit.json("import")["deleted"] == 1
     shown = sessgit("log", SESSION)
     assert (shown.code, shown.err) == (
         4,
         "Error: 5e551011 is not recorded: it was deleted here.\n"
-        f"Hint: sessgit import --id {SESSION} records it again.\n",
+        f"Hint: To record it again: `sessgit import --id {SESSION}`\n",
     )
     payload = {"session_id": SESSION, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
     (sessgit.store / "spool" / "1-1.json").write_text(json.dumps(payload))
@@ -201,14 +201,14 @@ def test_an_import_by_its_id_records_it_again(sessgit: Shell) -> None:
     sessgit.json("delete", "--yes", SESSION)
     for ident, code, message in (
         ("5e5", 2, "“5e5” is too short for an id."),
-        ("5e55", 4, f"“5e55” fits {SESSION}, {OTHER}."),
+        ("5e55", 4, f"“5e55” matches {SESSION}, {OTHER}."),
         ("7777", 4, "there is no transcript of a conversation “7777”."),
     ):
         done = sessgit("import", "--id", ident)
         assert (done.code, done.err.splitlines()[0]) == (code, f"Error: {message}")
     assert sessgit("import", "--id", SESSION, "--from", "claude").code == 2
     assert tombstones(sessgit.store) == [SESSION]
-    assert sessgit.out("import", "--id", SESSION) == "1 conversation, 3 turns brought in\n"
+    assert sessgit.out("import", "--id", SESSION) == "1 conversation, 3 turns imported\n"
     assert tombstones(sessgit.store) == []
     assert [one["standing"] for one in sessgit.json("ops")] == ["done", "done"]
     # What an undo would say of it is not so any more.
@@ -267,7 +267,7 @@ def test_prune_makes_it_final(sessgit: Shell) -> None:
     assert sessgit("gc").code == 0
     run_git(sessgit.store, "cat-file", "-e", tip)
     done = sessgit("gc", "--prune", "--yes")
-    assert done.out.splitlines()[1] == "1 deleted conversation gone for good"
+    assert done.out.splitlines()[1] == "1 deleted conversation removed for good"
     with pytest.raises(AssertionError):
         run_git(sessgit.store, "cat-file", "-e", tip)
     assert set(refs.read_all(sessgit.store)) == {layout.head(OTHER), layout.tombstone(SESSION)}
@@ -276,11 +276,11 @@ def test_prune_makes_it_final(sessgit: Shell) -> None:
         assert SESSION not in path.name or path.parent.name == "deleted"
     assert all(b"walrus" not in data for _, _, data in objects(sessgit.store))
     assert sessgit("undo").err == (
-        "Error: “5e551011: deleted” cannot be undone any more: sessgit gc --prune made it final.\n"
-        "Hint: Nothing was changed. sessgit ops lists what commands did.\n"
+        "Error: “5e551011: deleted” can no longer be undone: sessgit gc --prune made it final.\n"
+        "Hint: Nothing was changed. `sessgit ops` lists all operations.\n"
     )
     assert sessgit.json("gc", "--prune", "--yes")["final"] == []
-    assert "left out, deleted here" in sessgit.out("import")
+    assert "skipped, deleted here before" in sessgit.out("import")
     assert sessgit("search", "walrus").err == "Nothing found.\n"
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
 
@@ -292,19 +292,19 @@ def test_it_asks_before_it_makes_anything_final(sessgit: Shell, monkeypatch: pyt
     assert (done.code, done.err) == (
         2,
         "Error: cannot ask for confirmation: stdin is not a terminal.\n"
-        "Hint: --yes prunes without asking: 1 deleted conversation would be gone for good.\n",
+        "Hint: Pass --yes: 1 deleted conversation would be deleted for good.\n",
     )
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     done = sessgit("gc", "--prune")
     assert (done.code, done.out, done.err) == (
         1,
         "",
-        "1 deleted conversation would be gone for good:\n"
-        "5e551011-0000-4000-8000-000000000001. sessgit undo brings it back until then.\n"
-        "Prune? [y/N] Nothing was done.\n",
+        "1 deleted conversation would be deleted for good:\n"
+        "5e551011-0000-4000-8000-000000000001. Until then, `sessgit undo` brings it back.\n"
+        "Prune? [y/N] Nothing was changed.\n",
     )
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
-    assert sessgit("gc", "--prune").out.endswith("1 deleted conversation gone for good\n")
+    assert sessgit("gc", "--prune").out.endswith("1 deleted conversation removed for good\n")
     assert sessgit("gc", "--prune").err == ""
 
 
@@ -413,9 +413,9 @@ def test_undo_says_what_is_final_and_what_is_not(sessgit: Shell) -> None:
     deleted, edited = sessgit.json("ops")
     done = sessgit("undo")
     assert (done.code, done.out, done.err) == (
-        3, "", "Error: “5e551011: deleted” cannot be undone any more: sessgit gc --prune made it final.\n"
-        f"Hint: Nothing was changed. sessgit undo {edited['id']} takes back “{edited['summary']}”.\n",
+        3, "", "Error: “5e551011: deleted” can no longer be undone: sessgit gc --prune made it final.\n"
+        f"Hint: Nothing was changed. Undo “{edited['summary']}” instead: `sessgit undo {edited['id']}`\n",
     )  # fmt: skip
     assert sessgit("undo", edited["id"]).code == 0
-    assert sessgit("undo").err.endswith("Hint: Nothing was changed. sessgit ops lists what commands did.\n")
+    assert sessgit("undo").err.endswith("Hint: Nothing was changed. `sessgit ops` lists all operations.\n")
     assert sessgit("undo", deleted["id"]).code == 3

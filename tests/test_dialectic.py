@@ -148,7 +148,7 @@ def test_a_session_says_how_far_it_has_come(tmp_path: Path) -> None:
     assert pad.cycle(known, HERE) == 2
     text = pad_steps.brief(known, HERE, found.title, found.stage, found.confidence)
     for words in (
-        "We go on with “Who leads in chips?”.", "It stands at stage critiquing, cycle 2, confidence 0.6.",
+        "We continue “Who leads in chips?”.", "Current state: stage critiquing, cycle 2, confidence 0.6.",
         "Thesis:\nInstitutions lead.", "- Debt comes in cycles\n", "Open tensions:\n- Debt against engineers\n\n",
         "- And ASML?", "- dalio.md",
     ):  # fmt: skip
@@ -211,7 +211,7 @@ def test_what_the_pad_does_not_take_is_kept_and_told(tmp_path: Path) -> None:
         "claims has 1 that are longer than 2,000 characters: cut; thesis has 1 that are longer than 20,000 characters: "
         "cut; insights has 600 entries: the last 500 are on the pad; "
     )
-    assert why.endswith(" entries had no room on the pad")
+    assert why.endswith(" entries did not fit on the scratchpad")
     assert written(found)[f"{AT}/session.json"] == long
 
 
@@ -236,7 +236,7 @@ def test_every_file_is_accounted_for(tmp_path: Path) -> None:
     assert outcomes(tmp_path) == {
         f"{AT}/context/out.md": ("left", f"it is a link to {tmp_path}/secret.md, and none is followed"),
         f"{AT}/notes.txt": ("imported", "kept as it is"),
-        f"{AT}/pipe": ("left", "it is no regular file"),
+        f"{AT}/pipe": ("left", "it is not a regular file"),
         f"{AT}/session.json": ("imported", ""),
         ".dialectic/away": ("left", f"it is a link to {tmp_path}, and none is followed"),
         ".dialectic/cut/session.json": ("damaged", "it is no JSON"),

@@ -34,12 +34,12 @@ def test_side_by_side(sessgit: Shell) -> None:
         sessgit.out("diff", "bbbb", "cccc")
         == """\
 bbbbbbbb  with a hand lexer              cccccccc  tokens as a trie
-═══ 2 turns in common (up to “the grammar is ambiguous, why?”) ═════════════════
+═══ 2 shared turns (up to “the grammar is ambiguous, why?”) ════════════════════
 − 3  write the lexer by hand             + 3  put the tokens into a trie
 − 4  it fails on 1..2
   files − lexer.py                       + trie.py    both: parser.py
   cost  − 2 turns  660                   + 1 turn  500
-Last words
+Last answers
 − “About it fails on 1..2.”
 + “The trie is 2.3× faster on the large file.”
 """
@@ -53,7 +53,7 @@ def test_one_below_the_other_where_it_is_narrow(sessgit: Shell, monkeypatch: pyt
         == """\
 − bbbbbbbb  with a hand lexer
 + cccccccc  tokens as a trie
-═══ 2 turns in common (up to “the grammar is ambi…”) ═══════
+═══ 2 shared turns (up to “the grammar is ambi…”) ══════════
 − 3  write the lexer by hand
 + 3  put the tokens into a trie
   files − lexer.py
@@ -61,7 +61,7 @@ def test_one_below_the_other_where_it_is_narrow(sessgit: Shell, monkeypatch: pyt
         both: parser.py
   cost  − 1 turn  500
         + 1 turn  500
-Last words
+Last answers
 − “All 41 tests pass; the lexer is 212 lines.”
 + “The trie is 2.3× faster on the large file.”
 """
@@ -75,12 +75,12 @@ def test_with_the_one_that_it_left(sessgit: Shell) -> None:
     done = sessgit("diff", "aaaa")
     assert (done.code, done.err) == (
         2,
-        "Error: aaaaaaaa left no other conversation.\nHint: Name two: sessgit diff A B. sessgit ls shows them.\n",
+        "Error: aaaaaaaa is not a fork.\nHint: Name two conversations: `sessgit diff A B`. `sessgit ls` lists them.\n",
     )
 
 
 def test_with_itself(sessgit: Shell) -> None:
-    assert sessgit.out("diff", "aaaa", "aaaa").splitlines()[2:] == ["No turn differs."]
+    assert sessgit.out("diff", "aaaa", "aaaa").splitlines()[2:] == ["No turns differ."]
     found = sessgit.json("diff", "aaaa", "aaaa")
     assert (found["shared_turns"], found["only_a"], found["only_b"], found["base"]["turn"]) == (2, [], [], 2)
 
@@ -88,8 +88,8 @@ def test_with_itself(sessgit: Shell) -> None:
 def test_a_turn_cut_short(sessgit: Shell) -> None:
     sessgit.out("fork", "cccc", "--at", "3.2", "--name", "cut")
     assert sessgit.out("diff", "cccc", "cut").splitlines()[1:5] == [
-        "═══ 2 turns in common (up to “the grammar is ambiguous, why?”) ═════════════════",
-        "turn 3 is cut short on the + side: 2 of its 5 cells",
+        "═══ 2 shared turns (up to “the grammar is ambiguous, why?”) ════════════════════",
+        "turn 3 is incomplete on the + side: 2 of its 5 cells",
         "− 3  put the tokens into a trie          + 3  put the tokens into a trie",
         "  files − parser.py    both: trie.py",
     ]
@@ -101,7 +101,7 @@ def test_a_turn_cut_short(sessgit: Shell) -> None:
 def test_unrelated_ones_are_compared_by_prompt(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk(OTHER).turns("write the tokenizer", "and the docs"))
     lines = sessgit.out("diff", "aaaa", "dddd").splitlines()
-    assert lines[1] == "═══ no common ancestor, 1 prompt the same ══════════════════════════════════════"
+    assert lines[1] == "═══ no common ancestor, 1 prompt in both ═══════════════════════════════════════"
     assert lines[2] == "− 2  the grammar is ambiguous, why?      + 2  and the docs"
     found = sessgit.json("diff", "aaaa", "dddd")
     assert (found["base"], found["shared_turns"]) == (None, 1)
@@ -166,12 +166,12 @@ def test_unrelated_ones_with_the_same_message_ids_are_no_fork(sessgit: Shell) ->
         sessgit.out("diff", OTHER, FIFTH)
         == """\
 dddddddd  first                          eeeeeeee  second
-═══ no common ancestor, 1 prompt the same ══════════════════════════════════════
+═══ no common ancestor, 1 prompt in both ═══════════════════════════════════════
 same prompt, different answer and calls: turn 2
 − 1  build it                            + 1  what is a monad?
 − 2  test it                             + 2  test it
   cost  − 2 turns  660                   + 2 turns  660
-Last words
+Last answers
 − “green”
 + “red”
 """
@@ -215,7 +215,7 @@ def test_a_fork_shares_the_turns_with_the_same_lines_and_no_more(sessgit: Shell)
     assert (found["base"]["turn"], found["shared_turns"]) == (1, 2)
     assert found["changed"] == [{"a": 2, "b": 2, "differs": ["answer"]}]
     assert sessgit.out("diff", OTHER, FIFTH).splitlines()[1:4] == [
-        "═══ 1 turn in common (up to “one”), 1 more later ═══════════════════════════════",
+        "═══ 1 shared turn (up to “one”), 1 more later ══════════════════════════════════",
         "same prompt, different answer: turn 2",
         "− 2  two                                 + 2  two",
     ]

@@ -47,9 +47,9 @@ def mended(sessgit: Shell) -> list[tuple[str, bool]]:
 
 def test_a_healthy_store(healthy: Shell) -> None:
     said = healthy.out("doctor").splitlines()
-    assert said[0] == "Nothing is wrong."
+    assert said[0] == "No problems found."
     assert said[1].startswith("sessgit ")
-    assert said[-1] == "Whether what is stored is whole, sessgit verify checks."
+    assert said[-1] == "Run `sessgit verify` to check the store."
     assert healthy.out("doctor", "--fix").splitlines() == said
 
 
@@ -263,7 +263,7 @@ def test_events_that_wait(healthy: Shell) -> None:
     event.chmod(0o600)
     os.utime(event, (healthy.now - 3600,) * 2)
     assert ("wrong", "spool") in told(healthy)
-    what = "    1 event waits to be recorded, it came 1 hour ago; no recorder is running\n"
+    what = "    1 event is waiting to be recorded, for 1 hour; no recorder is running\n"
     assert what in healthy("doctor").out
     assert mended(healthy) == [("spool", True)]
     assert not event.exists()
@@ -280,10 +280,10 @@ def test_a_file_that_is_no_event(healthy: Shell) -> None:
         event.chmod(0o600)
     assert healthy("doctor").out.splitlines()[:5] == [
         "~/.claude/session-store/spool  note",
-        "    2 files there no recorder can read: no hook_event_name",
-        "    What is recorded next takes it away.",
+        "    2 files there cannot be read by a recorder: no hook_event_name",
+        "    The next recording removes it.",
         "",
-        "Nothing is wrong; 1 note.",
+        "No problems found; 1 note.",
     ]
 
 
@@ -306,7 +306,7 @@ def test_the_page(healthy: Shell) -> None:
         "    recording is off: ~/.claude/session-store/hook is missing",
         "    sessgit install",
         "",
-        "1 thing is wrong. sessgit doctor --fix mends 1 of them.",
+        "1 problem found. `sessgit doctor --fix` fixes 1 of them.",
     ]
 
 
@@ -319,14 +319,13 @@ def test_the_page_in_a_narrow_terminal(healthy: Shell, monkeypatch: pytest.Monke
     monkeypatch.setenv("COLUMNS", "50")
     said = healthy("doctor").out.splitlines()
     assert all(len(line) <= 50 for line in said)
-    assert said[-7:] == [
-        "1 thing is wrong. sessgit doctor --fix mends 1 of",
+    assert said[-6:] == [
+        "1 problem found. `sessgit doctor --fix` fixes 1 of",
         "them.",
-        said[-5],
+        said[-4],
         "clients 2.1.7, 1.0.106, 1.0.105, 1.0.104 and 3",
         "more",
-        "Whether what is stored is whole, sessgit verify",
-        "checks.",
+        "Run `sessgit verify` to check the store.",
     ]
 
 

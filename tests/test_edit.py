@@ -56,7 +56,7 @@ def said(done: Any) -> tuple[int, str]:
 
 def test_a_name_from_its_beginning_to_its_end(sessgit: Shell) -> None:
     assert sessgit.out("rename", "a41f", "parser rewrite") == "a41f9c02  parser rewrite  (was: fix the lexer)\n"
-    assert sessgit.out("rename", "a41f", " parser rewrite ") == "a41f9c02  parser rewrite  (that is its name already)\n"
+    assert sessgit.out("rename", "a41f", " parser rewrite ") == "a41f9c02  parser rewrite  (already its name)\n"
     assert sessgit.out("rename", "parser rewrite", "pratt") == "a41f9c02  pratt  (was: parser rewrite)\n"
     assert sessgit.out("id", "pratt") == f"{PARSER}\n"
     assert "  a41f9c02  pratt " in sessgit.out("ls")
@@ -104,88 +104,89 @@ def test_a_long_name_folds(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, colu
         (
             ("a41f@1", "fix it"),
             2,
-            "Error: this belongs to a whole conversation, not to turn 1.\n"
-            "Hint: Leave the turn out: a41f9c02. sessgit tag NAME a41f9c02@1 marks a turn.\n",
+            "Error: only a whole conversation can be edited, not turn 1.\n"
+            "Hint: Leave out the turn: a41f9c02. To mark a turn: `sessgit tag NAME a41f9c02@1`\n",
         ),
         (
             ("0b2d", "taken"),
             3,
-            "Error: a41f9c02 is called “taken” already.\n"
-            "Hint: Names are unique in a project: choose another, or sessgit rename a41f9c02 OTHER first.\n",
+            "Error: a41f9c02 is already called “taken”.\n"
+            "Hint: Names are unique in a project: choose another name, or rename the other one first: `sessgit "
+            "rename a41f9c02 OTHER`\n",
         ),
         (
             ("0b2d", "a41f"),
             3,
-            f"Error: the id of {PARSER} begins with “a41f”.\nHint: An address could mean either of the two.\n",
+            f"Error: the id of {PARSER} begins with “a41f”.\nHint: An address could mean either one.\n",
         ),
         (
             ("0b2d", "v1"),
             3,
-            "Error: there is a tag “v1”.\nHint: Choose another name, or sessgit tag -d v1 first.\n",
+            "Error: there is a tag “v1”.\nHint: Choose another name, or delete the tag first: `sessgit tag -d v1`\n",
         ),
         (
             ("a41f", UPLOAD),
             2,
-            f"Error: “{UPLOAD}” cannot be a name: it looks like an id.\n"
-            "Hint: Choose a word that says what it is about.\n",
+            f"Error: “{UPLOAD}” cannot be a name: it looks like an id.\nHint: Choose a descriptive name.\n",
         ),
         (
             ("a41f", "a/b"),
             2,
             "Error: “a/b” cannot be a name.\n"
-            "Hint: A name has 100 characters at most, no @, / or control characters, and does not begin with -.\n",
+            "Hint: A name has at most 100 characters, no @, / or control characters, and does not start with -.\n",
         ),
         (
             ("a41f", " "),
             2,
             "Error: the new name is missing.\n"
-            "Hint: sessgit rename a41f NAME gives it a name, sessgit rename --clear a41f takes its name away.\n",
+            "Hint: `sessgit rename a41f NAME` names it, `sessgit rename --clear a41f` removes its name.\n",
         ),
         (
             (),
             2,
             "Error: the new name is missing.\n"
-            "Hint: sessgit rename NAME names the current conversation, sessgit rename ADDRESS NAME any other.\n",
+            "Hint: `sessgit rename NAME` names the current conversation, `sessgit rename ADDRESS NAME` any other.\n",
         ),
         *(
             (
                 (word,),
                 2,
-                f"Error: “{word}” is a conversation, and its new name is missing.\nHint: sessgit rename {word} NAME\n",
+                f"Error: “{word}” is a conversation, but its new name is missing.\n"
+                f"Hint: `sessgit rename {word} NAME`\n",
             )
             for word in ("a41f", PARSER, "0b2d", UPLOAD, "0b2d7")
         ),
         (
             ("a41f", "0b2d"),
             3,
-            f"Error: the id of {UPLOAD} begins with “0b2d”.\nHint: An address could mean either of the two.\n",
+            f"Error: the id of {UPLOAD} begins with “0b2d”.\nHint: An address could mean either one.\n",
         ),
         (
             ("a41f", "a41f"),
             3,
-            f"Error: the id of {PARSER} begins with “a41f”.\nHint: An address could mean either of the two.\n",
+            f"Error: the id of {PARSER} begins with “a41f”.\nHint: An address could mean either one.\n",
         ),
         (
             ("Review", "a41f"),
             4,
             "Error: no conversation starts with “Review”.\n"
-            "Hint: The conversation comes first: sessgit rename a41f Review\n",
+            "Hint: The conversation comes first: `sessgit rename a41f Review`\n",
         ),
         (
             ("a new name", "taken"),
             4,
             "Error: no conversation starts with “a new name”.\n"
-            "Hint: The conversation comes first: sessgit rename taken 'a new name'\n",
+            "Hint: The conversation comes first: `sessgit rename taken 'a new name'`\n",
         ),
         (
             ("nosuch", "a name"),
             4,
-            "Error: no conversation starts with “nosuch”.\nHint: sessgit ls --all shows all conversations.\n",
+            "Error: no conversation starts with “nosuch”.\nHint: `sessgit ls --all` lists all conversations.\n",
         ),
         (
             ("--clear", "a41f", "x"),
             2,
-            "Error: --clear takes the name away and needs no new one.\nHint: sessgit rename --clear a41f\n",
+            "Error: --clear takes no NAME.\nHint: `sessgit rename --clear a41f`\n",
         ),
     ],
 )
@@ -221,7 +222,7 @@ def test_the_id_of_a_rewound_branch_is_no_name(sessgit: Shell) -> None:
     assert said(sessgit("rename", "77be", "77be.r-a000")) == (
         3,
         f"Error: the id of {talk.session}.r-a0000002 begins with “77be.r-a000”.\n"
-        "Hint: An address could mean either of the two.\n",
+        "Hint: An address could mean either one.\n",
     )
 
 
@@ -229,9 +230,7 @@ def test_the_id_of_a_rewound_branch_is_no_name(sessgit: Shell) -> None:
 
 
 def test_what_is_said_is_shown(sessgit: Shell) -> None:
-    assert sessgit.out("edit", "0b2d") == (
-        "0b2d7f10  fix flaky upload\nNothing is said of it yet: sessgit edit --help\n"
-    )
+    assert sessgit.out("edit", "0b2d") == ("0b2d7f10  fix flaky upload\nNothing is set yet: sessgit edit --help\n")
     page = (
         "0b2d7f10  upload, again\n"
         "Title        fix flaky upload\n"
@@ -263,7 +262,7 @@ def test_what_changes_nothing_is_told(sessgit: Shell) -> None:
     sessgit.out("edit", "0b2d", "--label", "ci")
     tip = run_git(sessgit.store, "rev-parse", UPLOAD)
     done = sessgit("edit", "0b2d", "--label", "ci", "--label", "-none", "--confidence", "none")
-    assert (done.code, done.err) == (0, "There was no label none.\nNothing changed.\n")
+    assert (done.code, done.err) == (0, "It had no label none.\nNothing changed.\n")
     assert run_git(sessgit.store, "rev-parse", UPLOAD) == tip
 
 
@@ -271,19 +270,19 @@ def test_what_changes_nothing_is_told(sessgit: Shell) -> None:
     ("words", "error"),
     [
         (("--label", "a,b"), "Error: “a,b” cannot be a label."),
-        (("--label", ""), "Error: a label cannot be empty."),
-        (("--label=-"), "Error: a label cannot be empty."),
+        (("--label", ""), "Error: the label is empty."),
+        (("--label=-"), "Error: the label is empty."),
         (("--label", "+-a"), "Error: “-a” cannot be a label."),
         (("--label", "x" * 51), f"Error: “{'x' * 51}” cannot be a label."),
         (("--label", "a\x1bb"), "Error: “a\ufffdb” cannot be a label."),
         (("--description", "x" * 2001), "Error: the description has 2,001 characters."),
         (("--description", "a\x1b[2Jb"), "Error: a description cannot hold control characters."),
         (("--description", "a\x0bb"), "Error: a description cannot hold control characters."),
-        (("--name", ""), "Error: a name cannot be empty."),
-        (("--confidence", "1.1"), "Error: “1.1” is no confidence."),
-        (("--confidence", "nan"), "Error: “nan” is no confidence."),
-        (("--confidence", "-0.1"), "Error: “-0.1” is no confidence."),
-        (("--stage", "done"), "Error: Invalid value for '--stage': 'done' is none of"),
+        (("--name", ""), "Error: the name is empty."),
+        (("--confidence", "1.1"), "Error: “1.1” is not a confidence."),
+        (("--confidence", "nan"), "Error: “nan” is not a confidence."),
+        (("--confidence", "-0.1"), "Error: “-0.1” is not a confidence."),
+        (("--stage", "done"), "Error: Invalid value for '--stage': 'done' is not one of"),
     ],
 )
 def test_words_that_are_refused(sessgit: Shell, words: Any, error: str) -> None:
@@ -298,7 +297,7 @@ def test_a_label_named_twice_and_too_many_of_them(sessgit: Shell) -> None:
     assert sessgit("edit", "0b2d", *many).code == 0
     assert said(sessgit("edit", "0b2d", "--label", "one more")) == (
         2,
-        "Error: there would be 51 labels.\nHint: 50 are the most that it can have.\n",
+        "Error: it would have 51 labels.\nHint: At most 50 are allowed.\n",
     )
     assert sessgit("edit", "0b2d", "--label", "one more", "--label=-l00").code == 0
 
@@ -306,7 +305,7 @@ def test_a_label_named_twice_and_too_many_of_them(sessgit: Shell) -> None:
 def test_secrets_are_replaced(sessgit: Shell) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     done = sessgit("edit", "0b2d", "--description", f"use {token}", "--json")
-    assert done.err == "1 secret replaced in what is stored.\n"
+    assert done.err == "1 secret redacted.\n"
     assert json.loads(done.out)["sessgit.edit/v1"]["description"] == "use [redacted:github-token]"
     assert sessgit.json("edit", "0b2d")["description"] == "use [redacted:github-token]"
 
@@ -318,7 +317,7 @@ def test_secrets_stand_in_no_name_of_a_fork_and_in_no_tag(sessgit: Shell) -> Non
     done = sessgit("tag", token, "a41f@1")
     assert (done.code, done.err) == (
         2,
-        "Error: that looks like a secret: a tag is stored as it is.\nHint: Choose a word that can be read.\n",
+        "Error: the tag looks like a secret.\nHint: Choose a readable word.\n",
     )
     objects = subprocess.run(
         ["git", "-C", sessgit.store, "cat-file", "--batch-all-objects", "--batch"], capture_output=True, check=True

@@ -74,7 +74,7 @@ Should the parser be written by hand?  (synthesized, 80% sure)
   counter   The grammar has not changed for two years.
   thesis    Write it by hand, and keep the grammar beside it as its documentation.
 
-Next: Nothing is left to do
+Next: Nothing left to do
 
 The turns that led there:
   1  Should the parser be written by hand?

@@ -26,7 +26,7 @@ from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
 
-SHARE = "It holds what tools read and printed: look through it before you share it.\n"
+SHARE = "It contains what tools read and printed: check it before you share it.\n"
 SECRET = "sk-ant-api03-" + "A1b2C3d4E5" * 9 + "AAAA"
 
 
@@ -50,7 +50,7 @@ def test_to_a_file(sessgit: Shell) -> None:
     sessgit.recorded(working(sessgit.talk()))
     target = sessgit.project / "page.html"
     out = sessgit.out("export", "html", "5e55", "--output", str(target))
-    assert out == f"written: ~/shop/page.html, 4 turns, {target.stat().st_size / 1000:.1f} kB\n{SHARE}"
+    assert out == f"Written: ~/shop/page.html, 4 turns, {target.stat().st_size / 1000:.1f} kB\n{SHARE}"
     assert (target.stat().st_mode & 0o777) == 0o644
     assert [path.name for path in sessgit.project.iterdir()] == ["page.html"]
     assert sessgit.out("export", "html", "5e55") == target.read_text("utf-8")
@@ -65,7 +65,7 @@ def test_the_words_alone(sessgit: Shell) -> None:
         "> now fix it", "> thanks", "Gladly.",
     ]  # fmt: skip
     done = sessgit.out("export", "markdown", "5e55", "--no-tools", "-o", "words.md")
-    assert done.startswith("written: ~/shop/words.md, 4 turns, ")
+    assert done.startswith("Written: ~/shop/words.md, 4 turns, ")
     assert SHARE not in done
 
 
@@ -87,12 +87,12 @@ def test_numbers_of_turns(turns: str, numbers: list[int]) -> None:
         ("0", NotFoundError, "a41f has 4 turns here, there is no turn 0"),
         ("2-9", NotFoundError, "a41f has 4 turns here, there is no turn 9"),
         ("3-2", UsageError, "“3-2” counts backwards"),
-        ("-", UsageError, "“-” names no turns"),
-        ("a", UsageError, "“a” names no turns"),
-        ("1,,2", UsageError, "“1,,2” names no turns"),
-        ("1-2-3", UsageError, "“1-2-3” names no turns"),
-        ("9999999999", UsageError, "“9999999999” names no turns"),
-        ("٣", UsageError, "“٣” names no turns"),
+        ("-", UsageError, "“-” is not a turn or a range of turns"),
+        ("a", UsageError, "“a” is not a turn or a range of turns"),
+        ("1,,2", UsageError, "“1,,2” is not a turn or a range of turns"),
+        ("1-2-3", UsageError, "“1-2-3” is not a turn or a range of turns"),
+        ("9999999999", UsageError, "“9999999999” is not a turn or a range of turns"),
+        ("٣", UsageError, "“٣” is not a turn or a range of turns"),
     ],
 )
 def test_turns_that_are_none(turns: str, error: type[Exception], message: str) -> None:
@@ -109,7 +109,7 @@ def test_chosen_turns(sessgit: Shell) -> None:
     done = sessgit("export", "html", "5e55", "--turns", "9")
     assert (done.code, done.out) == (4, "")
     assert done.err == (
-        "Error: 5e551011 has 4 turns here, there is no turn 9.\nHint: sessgit log 5e551011 shows them.\n"
+        "Error: 5e551011 has 4 turns here, there is no turn 9.\nHint: `sessgit log 5e551011` lists them.\n"
     )
 
 
@@ -118,7 +118,7 @@ def test_an_address_ends_it(sessgit: Shell) -> None:
     value = json.loads(sessgit.out("export", "json", "5e55@-2", "--turns", "2-"))["sessgit.export/v1"]
     assert [turn["turn"] for turn in value["turns"]] == [2, 3]
     assert sessgit("export", "html", "5e55@2", "--turns", "3").code == 4
-    assert sessgit("export", "html", "5e55@0").err.startswith("Error: 5e551011 has no turn to export.\n")
+    assert sessgit("export", "html", "5e55@0").err.startswith("Error: 5e551011 has no turns to export.\n")
     assert sessgit("export", "html", "5e55@2.1").code == 2
 
 
@@ -155,7 +155,7 @@ def test_a_part_as_json_says_nothing_of_the_rest(sessgit: Shell) -> None:
 def test_secrets_that_were_replaced_are_told(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", f"the key is {SECRET}", "three"))
     done = sessgit.out("export", "markdown", "5e55", "-o", "a.md")
-    assert done.endswith(f"{SHARE}2 secrets stand replaced in it.\n")
+    assert done.endswith(f"{SHARE}2 secrets are redacted in it.\n")
     assert "[redacted:" in (sessgit.project / "a.md").read_text("utf-8").replace("\\", "")
     assert sessgit.out("export", "markdown", "5e55", "--turns", "3", "-o", "b.md").endswith(SHARE)
     value = json.loads(sessgit.out("export", "jsonl", "5e55", "-o", "c.jsonl", "--json"))["sessgit.exported/v1"]
@@ -173,11 +173,12 @@ def test_the_family_and_what_left(sessgit: Shell) -> None:
     out = sessgit.out("export", "markdown", "the first")
     assert "> What it is about.\n" in out
     assert "| Labels | parser |\n| Left behind | 1 turn, by rewinds |\n" in out
-    assert "- `5e551011` **the first**, 3 turns (this one)\n  - `5e551011` one, 3 turns, left at turn 2\n" in out
+    assert "- `5e551011` **the first**, 3 turns (this one)\n  - `5e551011` one, 3 turns, forked at turn 2\n" in out
     after = out.partition("## Turn 2")[2].partition("## Turn 3")[0]
     assert after.endswith("*↳ `5e551011` one left here, 3 turns*\n\n*1 turn left behind by a rewind*\n\n")
-    assert "- `5e551011` the first, 3 turns\n  - `5e551011` **one**, 3 turns, left at turn 2 (this one)" in sessgit.out(
-        "export", "markdown", OTHER
+    assert (
+        "- `5e551011` the first, 3 turns\n  - `5e551011` **one**, 3 turns, forked at turn 2 (this one)"
+        in sessgit.out("export", "markdown", OTHER)
     )
 
 
@@ -202,9 +203,7 @@ def test_never_over_a_file(sessgit: Shell) -> None:
     target.write_text("mine")
     done = sessgit("export", "html", "5e55", "-o", "page.html")
     assert (done.code, done.out, target.read_text()) == (3, "", "mine")
-    assert done.err == (
-        f"Error: there is a file at {target} already.\nHint: It was left as it is. --force replaces it.\n"
-    )
+    assert done.err == (f"Error: {target} already exists.\nHint: It was not changed. Overwrite it with `--force`.\n")
     assert sessgit("export", "html", "5e55", "-o", "page.html", "--force").code == 0
     assert target.read_text("utf-8").startswith("<!DOCTYPE html>")
     target.unlink()
@@ -222,7 +221,7 @@ def test_what_is_no_file_is_not_replaced(sessgit: Shell) -> None:
         done = sessgit("export", "html", "5e55", "-o", target.name, "--force")
         assert (done.code, done.out, pipe.is_fifo(), link.is_symlink()) == (3, "", True, True)
         assert done.err == (
-            f"Error: {target} is no regular file.\nHint: It was left as it is. -o - writes to standard output.\n"
+            f"Error: {target} is not a regular file.\nHint: It was not changed. `-o -` writes to standard output.\n"
         )
 
 
@@ -270,11 +269,11 @@ def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ("arguments", "error"),
     [
         (("html", "5e55", "5e55"), "html exports one conversation at a time."),
-        (("jsonl", "5e55", "--full"), "jsonl is never cut."),
-        (("html", "5e55", "--json"), "--json tells what was written to a file."),
-        (("claude", "5e55"), "claude writes a folder."),
-        (("claude", "5e55", "-o", "x", "--turns", "1"), "claude exports whole conversations."),
-        (("claude", "5e55@1", "-o", "x"), "claude exports whole conversations."),
+        (("jsonl", "5e55", "--full"), "jsonl is never shortened."),
+        (("html", "5e55", "--json"), "--json describes a written file, and needs --output."),
+        (("claude", "5e55"), "claude writes a folder, and needs --output."),
+        (("claude", "5e55", "-o", "x", "--turns", "1"), "claude exports only whole conversations."),
+        (("claude", "5e55@1", "-o", "x"), "claude exports only whole conversations."),
     ],
 )
 def test_what_does_not_fit_together(sessgit: Shell, arguments: tuple[str, ...], error: str) -> None:
@@ -295,7 +294,7 @@ def test_a_terminal_gets_no_page(sessgit: Shell, monkeypatch: pytest.MonkeyPatch
     done = sessgit("export", format_, "5e55")
     assert (done.code, done.err) == (
         2,
-        f"Error: {format_} is not for a terminal.\nHint: --output FILE writes it to a file, a pipe takes it too.\n",
+        f"Error: {format_} cannot be shown on a terminal.\nHint: Use `--output FILE`, or a pipe.\n",
     )
 
 
@@ -310,7 +309,7 @@ def test_nothing_steers_a_terminal(sessgit: Shell, monkeypatch: pytest.MonkeyPat
 def test_as_a_folder_of_the_client(sessgit: Shell) -> None:
     path = sessgit.recorded(working(sessgit.talk()), sessgit.talk(OTHER).turns("other"))
     out = sessgit.out("export", "claude", SESSION, OTHER, "-o", "folder")
-    assert out.startswith("written: ~/shop/folder, 2 conversations, ")
+    assert out.startswith("Written: ~/shop/folder, 2 conversations, ")
     copy = sessgit.project / "folder" / path.relative_to(sessgit.config)
     assert copy.read_bytes() == path.read_bytes()
 
@@ -319,7 +318,7 @@ def test_as_a_folder_of_the_client(sessgit: Shell) -> None:
 
 
 def told(store: Store, index: Index, name: str) -> list[Any]:
-    """Of each turn its prompt, and what was said and done in it."""
+    """Of each turn its prompt, and what was said and done."""
     branch = index.branch(name)
     assert branch is not None
     out = []

@@ -10,8 +10,13 @@ from transcripts import SESSION
 @pytest.mark.parametrize("form", ["claude", "rlm", "dialectic", "apex", "io-log"])
 def test_options_of_other_formats(sessgit: Shell, form: str) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    whole = "exports whole conversations.\nHint: --turns, --no-tools and --full go with the other formats."
-    replaced = "replaces no file.\nHint: --output DIR names a folder that has room for all of it."
+    whole = (
+        "exports only whole conversations.\n"
+        "Hint: --turns, --no-tools and --full work with markdown, html, json and jsonl."
+    )
+    replaced = (
+        "never overwrites a file, so --force does not apply.\nHint: Name a new or empty folder with `--output DIR`."
+    )
     for option, said in (("--turns=1", whole), ("--no-tools", whole), ("--full", whole), ("--force", replaced)):
         assert sessgit("export", form, SESSION, "-o", "out", option) == Done(2, "", f"Error: {form} {said}\n")
     assert not (sessgit.project / "out").exists()

@@ -47,9 +47,9 @@ def test_alone_in_an_empty_home(sessgit: Shell) -> None:
 Recording   off · no hooks are installed: sessgit install
 
   sessgit install  record every conversation with Claude Code from now on
-  sessgit import   bring in the conversations that you had before
+  sessgit import   import the conversations that you had before
 
-sessgit --help shows all commands.
+sessgit --help lists all commands.
 """
     )
     assert list(sessgit.home.iterdir()) == [sessgit.project]
@@ -57,7 +57,7 @@ sessgit --help shows all commands.
 
 def test_alone_with_conversations_that_nobody_recorded(sessgit: Shell) -> None:
     sessgit.keep(sessgit.talk().turns("one"))
-    assert "  sessgit import   bring in the conversations that you had before: 1 is here\n" in sessgit.out()
+    assert "  sessgit import   import the conversations that you had before: 1 is here\n" in sessgit.out()
 
 
 def test_alone_with_a_store(sessgit: Shell) -> None:
@@ -67,16 +67,14 @@ def test_alone_with_a_store(sessgit: Shell) -> None:
     assert (
         told.split("\n\n", 1)[1]
         == """\
-  sessgit log           the turns of this conversation; sessgit ls shows all of
+  sessgit log           the turns of this conversation; sessgit ls lists all of
                         this project
-  sessgit search WORDS  find what was said, in every conversation
-  sessgit fork --at N   a new conversation that begins with the first N turns
-  sessgit diff A B      what two conversations have in common, and what each did
-                        on its own
-  sessgit restore ID    the client's file back, byte for byte, even if it has
-                        deleted it
+  sessgit search WORDS  search what was said in all conversations
+  sessgit fork --at N   continue from turn N in a new conversation
+  sessgit diff A B      compare two conversations
+  sessgit restore ID    restore the client's file, even if the client deleted it
 
-sessgit --help shows all commands.
+sessgit --help lists all commands.
 """
     )
 
@@ -121,8 +119,8 @@ def test_nothing_to_bring_in(sessgit: Shell) -> None:
     assert (done.code, done.out, done.err) == (
         4,
         "",
-        "Error: there is nothing to bring in: the client keeps no conversation in ~/.claude.\n"
-        "Hint: sessgit install records from now on, sessgit import PATH brings in transcripts from elsewhere.\n",
+        "Error: there is nothing to import: the client has no conversations in ~/.claude.\n"
+        "Hint: `sessgit install` starts recording, `sessgit import PATH` imports other transcripts.\n",
     )
 
 
@@ -131,7 +129,7 @@ def test_an_installation_points_the_hooks_elsewhere(
 ) -> None:
     sessgit.out("install")
     monkeypatch.setenv("SESSGIT_STORE", str(tmp_path / "other"))
-    assert "The hooks recorded into ~/.claude/session-store before, and do not any more.\n" in sessgit.out("install")
+    assert "The hooks no longer record into ~/.claude/session-store.\n" in sessgit.out("install")
     monkeypatch.delenv("SESSGIT_STORE")
     assert sessgit.out("status").splitlines()[0].startswith("Recording   off")
     document = json.loads((sessgit.config / "settings.json").read_text())

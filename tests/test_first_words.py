@@ -6,8 +6,9 @@ import pytest
 from shell import Shell
 
 KEPT = """\
-All that is said is kept in ~/.claude/session-store, readable by you alone,
-not encrypted; common secrets are replaced first. sessgit off skips a project.
+Prompts, answers and tool output go to ~/.claude/session-store.
+Only you can read it. It is not encrypted; common secrets are redacted.
+To exclude a project: sessgit off
 """
 
 
@@ -19,7 +20,7 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def test_install_says_what_is_kept_also_behind_an_import(sessgit: Shell) -> None:
-    assert sessgit.out("import") == "1 conversation, 2 turns brought in\n"
+    assert sessgit.out("import") == "1 conversation, 2 turns imported\n"
     assert KEPT in sessgit.out("install")
     assert KEPT not in sessgit.out("install")
     sessgit.out("uninstall")

@@ -45,14 +45,14 @@ def keeping(source: Path) -> Path:
 def test_what_it_says_and_again(sessgit: Shell, source: Path) -> None:
     before = contents(source)
     assert sessgit.out("import", "--from", "io-log", str(source)) == (
-        "2 conversations, 3 turns brought in from io-log\n"
+        "2 conversations, 3 turns imported from io-log\n"
         f"new         {ARCH[:8]}  the task of ARCH-1                                 2 turns\n"
         f"new         {DEV[:8]}  the task of DEV-2                                   1 turn\n"
         "4 files: 4 imported\n"
     )
     refs = run_git(sessgit.store, "for-each-ref")
     assert sessgit.out("import", "--from", "io-log", str(source)) == (
-        "0 conversations, 0 turns brought in from io-log; 2 were here already\n4 files: 4 imported\n"
+        "0 conversations, 0 turns imported from io-log; 2 were already imported\n4 files: 4 imported\n"
     )
     assert run_git(sessgit.store, "for-each-ref") == refs
     assert contents(source) == before
@@ -88,7 +88,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(sessgit: Shell, source: Path
 
 def test_a_dry_run_in_words(sessgit: Shell, source: Path) -> None:
     assert sessgit.out("import", "--from", "io-log", str(source), "--dry-run").startswith(
-        "2 conversations, 3 turns would be brought in from io-log\n"
+        "2 conversations, 3 turns would be imported from io-log\n"
     )
 
 
@@ -163,7 +163,7 @@ def test_what_a_person_said_since_stays(sessgit: Shell, source: Path) -> None:
     sessgit.out("import", "--from", "io-log", str(source))
     sessgit.out("rename", ARCH, "the design")
     sessgit.out("edit", ARCH, "--label", "-developer", "--label", "+auth", "--description", "mine")
-    assert "2 were here already" in sessgit.out("import", "--from", "io-log", str(source))
+    assert "2 were already imported" in sessgit.out("import", "--from", "io-log", str(source))
     log(source, "ARCH-1", went("in", "design it", 1), went("out", "with tokens", 2), went("in", "go on", 3),
         went("artifact", "docs/auth.md", 4, action="created"), went("out", "done", 5), task="another task")  # fmt: skip
     assert "1 conversation, 0 turns" in sessgit.out("import", "--from", "io-log", str(source))
@@ -180,9 +180,9 @@ def test_another_session_with_the_same_id_is_told(sessgit: Shell, source: Path, 
     done = sessgit("import", "--from", "io-log", str(tmp_path / "b"))
     assert (done.code, done.err) == (
         1,
-        f"ARCH-1: {ARCH[:8]} is here already, from io-log, with other turns: ARCH-1 was left as it is\n",
+        f"ARCH-1: {ARCH[:8]} already exists, from io-log, with other turns: ARCH-1 was skipped\n",
     )
-    assert done.out.startswith("1 conversation, 1 turn brought in from io-log\n")
+    assert done.out.startswith("1 conversation, 1 turn imported from io-log\n")
     assert set(refs.splitlines()) < set(run_git(sessgit.store, "for-each-ref").splitlines())
 
 
@@ -195,7 +195,7 @@ def test_two_of_one_id_in_the_source_are_named_and_the_others_go_on(sessgit: She
     assert (done.code, done.err) == (
         1, f"same: two of them have this id: {at}/a/io.log and {at}/b/io.log\n" * 2,
     )  # fmt: skip
-    assert done.out.startswith("1 conversation, 1 turn brought in from io-log\n")
+    assert done.out.startswith("1 conversation, 1 turn imported from io-log\n")
 
 
 def test_a_project_that_is_off_is_left_out(sessgit: Shell, source: Path) -> None:
@@ -203,8 +203,8 @@ def test_a_project_that_is_off_is_left_out(sessgit: Shell, source: Path) -> None
     sessgit.out("off", str(source))
     refs = run_git(sessgit.store, "for-each-ref")
     assert sessgit.out("import", "--from", "io-log", str(source)) == (
-        "0 conversations, 0 turns brought in from io-log\n"
-        "2 conversations of projects that are off: left out\n4 files: 4 imported\n"
+        "0 conversations, 0 turns imported from io-log\n"
+        "2 conversations of projects that are off: skipped\n4 files: 4 imported\n"
     )
     assert run_git(sessgit.store, "for-each-ref") == refs
 
@@ -265,7 +265,7 @@ def test_what_the_client_recorded_gets_only_what_was_said_beside(sessgit: Shell,
     rlm(tmp_path / "s", talk.session, ("another beginning", "yes"))
     (one,) = sessgit.json("import", "--from", "rlm", str(tmp_path / "s"))["conversations"]
     assert (one["outcome"], one["turns"], one["reason"]) == (
-        "changed", 0, "its turns stay as they are here",
+        "changed", 0, "its turns here do not change",
     )  # fmt: skip
     assert run_git(sessgit.store, "rev-parse", f"refs/heads/{talk.session}:turns") == turns
     assert _session(sessgit, talk.session)["context"]["working_memory"] == {"plan": [1, 2]}
@@ -288,7 +288,7 @@ def test_who_writes_a_session_meanwhile_is_not_disturbed(
     monkeypatch.setattr(scratch_store, "take_over", moved)
     done = sessgit("import", "--from", "io-log", str(source))
     assert (done.code, done.err) == (
-        3, "Error: one of them was written just now.\nHint: Nothing was changed. Try again.\n",
+        3, "Error: one of them was just changed.\nHint: Nothing was changed. Try again.\n",
     )  # fmt: skip
     assert run_git(sessgit.store, "rev-parse", f"refs/heads/{DEV}").strip() == held
     assert agent_id("io-log", "NEW-3") not in run_git(sessgit.store, "for-each-ref")
@@ -297,13 +297,13 @@ def test_who_writes_a_session_meanwhile_is_not_disturbed(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--from", "vim", "x"), "nothing can be imported from “vim”"),
-        (("--from", "io-log"), "--from io-log needs one folder."),
-        (("--from", "io-log", "a", "b"), "--from io-log needs one folder."),
+        (("--from", "vim", "x"), "Error: cannot import from “vim”."),
+        (("--from", "io-log"), "--from io-log needs exactly one folder."),
+        (("--from", "io-log", "a", "b"), "--from io-log needs exactly one folder."),
         (("--from", "io-log", "nowhere"), "there is no folder"),
         (("--from", "rlm", "."), "there is no session of RLM in"),
         (("--from", "io-log", "."), "there is no session in"),
-        (("--dry-run",), "--dry-run goes with another system's files."),
+        (("--dry-run",), "--dry-run works only with another system's files."),
     ],
 )
 def test_words_that_do_not_fit_together(sessgit: Shell, arguments: tuple[str, ...], said: str) -> None:

@@ -31,7 +31,7 @@ def test_links_and_pipes_are_named_and_never_read(tmp_path: Path) -> None:
         SourceFile("a.json", "left", "nothing is known of such a file"),
         SourceFile("b.json", "left", f"it is a link to {tmp_path}/secret/x.json, and none is followed"),
         SourceFile("c", "left", f"it is a link to {tmp_path}/secret, and none is followed"),
-        SourceFile("d.json", "left", "it is no regular file"),
+        SourceFile("d.json", "left", "it is not a regular file"),
     )
     for name in ("b.json", "d.json"):
         with pytest.raises(DamagedFileError):

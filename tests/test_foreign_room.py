@@ -49,7 +49,7 @@ def test_a_working_memory_that_is_too_large(sessgit: Shell, tmp_path: Path, is_f
     else:
         path = f"rlm-sessions/{RLM}/session.json"
         rlm(tmp_path / "s", context={"conversation": [{"role": "user", "content": "go"}], "working_memory": memory})
-    why = "its working memory has 65.6 kB, and 65.5 kB are the most here: kept as a file"
+    why = "its working memory has 65.6 kB, but at most 65.5 kB are allowed: kept as a file"
     assert imported(sessgit, "rlm", tmp_path / "s") == {path: why}
     assert " ".join(sessgit.out("import", "--from", "rlm", str(tmp_path / "s")).split()).endswith(
         f"1 file: 1 imported imported {path} {why}"
@@ -85,7 +85,8 @@ def test_entries_for_which_the_pad_has_no_room(sessgit: Shell, tmp_path: Path) -
     said = imported(sessgit, "dialectic", tmp_path)
     (why,) = said.values()
     assert re.fullmatch(
-        "[0-9]+ entries had no room on the pad; [0-9]+ entries of its insights had no room on the pad: kept as a file",
+        "[0-9]+ entries did not fit on the scratchpad; [0-9]+ entries of its insights did not fit on the scratchpad: "
+        "kept as a file",
         why,
     )
     kept = run_git(sessgit.store, "show", f"refs/heads/{own}:kept/dialectic/pad/insights.jsonl").splitlines()
@@ -102,7 +103,8 @@ def test_files_and_a_task_of_io_log_that_are_too_many_and_too_long(sessgit: Shel
     log(tmp_path / "s", "DEV-1", went("in", "go"), context_files=["x" * 2_001, *paths], task=task)
     assert imported(sessgit, "io-log", tmp_path / "s") == {
         ".claude-man/sessions/DEV-1/metadata.json":
-            "4 context files had no room on the pad: kept; its task has more than 2,000 characters: cut, and kept",
+            "4 context files did not fit on the scratchpad: kept; its task has more than 2,000 characters: cut, "
+            "and kept",
     }  # fmt: skip
     own = agent_id("io-log", "DEV-1")
     assert [one["text"] for one in sessgit.json("pad", own)["entries"]] == paths[: pads.MOST]
@@ -119,7 +121,7 @@ def test_a_name_that_is_taken_already(sessgit: Shell, tmp_path: Path) -> None:
             "id": one, "name": "lexer", "projectPath": "/p", "createdAt": "2026-03-01T10:00:00Z",
             "messages": [{"id": one, "index": 0, "role": "user", "content": f"go {one}"}],         })  # fmt: skip
     assert imported(sessgit, "apex", tmp_path) == {
-        ".apex/sessions/b.json": "another conversation is called “lexer” already: it has no name here",
+        ".apex/sessions/b.json": "another conversation is already called “lexer”: imported without a name",
     }  # fmt: skip
     authored = [shown(sessgit, agent_id("apex", one))["authored"]["name"] for one in "ab"]
     assert authored == ["lexer", ""]

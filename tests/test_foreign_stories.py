@@ -100,11 +100,11 @@ def test_the_pad_of_a_dialectic_session_goes_on(shell: Shell, tmp_path: Path) ->
     name = shell.json("ls", "--all")[0]["id"]
     assert "Next         Settle 1 open tension" in shell.out("pad", name)
     assert shell.out("pad", "brief", name).splitlines()[:3] == [
-        "We go on with “Who leads in chips?”. This is what we have noted so far.",
+        "We continue “Who leads in chips?”. This is what we have noted so far.",
         "",
-        "It stands at stage critiquing, cycle 2, confidence 0.6.",
+        "Current state: stage critiquing, cycle 2, confidence 0.6.",
     ]
-    assert "We go on with “Who leads in chips?”." in shell("resume", "--brief", "--print", name).out
+    assert "We continue “Who leads in chips?”." in shell("resume", "--brief", "--print", name).out
     shell.out("fork", name, "--name", "child")
     assert [(one["kind"], one["text"]) for one in shell.json("pad", "child")["entries"]] == [
         ("claim", "Debt comes in cycles"), ("claim", "Engineers lead"), ("claim", "Tools are scarce"),

@@ -60,7 +60,7 @@ def test_where_the_folder_is_gone(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk(OTHER, cwd="/nowhere").turns("one"))
     done = sessgit("fork", OTHER)
     assert done.err == "The project's folder is gone: /nowhere.\n"
-    assert done.out.splitlines()[1] == ("Continue it in a folder that is there:  sessgit fork f0000001 --project DIR")
+    assert done.out.splitlines()[1] == ("Continue it in another folder:  sessgit fork f0000001 --project DIR")
 
 
 def test_undo_takes_away_the_folder_that_it_made(sessgit: Shell, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_for_programs(sessgit: Shell) -> None:
 def test_without_a_transcript_resume_writes_it(sessgit: Shell) -> None:
     assert sessgit.out("fork", "5e55", "--at", "1", "--no-restore").splitlines() == [
         "f0000001  1 turn, from 5e551011@1 “one”",
-        "sessgit resume f0000001 continues it.",
+        "Continue it:  sessgit resume f0000001",
     ]
     done = sessgit("resume", FIRST, "--print")
     assert (done.code, done.out) == (0, f"claude --resume {FIRST}\n")
@@ -116,7 +116,7 @@ def test_at_a_cell(sessgit: Shell) -> None:
     assert prompts(path) == ["one", "two"]
     missing = sessgit("fork", OTHER, "--at", "2.9")
     assert missing.code == 4
-    assert missing.err.startswith("Error: turn 2 has 5 cells, there is no cell 9.\n")
+    assert missing.err.startswith("Error: turn 2 has no cell 9; it has 5 cells.\n")
 
 
 def test_of_a_turn_that_was_rewound(sessgit: Shell) -> None:
@@ -131,34 +131,33 @@ def test_of_a_turn_that_was_rewound(sessgit: Shell) -> None:
         (
             ("5e55", "--at", "99"),
             4,
-            "Error: 5e551011 has 3 turns, there is no turn 99.\nHint: sessgit log 5e551011 shows them.\n",
+            "Error: 5e551011 has no turn 99; it has 3 turns.\nHint: `sessgit log 5e551011` lists them.\n",
         ),
         (
             ("5e55", "--at", "0"),
             2,
-            "Error: nothing would be in a fork of 5e551011 before its first turn.\n"
-            "Hint: A fork keeps turn 1 at least.\n",
+            "Error: a fork of 5e551011 before its first turn would be empty.\nHint: A fork keeps at least turn 1.\n",
         ),
         (
             ("5e55@1", "--at", "2"),
             2,
-            "Error: 5e55@1 names a turn already.\nHint: Say it once: either @TURN or --at TURN.\n",
+            "Error: 5e55@1 already names a turn.\nHint: Use either @TURN or --at TURN.\n",
         ),
         (
             ("5e55", "--at", "two"),
             2,
-            "Error: “two” is no turn.\nHint: A turn is a number, with a cell as in 7.3; -1 is the last turn.\n",
+            "Error: “two” is not a turn.\nHint: A turn is a number, a cell is 7.3; -1 is the last turn.\n",
         ),
         (
             ("5e55", "--name", "a/b"),
             2,
             "Error: “a/b” cannot be a name.\n"
-            "Hint: A name has 100 characters at most, no @, / or control characters, and does not begin with -.\n",
+            "Hint: A name has at most 100 characters, no @, / or control characters, and does not start with -.\n",
         ),
         (
             ("5e55", "--run", "--no-restore"),
             2,
-            "Error: --run needs the transcript that --no-restore leaves out.\nHint: Give one of the two.\n",
+            "Error: --run needs a transcript, but --no-restore writes none.\nHint: Use one of the two.\n",
         ),
     ],
 )
@@ -173,8 +172,9 @@ def test_a_name_is_unique_in_a_project(sessgit: Shell) -> None:
     done = sessgit("fork", "5e55", "--name", "other way")
     assert (done.code, done.err) == (
         3,
-        "Error: f0000001 is called “other way” already.\n"
-        "Hint: Names are unique in a project: choose another, or sessgit rename f0000001 OTHER first.\n",
+        "Error: f0000001 is already called “other way”.\n"
+        "Hint: Names are unique in a project: choose another name, or rename the other one first: `sessgit rename "
+        "f0000001 OTHER`\n",
     )
 
 
@@ -185,7 +185,7 @@ def test_what_is_missing_is_said(sessgit: Shell) -> None:
     assert token in next(sessgit.config.glob(f"projects/*/{FIRST}.jsonl")).read_text()
     path.unlink()
     done = sessgit("fork", OTHER)
-    assert done.err == "Missing in the fork: 1 secret that stands replaced.\n"
+    assert done.err == "1 secret is redacted in the fork.\n"
 
 
 def test_run_becomes_the_client(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -206,6 +206,6 @@ def test_a_missing_client_is_said(sessgit: Shell, monkeypatch: pytest.MonkeyPatc
     done = sessgit("fork", "5e55", "--run")
     assert (done.code, done.err) == (
         4,
-        f"Error: claude cannot be started: No such file or directory.\n"
-        f"Hint: Where it is installed: claude --resume {FIRST}\n",
+        f"Error: cannot start claude: No such file or directory.\n"
+        f"Hint: Install the client, then run `claude --resume {FIRST}`.\n",
     )

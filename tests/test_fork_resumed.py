@@ -102,7 +102,7 @@ def test_the_fork_point_stays(sessgit: Shell, forked: Client, steps: str) -> Non
     sessgit("import")
     assert_agreed(sessgit, "go on", "and on")
     assert sessgit.json("restore", NEW, "--verify")["same"]
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
 
 
 def test_a_command_before_the_first_prompt(sessgit: Shell, forked: Client) -> None:
@@ -117,7 +117,7 @@ def test_a_command_before_the_first_prompt(sessgit: Shell, forked: Client) -> No
     sessgit("import")
     assert_agreed(sessgit, "go on")
     assert sessgit.json("restore", NEW, "--verify")["same"]
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
 
 
 def test_a_rewind_to_the_fork_point(sessgit: Shell, forked: Client) -> None:
@@ -133,7 +133,7 @@ def test_a_rewind_to_the_fork_point(sessgit: Shell, forked: Client) -> None:
     sessgit("import")
     assert_agreed(sessgit, "go elsewhere")
     assert sessgit.json("restore", NEW, "--verify")["same"]
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
 
 
 def test_a_fork_of_it_has_all_that_was_said(sessgit: Shell, forked: Client) -> None:

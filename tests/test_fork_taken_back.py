@@ -56,7 +56,7 @@ class Fork:
 def verified(sessgit: Shell) -> None:
     done = sessgit("verify", "--deep")
     assert done.code == 0, done
-    assert "nothing is damaged" in done.out.splitlines()[0], done
+    assert "no damage" in done.out.splitlines()[0], done
 
 
 def forked(sessgit: Shell, at: str, texts: tuple[str, ...] = TEXTS) -> Fork:
@@ -124,7 +124,7 @@ def test_after_a_purge(sessgit: Shell, at: str) -> None:
     verified(sessgit)
     out = sessgit.project / "out.jsonl"
     done = sessgit("restore", fork.id, "-o", str(out))
-    assert "written anew" not in done.out
+    assert "rewritten" not in done.out
     assert uuids(out) == uuids(fork.path)
 
 

@@ -10,7 +10,7 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
 FORK = "f0000001-0000-4000-8000-ffffffffffff"
-TOLD = "The client would send none of its turns: their lines do not say which one each goes on from.\n"
+TOLD = "The client would send none of these turns to the model: their lines are not linked to each other.\n"
 
 
 def stripped(talk: Talk, *keys: str) -> Talk:
@@ -31,10 +31,10 @@ def test_lines_that_do_not_lead_back(sessgit: Shell, keys: tuple[str, ...]) -> N
         done.out
         == """\
 f0000001  2 turns, from 5e551011@2 “two”
-sessgit repair f0000001 makes of it one that can be continued.
+The client cannot continue it. Repair it: sessgit repair f0000001
 """
     )
-    assert "is the mended conversation: 2 turns." in sessgit("repair", FORK).out
+    assert "is the repaired conversation: 2 turns." in sessgit("repair", FORK).out
 
 
 def test_programs_get_no_command(sessgit: Shell) -> None:
@@ -73,11 +73,10 @@ def unknown(sessgit: Shell) -> Shell:
 def test_hints_name_the_whole_command(unknown: Shell, command: tuple[str, ...], tmp_path: Path) -> None:
     done = unknown(*command, SESSION)
     assert done.err == (
-        f"Error: it is not known where the file of {SESSION} was.\n"
-        "Hint: sessgit restore 5e551011 --project DIR writes it for the client started in DIR, --output FILE to any "
-        "place.\n"
+        f"Error: the place of {SESSION}'s file is unknown.\n"
+        "Hint: Choose a place: `sessgit restore 5e551011 --project DIR`, or `--output FILE`.\n"
     )
-    assert "is written" in unknown.out("restore", "5e551011", "--project", str(tmp_path))
+    assert "was restored" in unknown.out("restore", "5e551011", "--project", str(tmp_path))
     assert unknown.out("resume", SESSION, "--print").endswith(f"claude --resume {SESSION}\n")
 
 
@@ -93,11 +92,10 @@ def test_repair_names_the_whole_command(sessgit: Shell, unknown: Shell, tmp_path
     sessgit.config = moved
     done = sessgit("repair", OTHER)
     assert done.err == (
-        f"Error: it is not known in which folder {OTHER} was held.\n"
-        f"Hint: sessgit restore {OTHER[:8]} --project DIR says it.\n"
+        f"Error: the folder of {OTHER} is unknown.\nHint: Choose one: `sessgit restore {OTHER[:8]} --project DIR`\n"
     )
-    assert "is written" in sessgit.out("restore", OTHER, "--project", str(tmp_path))
-    assert "is the mended conversation" in sessgit("repair", OTHER).out
+    assert "was restored" in sessgit.out("restore", OTHER, "--project", str(tmp_path))
+    assert "f0000003 is the repaired conversation: 1 turn." in sessgit("repair", OTHER).out
 
 
 def test_one_of_no_known_folder_is_found_in_a_home_that_moved(sessgit: Shell) -> None:
@@ -107,11 +105,11 @@ def test_one_of_no_known_folder_is_found_in_a_home_that_moved(sessgit: Shell) ->
     sessgit.config.rename(moved)
     sessgit._patch.setenv("CLAUDE_CONFIG_DIR", str(moved))
     there = f"~/elsewhere/{path.relative_to(sessgit.config)}"
-    assert sessgit.out("restore", SESSION).startswith(f"{there} is already there:")
+    assert sessgit.out("restore", SESSION).startswith(f"{there} already exists:")
     assert sessgit.out("resume", SESSION, "--print") == f"claude --resume {SESSION}\n"
 
 
 def test_an_export_without_a_turn(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().bare("mode", mode="normal"))
     done = sessgit("export", "markdown", SESSION, "-o", "-")
-    assert done.err == "Error: 5e551011 has no turn to export.\nHint: sessgit ls shows others.\n"
+    assert done.err == "Error: 5e551011 has no turns to export.\nHint: `sessgit ls` lists others.\n"

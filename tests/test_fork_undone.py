@@ -67,7 +67,7 @@ def test_what_has_changed_since_stays_alone(rich: Shell) -> None:
     transcript, agent, result = own(rich, fork)
     result.write_text("another")
     done = rich.out("undo")
-    assert f"Left, since it has changed: ~/{result.relative_to(rich.home)}\n" in done
+    assert f"Kept, because it was changed since: ~/{result.relative_to(rich.home)}\n" in done
     assert [path.exists() for path in (transcript, agent.parent, result)] == [False, False, True]
 
 
@@ -105,4 +105,4 @@ def test_of_many_files_a_few_are_named(sessgit: Shell) -> None:
     lines = sessgit.out("undo").splitlines()
     assert lines[1] == f"Deleted: ~/{(path.parent / fork).relative_to(sessgit.home)}.jsonl"
     assert [line.partition(":")[0] for line in lines[1:6]] == ["Deleted"] * 5
-    assert lines[6] == "and 5 files more beside it: --json names all"
+    assert lines[6] == "and 5 more files: --json lists all"

@@ -46,7 +46,7 @@ def test_all_that_lay_beside_comes_along(sessgit: Shell) -> None:
         sessgit.out("fork", "5e55")
         == f"""\
 f0000001  2 turns, from 5e551011@2 “look around”
-With it: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.
+Also written: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.
 Continue it:  claude --resume {FORK}
 """
     )
@@ -128,7 +128,7 @@ def test_words_that_the_clients_own_files_still_hold(sessgit: Shell) -> None:
     assert side_files(sessgit.config) == beside | of_fork(beside)
     wipe(sessgit.config)
     done = sessgit("fork", "5e55")
-    assert done.err == "Missing in the fork: 4 secrets that stand replaced.\n"
+    assert done.err == "4 secrets are redacted in the fork.\n"
     assert not any(SECRET.encode() in data for data in side_files(sessgit.config).values())
 
 
@@ -138,8 +138,8 @@ def test_a_plan_that_has_changed_since_is_left(sessgit: Shell) -> None:
     plan.write_text("A later plan.\n")
     said = sessgit.out("fork", "5e55").splitlines()
     assert said[1:3] == [
-        "With it: a subagent, a large tool result, 2 tasks and 2 todo lists.",
-        "Left as it is, since it is there and holds something else: a plan.",
+        "Also written: a subagent, a large tool result, 2 tasks and 2 todo lists.",
+        "Not overwritten, because the contents differ: a plan.",
     ]
     assert plan.read_text() == "A later plan.\n"
 

@@ -112,13 +112,13 @@ def test_what_commands_took_away_is_kept_for_a_while(sessgit: Shell) -> None:
     assert sessgit.json("gc")["expired"] == 0
     assert refs.read_all(sessgit.store, layout.KEEP).keys() == {kept}
     (sessgit.store / "config.toml").write_text('[undo]\nkeep = "12w"\n')
-    assert sessgit.out("gc").splitlines()[1] == "1 tip let go that old commands took away"
+    assert sessgit.out("gc").splitlines()[1] == "1 expired undo ref removed"
     assert refs.read_all(sessgit.store, layout.KEEP) == {}
     assert sessgit("gc", "--prune", "--yes").code == 0
     done = sessgit("undo", sessgit.json("ops")[0]["id"])
     assert (done.code, done.err.splitlines()[0]) == (
         3,
-        "Error: what it needs is gone for good: sessgit gc --prune made that final.",
+        "Error: the data it needs was deleted for good by sessgit gc --prune.",
     )
 
 
@@ -132,7 +132,7 @@ def test_never_two_at_once(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> N
         done = sessgit("gc")
     assert (done.code, done.err) == (
         3,
-        "Error: another process is packing the store.\nHint: Nothing was done. Try again in a while.\n",
+        "Error: another process is packing the store.\nHint: Nothing was changed. Try again later.\n",
     )
 
 
@@ -161,8 +161,7 @@ def test_nothing_is_pruned_while_someone_writes(sessgit: Shell, monkeypatch: pyt
     done = sessgit("gc", "--prune", "--yes")
     assert (done.code, done.err) == (
         3,
-        "Error: a recorder or a command is just writing.\n"
-        "Hint: The store was packed, but not pruned. Try again in a while.\n",
+        "Error: a recorder or a command is writing.\nHint: The store was packed, but not pruned. Try again later.\n",
     )
     run_git(sessgit.store, "cat-file", "-e", blob)
     store.repo.release()

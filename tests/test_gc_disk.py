@@ -144,6 +144,6 @@ def test_a_damaged_object(sessgit: Shell) -> None:
     before = run_git(sessgit.store, "for-each-ref")
     done = sessgit("gc", "--prune", "--yes")
     assert (done.code, done.out) == (7, "")
-    assert done.err.endswith("Hint: sessgit verify tells what is missing or damaged. Nothing was changed.\n")
+    assert done.err.endswith("Hint: Nothing was changed. `sessgit verify` shows what is missing or damaged.\n")
     assert run_git(sessgit.store, "for-each-ref") == before
     assert damaged.exists()

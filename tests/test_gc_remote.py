@@ -32,10 +32,7 @@ case " $* " in
 esac
 exec {git} "$@"
 """
-_BUSY = (
-    "Error: a recorder or a command is just writing.\n"
-    "Hint: The store was packed, but not pruned. Try again in a while.\n"
-)
+_BUSY = "Error: a recorder or a command is writing.\nHint: The store was packed, but not pruned. Try again later.\n"
 
 
 @pytest.fixture

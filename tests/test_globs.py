@@ -74,7 +74,7 @@ def test_who_is_recorded() -> None:
         True,
         False,
     ]
-    assert privacy.verdict(only, "/tmp").why == "record.include does not name it"
+    assert privacy.verdict(only, "/tmp").why == "record.include does not include it"
     assert privacy.verdict(rules("/srv/x", include=("/srv",)), "/srv/x") == Verdict(False, "/srv/x")
 
 

@@ -74,7 +74,7 @@ def test_whoever_cannot_move_refs_for_it_is_told_what_mends_it(packed: Shell, co
     done = packed(*command)
     assert done.code == 7
     assert done.err.splitlines()[-1] == (
-        "Hint: packed-refs in the store is damaged: sessgit doctor --fix mends it, and puts back what it lost."
+        "Hint: packed-refs in the store is damaged: `sessgit doctor --fix` repairs it, and restores lost refs."
     )
     packed("doctor", "--fix")
     packed.out(*command)
@@ -85,7 +85,7 @@ def test_nothing_is_pruned_that_was_lost(packed: Shell) -> None:
     (packed.store / "packed-refs").write_bytes(b"")
     done = packed("gc", "--prune", "--yes")
     assert (done.code, done.out) == (3, "")
-    assert done.err.splitlines()[1:] == ["Hint: sessgit doctor --fix puts back what is lost."]
+    assert done.err.splitlines()[1:] == ["Hint: `sessgit doctor --fix` restores what is lost."]
     assert packed("purge", "some value", "--yes").code == 3
     packed("doctor", "--fix")
     assert refs.read_all(packed.store) == before

@@ -24,7 +24,7 @@ def test_a_rewound_branch_that_the_client_went_back_to(sessgit: Shell) -> None:
     sessgit.out("import", "--id", SESSION)
     branches = run_git(sessgit.store, "for-each-ref", "--format=%(refname)", "refs/heads")
     assert branches == f"refs/heads/{SESSION}\nrefs/heads/{SESSION}.r-a0000004\n"
-    assert sessgit("verify").out.startswith("1 conversation, 5 turns: nothing is damaged.\n")
+    assert sessgit("verify").out.startswith("1 conversation, 5 turns: no damage.\n")
 
 
 def test_its_new_head_is_missed_all_the_same(sessgit: Shell) -> None:
@@ -39,7 +39,7 @@ def test_its_new_head_is_missed_all_the_same(sessgit: Shell) -> None:
         6,
         [
             f"refs/heads/{SESSION}  damaged",
-            "    it is gone, and no command took it away",
+            "    it is missing, and no command removed it",
             "    sessgit doctor --fix",
         ],
     )

@@ -50,7 +50,9 @@ def test_a_fork_is_listed_in_its_project_and_in_its_worktree(coded: Coded, monke
         with monkeypatch.context() as patch:
             patch.chdir(coded.project.parent / "tree")
             assert listed(sessgit) == [fork]
-    assert sessgit.out("ls").splitlines()[-1] == "1 of 2 conversations here. All projects: sessgit ls --all"
+    assert (
+        sessgit.out("ls").splitlines()[-1] == "1 of 2 conversations is in this project. All projects: sessgit ls --all"
+    )
 
 
 @pytest.mark.parametrize("at", ["1", "1.1"])

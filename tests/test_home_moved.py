@@ -33,7 +33,7 @@ def test_what_is_archived_has_not_gone_on(moved: Shell) -> None:
 def test_what_is_archived_and_went_on(moved: Shell) -> None:
     path = transcript(moved, SESSION)
     path.write_bytes(path.read_bytes() + b'{"type":"mode","mode":"plan"}\n')
-    told = f"{SESSION}: it is archived, and has gone on since: sessgit unarchive brings it back\n"
+    told = f"{SESSION}: it is archived, and has new turns: sessgit unarchive\n"
     assert moved("log", SESSION).err == told
 
 
@@ -45,7 +45,7 @@ def test_the_file_is_compared_where_it_lies_now(moved: Shell) -> None:
 
 
 def test_the_card_does_not_say_that_it_is_gone(moved: Shell) -> None:
-    assert "only here now" not in moved.out("show", OTHER)
+    assert "only in this store" not in moved.out("show", OTHER)
     transcript(moved, OTHER).unlink()
-    assert "only here now" in moved.out("show", OTHER)
-    assert moved.out("restore", OTHER, "--verify").endswith("this store is the only place.\n")
+    assert "only in this store" in moved.out("show", OTHER)
+    assert moved.out("restore", OTHER, "--verify").endswith("only this store has it.\n")

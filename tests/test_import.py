@@ -17,9 +17,9 @@ from sessgit.store.files import durable_write
 def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
     sessgit.keep(sessgit.talk().turns("one", "two"))
     sessgit.keep(sessgit.talk(OTHER).turns("three"))
-    assert sessgit.out("import") == "2 conversations, 3 turns brought in\n"
+    assert sessgit.out("import") == "2 conversations, 3 turns imported\n"
     refs = run_git(sessgit.store, "for-each-ref")
-    assert sessgit.out("import") == "0 conversations, 0 turns brought in; 2 were here already\n"
+    assert sessgit.out("import") == "0 conversations, 0 turns imported; 2 were already imported\n"
     assert run_git(sessgit.store, "for-each-ref") == refs
     assert sessgit.json("import") == {
         "sessions": 0, "turns": 0, "unchanged": 2, "excluded": 0, "archived": 0, "deleted": 0, "links": 0,
@@ -30,8 +30,8 @@ def test_all_of_the_clients_and_again(sessgit: Shell) -> None:
 def test_files_and_folders(sessgit: Shell, tmp_path: Path) -> None:
     one = sessgit.talk().turns("one").save(tmp_path / "a")
     sessgit.talk(OTHER).turns("two").save(tmp_path / "b" / "c")
-    assert sessgit.out("import", str(one)) == "1 conversation, 1 turn brought in\n"
-    assert sessgit.out("import", str(tmp_path)) == "1 conversation, 1 turn brought in; 1 was here already\n"
+    assert sessgit.out("import", str(one)) == "1 conversation, 1 turn imported\n"
+    assert sessgit.out("import", str(tmp_path)) == "1 conversation, 1 turn imported; 1 was already imported\n"
 
 
 def test_a_fork_finds_its_parent_whatever_the_order(sessgit: Shell, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_what_cannot_be_read_is_named_and_the_others_go_on(sessgit: Shell, tmp_p
     done = sessgit("import", str(missing), str(good))
     assert (done.code, done.out, done.err) == (
         1,
-        "1 conversation, 1 turn brought in; 1 file could not be brought in\n",
+        "1 conversation, 1 turn imported; 1 file could not be imported\n",
         f"{missing}:\n  there is no file\n",
     )
 
@@ -72,12 +72,12 @@ def test_files_that_only_have_a_name_in_common(sessgit: Shell, tmp_path: Path, a
     done = sessgit("import", str(one), str(other))
     assert done.code == 1
     assert done.err == (
-        f"{other}:\n  another conversation is called fixture too, and no line of this one says which\n"
-        "  it is: give the file another name\n"
+        f"{other}:\n  another conversation is also called fixture, and no line of this file names\n"
+        "  its id: give the file another name\n"
     )
     assert [(found["id"], found["turns"]) for found in sessgit.json("ls", "--all")] == [("fixture", 1)]
     grown = plain(tmp_path / "c", "one", "three")
-    assert sessgit.out("import", str(grown)) == "1 conversation, 1 turn brought in\n"
+    assert sessgit.out("import", str(grown)) == "1 conversation, 1 turn imported\n"
     grown.write_text(other.read_text())  # the very file that was recorded last: it was rewound
     assert sessgit("import", str(grown)).code == 0
 
@@ -90,12 +90,12 @@ def test_links_and_empty_files_are_counted(sessgit: Shell, tmp_path: Path) -> No
     (there / real.name).symlink_to(real)
     (there / "empty.jsonl").touch()
     assert sessgit.out("import", str(there)) == (
-        "0 conversations, 0 turns brought in\n2 links and 1 empty file left alone\n"
+        "0 conversations, 0 turns imported\n2 links and 1 empty file skipped\n"
     )
     projects = sessgit.config / "projects"
     projects.mkdir(parents=True)
     (projects / "link").symlink_to(real.parent)
-    assert sessgit.out("import") == "0 conversations, 0 turns brought in\n1 link left alone\n"
+    assert sessgit.out("import") == "0 conversations, 0 turns imported\n1 link skipped\n"
 
 
 def test_what_came_in_is_told_when_a_person_ends_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,9 +108,9 @@ def test_what_came_in_is_told_when_a_person_ends_it(sessgit: Shell, monkeypatch:
     monkeypatch.setattr(imports, "pack", interrupted)
     done = sessgit("import")
     assert (done.code, done.out) == (130, "")
-    assert done.err == "Interrupted: 1 conversation came in. Import again: it goes on.\n"
+    assert done.err == "Interrupted: 1 conversation imported. Run import again to continue.\n"
     monkeypatch.setattr(imports, "pack", pack)
-    assert sessgit.out("import") == "0 conversations, 0 turns brought in; 1 was here already\n"
+    assert sessgit.out("import") == "0 conversations, 0 turns imported; 1 was already imported\n"
 
 
 def test_what_grows_by_an_import_is_on_the_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +131,8 @@ def test_without_git_the_store_is_whole(sessgit: Shell, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", "/nowhere")
     sessgit.keep(sessgit.talk().turns("one"))
     done = sessgit("import")
-    assert (done.code, done.out) == (0, "1 conversation, 1 turn brought in\n")
-    assert done.err == "The store could not be packed: git is missing. Install git 2.30 or later.\n"
+    assert (done.code, done.out) == (0, "1 conversation, 1 turn imported\n")
+    assert done.err == "Cannot pack the store: git is missing. Install git 2.30 or later.\n"
     assert sessgit.out("log", "5e55", "--oneline") == "5e551011@1 one\n"
 
 
@@ -146,7 +146,7 @@ def test_files_of_subagents_that_lie_elsewhere_are_counted(sessgit: Shell, tmp_p
     (tmp_path / "agent-2.jsonl").write_text(json.dumps({"type": "user", "sessionId": OTHER}) + "\n")
     (tmp_path / "agent-3.jsonl").write_text(json.dumps({"type": "user", "sessionId": SESSION}) + "\n")
     assert sessgit.out("import", str(tmp_path)) == (
-        "1 conversation, 1 turn brought in\n2 subagent files left alone:\n"
+        "1 conversation, 1 turn imported\n2 subagent files skipped:\n"
         "  the client keeps them in ID/subagents/ next to the transcript ID.jsonl\n"
     )
     assert sessgit.json("import", str(tmp_path))["subagents"] == 2

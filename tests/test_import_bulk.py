@@ -384,7 +384,7 @@ def test_a_damaged_file_among_many(sessgit: Shell, tmp_path: Path) -> None:
     half = Talk(THIRD).turns("whole", "half").data
     (tmp_path / "6" / f"{THIRD}.jsonl").write_bytes(half[: len(half) // 2] + b"\0" * 500)
     done = sessgit("import", str(tmp_path))
-    assert (done.code, done.err) == (1, f"{broken}:\n  it holds no line of a transcript\n")
+    assert (done.code, done.err) == (1, f"{broken}:\n  it has no transcript lines\n")
     assert done.out.startswith("21 conversations, ")
 
 

@@ -28,13 +28,13 @@ def lost(sessgit: Shell) -> Shell:
 def test_what_is_recorded_is_shown_and_why_no_more_is(lost: Shell) -> None:
     done = lost("log", SESSION)
     assert (done.code, "one" in done.out) == (0, True)
-    assert "the store's key cannot be read: No such file or directory" in done.err
+    assert "cannot read the store's key: No such file or directory" in done.err
 
 
 def test_an_import_says_what_to_do(lost: Shell) -> None:
     done = lost("import")
     assert (done.code, done.out) == (7, "")
-    assert done.err == f"Error: the store's key cannot be read: No such file or directory.\nHint: {_HINT}\n"
+    assert done.err == f"Error: cannot read the store's key: No such file or directory.\nHint: {_HINT}\n"
     lost("doctor", "--fix")
     assert lost("import").code == 0
     assert "[redacted:password]" in lost.out("show", f"{SESSION}@2")
@@ -45,5 +45,5 @@ def test_a_key_that_is_none(sessgit: Shell) -> None:
     key: Path = sessgit.store / "key"
     key.unlink()
     key.mkdir()
-    with pytest.raises(StoreError, match="the store's key cannot be read: Is a directory"):
+    with pytest.raises(StoreError, match="cannot read the store's key: Is a directory"):
         Store(sessgit.store).hmac([b"x"])

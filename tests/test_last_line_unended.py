@@ -59,7 +59,7 @@ def assert_exact(sessgit: Shell, path: Path) -> None:
     assert sessgit("import").code == 0
     checked = sessgit.json("restore", SESSION, "--verify")
     assert (checked["same"], checked["missing"]) == (True, 0), checked
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
     found = sessgit.home / "found.jsonl"
     sessgit.out("restore", SESSION, "--output", str(found))
     assert found.read_bytes() == path.read_bytes()
@@ -252,7 +252,7 @@ def test_a_fork_by_the_client_whose_file_ends_so(sessgit: Shell, more: bytes) ->
         sessgit.out("import")
         sessgit.out("restore", THEIRS, "--output", str(found))
         assert found.read_bytes() == path.read_bytes()
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -312,7 +312,7 @@ def test_the_last_line_of_a_subagent(sessgit: Shell, later: bool) -> None:
         agent.unlink()
         sessgit.out("restore", SESSION)
         assert agent.read_bytes() == data
-        assert "nothing is damaged" in sessgit.out("verify", "--deep")
+        assert "no damage" in sessgit.out("verify", "--deep")
 
     sessgit.out("log", SESSION)
     shown = json.loads(sessgit.out("show", f"{SESSION}@1", "--json"))["sessgit.turn/v1"]
@@ -352,12 +352,12 @@ def test_an_old_one_is_archived(sessgit: Shell, old: Path) -> None:
     append(old, b"\n" + sessgit.talk(OTHER).turns("more").lines[0] + b"\n")
     os.utime(old, (LATER - DAY,) * 2)
     found = sessgit.json("archive", "--older-than", "30d", "--dry-run")
-    assert (found["archived"], found["passed_over"]) == ([], [{"id": SESSION, "why": "gone on unrecorded"}])
+    assert (found["archived"], found["passed_over"]) == ([], [{"id": SESSION, "why": "with unrecorded turns"}])
 
 
 def test_one_that_is_archived_has_not_gone_on(sessgit: Shell, old: Path) -> None:
     sessgit.out("archive", SESSION)
-    assert sessgit.out("import") == "0 conversations, 0 turns brought in; 1 was here already\n"
+    assert sessgit.out("import") == "0 conversations, 0 turns imported; 1 was already imported\n"
     append(old, b"\n")
     assert sessgit.json("import")["archived"] == 1
 

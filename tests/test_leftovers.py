@@ -137,7 +137,7 @@ def test_whoever_comes_next_waits_no_minute(keep: Keep, store: Store, how: str) 
 
 
 def test_packed_refs_that_were_being_written(keep: Keep, store: Store) -> None:
-    """git goes no further where its file is there already, whoever left it."""
+    """git goes no further where its file already exists, whoever left it."""
     keep(Talk().turns("one"))
     run_git(store.path, "pack-refs", "--all")
     tip = store.repo.ref(HEAD)

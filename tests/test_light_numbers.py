@@ -23,11 +23,11 @@ def test_what_is_no_number(sessgit: Shell, said: str) -> None:
     done = sessgit("replay", "5e55", "--timeout", said)
     assert (done.code, done.err.splitlines()[-1]) == (
         2,
-        f"Error: Invalid value for '--timeout': {said!r} is no number.",
+        f"Error: Invalid value for '--timeout': {said!r} is not a number.",
     )
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "nan", "inf", "1e400"])
 def test_what_is_no_time(sessgit: Shell, said: str) -> None:
     done = sessgit("replay", "5e55", f"--timeout={said}")
-    assert (done.code, done.err.splitlines()[0]) == (2, "Error: a time limit and one for memory are more than 0.")
+    assert (done.code, done.err.splitlines()[0]) == (2, "Error: --timeout and --memory must be more than 0.")

@@ -27,7 +27,7 @@ def test_the_page(sessgit: Shell) -> None:
 5e551011  parser rewrite  ·  ~/shop  ·  claude-test-1  ·  4 turns, 1k tokens
 
 ● 4  10:00  go on                                                            160
-┊    the conversation so far was compacted
+┊    the conversation was compacted
 ● 3  10:00  try a generator                                                  160
 ┊    1 turn left behind by a rewind: 5e551011.r-a0000003
 ├─   13:00  ↳ f0000001  by hand
@@ -47,7 +47,7 @@ def test_it_is_readable_at_60_columns(sessgit: Shell, monkeypatch: pytest.Monkey
           4 turns, 1k tokens
 
 ● 4  10:00  go on                                        160
-┊    the conversation so far was compacted
+┊    the conversation was compacted
 ● 3  10:00  try a generator                              160
 ┊    1 turn left behind by a rewind: 5e551011.r-a0000003
 ● 2  10:00  the grammar is ambiguous, why?               500
@@ -73,7 +73,7 @@ def test_the_order_and_the_number_of_turns(sessgit: Shell) -> None:
     assert sessgit.out("log", "5e55", "--oneline", "-n", "0") == ""
     header = "5e551011  one  ·  ~/shop  ·  3 turns, 480 tokens\n"
     assert sessgit.out("log", "5e55", "-n", "0") == sessgit.out("log", "5e55", "-n", "0", "--tool", "Bash") == header
-    assert sessgit.out("log", "5e55", "--tool", "Bash").endswith("\n\nNo turn of it fits.\n")
+    assert sessgit.out("log", "5e55", "--tool", "Bash").endswith("\n\nNo matching turns.\n")
     assert sessgit("log", "5e55", "-n", "-1").code == 2
 
 
@@ -194,7 +194,7 @@ def test_a_session_without_a_turn(sessgit: Shell) -> None:
         == """\
 5e551011  (no prompt yet)  ·  0 turns, 0 tokens, $0.00
 
-No turn yet.
+No turns yet.
 """
     )
 
@@ -222,7 +222,7 @@ def test_only_the_turns_that_are_asked_for(sessgit: Shell) -> None:
     }
     for options, expected in turns.items():
         assert [turn["turn"] for turn in sessgit.json("log", "5e55", *options)["turns"]] == expected
-    assert sessgit.out("log", "5e55", "--tool", "Grep").splitlines()[-1] == "No turn of it fits."
+    assert sessgit.out("log", "5e55", "--tool", "Grep").splitlines()[-1] == "No matching turns."
     assert sessgit("log", "5e55", "--graph", "--tool", "Grep").code == 2
     assert sessgit("log", "5e55", "--since", "soon").code == 2
 

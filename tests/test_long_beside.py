@@ -140,11 +140,11 @@ def test_a_file_that_begins_with_a_long_line(sessgit: Shell, long: bytes) -> Non
     assert sessgit("import").code == 0
     (shown,) = json.loads(sessgit.out("show", f"{SESSION}@2", "--json")).values()
     assert [agent["lines"] for agent in shown["subagents"]] == [3]
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
     flat.unlink()
-    assert "With it: a subagent." in sessgit.out("restore", "5e55")
+    assert "Also written: a subagent." in sessgit.out("restore", "5e55")
     assert flat.read_bytes() == whole
-    assert "With it: a subagent" in sessgit.out("restore", "5e55")  # it is there already
+    assert "Also written: a subagent" in sessgit.out("restore", "5e55")  # it already exists
 
 
 @pytest.fixture
@@ -173,12 +173,12 @@ def test_long_lines_are_redacted_as_a_transcripts_own(sessgit: Shell, shorter: b
     own = store.lines(store.branches(SESSION)[SESSION], 1).body
     assert [line for line in own if len(line) > long_strings.LONGEST_LINE] == [stored, stored[:-3]]
     assert agents(store)[1][2:] == [stored, stored[:-3]]
-    assert "With it: a subagent, but for 4 secrets" in sessgit.out("restore", SESSION)
+    assert "Also written: a subagent (4 secrets" in sessgit.out("restore", SESSION)
     assert path.read_bytes() == whole
     made = sessgit.json("fork", SESSION, "--at", "1")
     theirs = folder / made["id"] / "subagents" / path.name
     assert theirs.read_bytes() == whole.replace(SESSION.encode(), made["id"].encode())
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
 
 
 @pytest.mark.parametrize("has_own", [False, True])
@@ -208,7 +208,7 @@ def test_forks_of_a_session_with_long_lines_beside_it(sessgit: Shell, shorter: b
     before = side_files(sessgit.config)
     assert len(before) == (4 if has_own else 2)
     assert agents(Store(sessgit.store), made["id"])[4] == [shorter, SHORT % b"in ours"]
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
     wipe(sessgit.config)
     assert sessgit("restore", "--all-lost").code == 0
     assert side_files(sessgit.config) == before
@@ -261,11 +261,11 @@ def test_an_import_takes_what_a_subagent_wrote_after_its_turn_was_closed(sessgit
     path = subagent(sessgit.keep(talk).parent, talk, "abc", "a")
     sessgit.recorded(talk.turns("two"))
     add(path, SHORT % b"b")
-    assert sessgit.out("import") == "1 conversation, 1 turn brought in\n"
-    assert sessgit.out("import") == "0 conversations, 0 turns brought in; 1 was here already\n"
+    assert sessgit.out("import") == "1 conversation, 1 turn imported\n"
+    assert sessgit.out("import") == "0 conversations, 0 turns imported; 1 was already imported\n"
     found = agents(Store(sessgit.store))
     assert (sorted(found), found[2]) == ([1, 2], [SHORT % b"b"])
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
     whole = path.read_bytes()
     wipe(sessgit.config)
     sessgit.out("restore", "5e55")
@@ -283,11 +283,11 @@ def test_a_turn_that_was_brought_stays_one_when_a_subagent_goes_on(sessgit: Shel
     assert sessgit(command, f"{THEIRS}@2" if command == "pick" else THEIRS, "--into", SESSION, *how).code == 0
     path = home.project_folder(sessgit.config, str(sessgit.project)) / SESSION / "subagents" / "agent-abc.jsonl"
     add(path, SHORT % b"b")
-    assert sessgit.out("import").startswith("1 conversation, 1 turn brought in")
+    assert sessgit.out("import").startswith("1 conversation, 1 turn imported")
     made = "--format=%(trailers:key=Event,valueonly)%(trailers:key=Origin,valueonly)"
     told = run_git(sessgit.store, "log", "--first-parent", made, SESSION, "--").split()
     assert told[:3] == ["end", "graft", f"{THEIRS}@2"] and told.count("graft") == 2
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
     whole = path.read_bytes()
     wipe(sessgit.config)
     assert sessgit("restore", SESSION).code == 0
@@ -304,7 +304,7 @@ def test_other_files_beside_it_are_recorded_whole(sessgit: Shell) -> None:
     assert result.stat().st_size > long_strings.LONGEST_LINE
     assert sessgit("import", "--from", "claude", str(sessgit.config)).code == 0
     files = side_files(sessgit.config)
-    assert "nothing is damaged" in sessgit.out("verify", "--deep")
+    assert "no damage" in sessgit.out("verify", "--deep")
     wipe(sessgit.config)
     sessgit.out("restore", "5e55")
     assert side_files(sessgit.config) == files

@@ -11,7 +11,7 @@ from clones import bare
 from shell import Shell
 from transcripts import OTHER, SESSION
 
-NOTHING = "Nothing is lost: the client has every conversation of this machine.\n"
+NOTHING = "Nothing to restore: the client has every conversation of this machine.\n"
 THIRD = "5e551011-0000-4000-8000-000000000003"
 
 
@@ -38,7 +38,7 @@ def lost(sessgit: Shell) -> int:
     findings = json.loads(sessgit("doctor", "--json").out)["sessgit.doctor/v1"]["findings"]
     noted = [(one["severity"], one["what"]) for one in findings if one["kind"] == "lost"]
     assert noted == ([("note", f"the client deleted {many}")] if count else [])
-    assert sum("only here now" in sessgit("show", one["id"]).out for one in sessgit.json("ls", "--all")) == count
+    assert sum("only in this store" in sessgit("show", one["id"]).out for one in sessgit.json("ls", "--all")) == count
     return count
 
 
@@ -63,7 +63,7 @@ def test_what_was_recorded_on_this_machine_is_lost(second: Shell) -> None:
     for path in data:
         path.unlink()
     assert lost(second) == 2
-    assert second.out("restore", "--all-lost") == "2 conversations are back.\n"
+    assert second.out("restore", "--all-lost") == "2 conversations were restored.\n"
     assert {path: path.read_bytes() for path in second.config.glob("projects/*/*.jsonl")} == data
     assert lost(second) == 0
 
@@ -96,4 +96,4 @@ def test_what_is_archived_is_not_lost(sessgit: Shell) -> None:
     sessgit.out("archive", SESSION)
     assert sessgit.json("status")["only_here"] == 0
     assert sessgit.out("restore", "--all-lost") == NOTHING
-    assert "only here now" in sessgit.out("show", SESSION)
+    assert "only in this store" in sessgit.out("show", SESSION)

@@ -72,7 +72,9 @@ def test_at_46_columns_the_cost_goes_and_of_a_long_folder_the_end_is_shown(
 
 def test_other_projects(sessgit: Shell, tmp_path: Path) -> None:
     elsewhere(sessgit, tmp_path)
-    assert sessgit.out("ls").splitlines()[-1] == "3 of 4 conversations here. All projects: sessgit ls --all"
+    assert (
+        sessgit.out("ls").splitlines()[-1] == "3 of 4 conversations are in this project. All projects: sessgit ls --all"
+    )
     listed = sessgit.out("ls", "--all")
     folder = listed.splitlines()[4]
     assert str(tmp_path).endswith(folder.removeprefix("…")) and folder.endswith(tmp_path.name)  # a long one is cut
@@ -88,7 +90,7 @@ def test_other_projects(sessgit: Shell, tmp_path: Path) -> None:
 4 conversations.
 """
     )
-    assert sessgit.out("ls", "-n", "1", "--all").splitlines()[-1] == "1 of 4 conversations, the ones written last."
+    assert sessgit.out("ls", "-n", "1", "--all").splitlines()[-1] == "Showing the 1 most recent of 4."
 
 
 def test_a_subfolder_and_a_worktree_are_the_same_project(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,12 +102,12 @@ def test_a_subfolder_and_a_worktree_are_the_same_project(sessgit: Shell, monkeyp
 
 def test_a_project_without_conversations(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert sessgit.out("ls") == "No conversation here, but 3 in other projects: sessgit ls --all\n"
+    assert sessgit.out("ls") == "No conversations here; 3 in other projects: sessgit ls --all\n"
     sessgit.recorded(
         sessgit.talk(ELSEWHERE, cwd=str(tmp_path)).bare("mode", mode="normal"),
         sessgit.talk(HEADLESS, cwd=str(tmp_path)).prompt("hello", entrypoint="sdk-cli").answer("Hi."),
     )
-    told = "No conversation here, but 1 headless and 4 in other projects: sessgit {} --all\n"
+    told = "No conversations here; 1 headless and 4 in other projects: sessgit {} --all\n"
     assert sessgit.out("ls") == told.format("ls")
     assert sessgit.out("tree") == told.format("tree")
     assert sessgit.json("ls") == []
@@ -116,13 +118,13 @@ def test_headless_ones_that_are_left_out_are_counted(
 ) -> None:
     headless = sessgit.talk(HEADLESS, cwd=str(tmp_path)).prompt("hello", entrypoint="sdk-cli").answer("Hi.")
     sessgit.recorded(headless, headless.branch(ELSEWHERE).prompt("again", entrypoint="sdk-cli").answer("Hi."))
-    assert sessgit.out("ls", "--label", "nowhere") == "0 conversations of 5. In all projects: --all\n"
+    assert sessgit.out("ls", "--label", "nowhere") == "0 of 5 conversations match. All projects: --all\n"
     monkeypatch.chdir(tmp_path)
-    told = "0 conversations of 5. And 1 headless: --headless. In all projects: --all\n"
+    told = "0 of 5 conversations match. 1 more with --headless. All projects: --all\n"
     assert sessgit.out("ls", "--forks-of", HEADLESS) == told
     for name in (PARSER, LEXER, UPLOAD):
         sessgit.out("delete", name, "--yes")
-    assert sessgit.out("ls") == "No conversation here, but 2 headless: sessgit ls --headless\n"
+    assert sessgit.out("ls") == "No conversations here; 2 headless: sessgit ls --headless\n"
     assert sessgit.out("ls", "--headless").splitlines()[-1] == "2 conversations."
 
 
@@ -250,7 +252,7 @@ def test_by_the_files_that_a_tool_read_or_changed(six: Shell, monkeypatch: pytes
         six.out("ls", "--project", "shop", "--", "shop/src")
         == """\
   11111111  long ago      1 turn  2h ago
-1 conversation of 6. In all projects: --all
+1 of 6 conversations matches. All projects: --all
 """
     )
 
@@ -275,7 +277,7 @@ def test_hundreds_are_folded(sessgit: Shell) -> None:
         (sessgit.store / "refs" / "heads" / f"{number:08x}-0000-4000-8000-000000000000").write_text(tip)
     page = sessgit.out("ls").splitlines()
     assert len(page) == 201
-    assert page[-1] == "200 of 303 conversations, the ones written last. More: --limit N"
+    assert page[-1] == "Showing the 200 most recent of 303. More: --limit N"
     assert len(sessgit.json("ls")) == 303
     assert len(sessgit.out("ls", "-n", "250").splitlines()) == 251
 
@@ -294,8 +296,8 @@ def test_a_search_that_may_lack_something_says_so(sessgit: Shell, monkeypatch: p
     (sessgit.store / "text.sqlite3").unlink()
     monkeypatch.setattr(fulltext_update, "follow", refuse)
     done = sessgit("ls", "--search", "tokenizer")
-    assert done.out == "0 conversations of 3. In all projects: --all\n"
-    assert done.err == "(the text index is behind: database or disk is full)\n"
+    assert done.out == "0 of 3 conversations match. All projects: --all\n"
+    assert done.err == "(the full-text index is behind: database or disk is full)\n"
 
 
 _RANGES = st.builds(range, st.integers(0, 9), st.integers(0, 12))

@@ -10,10 +10,10 @@ from transcripts import OTHER, SESSION
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("--offset 1", "1 of 2 conversations."),
-        ("--offset 9", "0 of 2 conversations."),
-        ("--offset 1 --order name", "1 of 2 conversations."),
-        ("-n 1", "1 of 2 conversations, the ones written last."),
+        ("--offset 1", "Showing 1 of 2 conversations."),
+        ("--offset 9", "Showing 0 of 2 conversations."),
+        ("--offset 1 --order name", "Showing 1 of 2 conversations."),
+        ("-n 1", "Showing the 1 most recent of 2."),
     ],
 )
 def test_more_is_offered_only_where_there_is_more(sessgit: Shell, options: str, told: str) -> None:

@@ -100,14 +100,14 @@ def test_beside_what_a_rewind_left_behind(sessgit: Shell) -> None:
 
 
 def test_the_list_and_the_card(apart: Shell) -> None:
-    assert apart.out("ls") == "  5e551011  one           3 turns  2h ago  2 turns elsewhere\n1 conversation.\n"
+    assert apart.out("ls") == "  5e551011  one           3 turns  2h ago  2 unmerged turns\n1 conversation.\n"
     (listed,) = apart.json("ls")
     assert (listed["elsewhere"], listed["merged_into"]) == (2, [])
     assert "Family      2 turns in another version after turn 2: 5e551011.m-a0005003\n" in apart.out("show", SESSION)
     card = apart.out("show", MACHINE)
     assert "Time        10:00 – 10:30\n" in card
     assert "Family      another version of 5e551011\n" in card
-    assert "only here now" not in card
+    assert "only in this store" not in card
 
 
 def test_what_it_used_counts_once_and_is_not_left_behind(apart: Shell) -> None:
@@ -148,7 +148,7 @@ def test_addresses(apart: Shell) -> None:
         assert apart.json("log", word)["session"]["id"] == MACHINE
     assert apart.json("log", "5e55")["session"]["id"] == SESSION
     assert apart("log", "5e55.m-ffff").code == 4
-    assert "5e551011.m-a0005003 has 4 turns, there is no turn 9" in apart("show", "5e55.m@9").err
+    assert "5e551011.m-a0005003 has no turn 9; it has 4 turns" in apart("show", "5e55.m@9").err
     told = [("5e55.m-a0005003", "another version")]
     assert completion.addresses("5e55.") == completion.addresses("5e55.m-a") == told
     assert completion.addresses("5e55.r") == completion.addresses("5e5.") == []
@@ -247,15 +247,15 @@ def test_merged_it_is_drawn_as_merged(apart: Shell) -> None:
     apart.out("merge", MACHINE, "--into", SESSION, "--mode", "graft")
     assert prompts(apart) == ["one", "two", "three", "put the tokens into a trie", "measure both"]
     log = apart.out("log", SESSION)
-    assert "┊    2 turns in another version, brought back: 5e551011.m-a0005003\n" in log
-    assert "○─┐  merged 5e551011.m-a0005003  one (2 turns brought back)\n● 5" in log
+    assert "┊    2 turns in another version, merged: 5e551011.m-a0005003\n" in log
+    assert "○─┐  merged 5e551011.m-a0005003  one (2 turns)\n● 5" in log
     tree = apart.out("tree").splitlines()
     assert tree[1].startswith("└┄ 5e551011.m-a0005003  @2  another version: 2 turns")
     assert tree[2] == "    merged into 5e551011 at turn 5"
     assert "elsewhere" not in apart.out("ls")
     (listed,) = apart.json("ls")
     assert listed["elsewhere"] == 0
-    assert "another version after turn 2, brought back:" in apart.out("show", SESSION)
+    assert "another version after turn 2, merged:" in apart.out("show", SESSION)
     page = apart.out("export", "markdown", SESSION)
     assert "another version" not in page
     assert "Elsewhere" not in page
@@ -271,15 +271,15 @@ def test_a_summary_of_it_brings_all_back(apart: Shell) -> None:
     told = apart.out("show", f"{SESSION}@4")
     assert "Brought back from 5e551011.m-a0005003, “one”: 2 turns since turn 2" in told
     assert "another version of this conversation: both have the first 2 turns," in " ".join(told.split())
-    assert "2 turns in another version, brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
+    assert "2 turns in another version, merged: 5e551011.m-a0005003" in apart.out("log", SESSION)
     assert_whole(apart)
 
 
 def test_what_came_later_is_still_open(apart: Shell) -> None:
     apart.out("merge", MACHINE, "--into", SESSION, "--mode", "graft")
     longer(apart, "and once more")
-    assert "3 turns in another version, 2 of them brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
-    assert "1 turn elsewhere" in apart.out("ls")
+    assert "3 turns in another version, 2 of them merged: 5e551011.m-a0005003" in apart.out("log", SESSION)
+    assert "1 unmerged turn" in apart.out("ls")
     apart.out("merge", MACHINE, "--into", SESSION, "--mode", "graft")
     assert prompts(apart)[3:] == ["put the tokens into a trie", "measure both", "and once more"]
     assert "elsewhere" not in apart.out("ls")
@@ -290,10 +290,10 @@ def test_a_picked_turn_that_has_the_same_number_there(apart: Shell) -> None:
     """Turn 4 of both is the same one then; what stands before it is not."""
     apart.out("pick", f"{MACHINE}@4", "--into", SESSION)
     assert prompts(apart)[3:] == ["measure both"]
-    assert "2 turns in another version, 1 of them brought back: 5e551011.m-a0005003" in apart.out("log", SESSION)
+    assert "2 turns in another version, 1 of them merged: 5e551011.m-a0005003" in apart.out("log", SESSION)
     refused = apart("pick", f"{MACHINE}@4", "--into", SESSION)
     assert refused.code == 2
-    assert "turn 4 of 5e551011.m-a0005003 is in 5e551011 already" in refused.err
+    assert "Error: turn 4 of 5e551011.m-a0005003 is already in 5e551011." in refused.err
     assert_whole(apart)
 
 
@@ -313,7 +313,7 @@ def test_it_goes_where_its_session_goes(apart: Shell) -> None:
     apart.out("archive", SESSION)
     assert git(apart, *HEADS) == before.replace("refs/heads/", "refs/archive/")
     assert prompts(apart, MACHINE)[2:] == ["put the tokens into a trie", "measure both"]
-    assert "2 turns elsewhere" in apart.out("ls", "--archived")
+    assert "2 unmerged turns" in apart.out("ls", "--archived")
     apart.out("undo")
     assert git(apart, *HEADS) == before
     told = apart.json("delete", SESSION, "--yes")["deleted"]

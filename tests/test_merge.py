@@ -55,7 +55,7 @@ def test_a_summary(sessgit: Shell) -> None:
     assert (
         sessgit.out("merge", "e90c", "--into", "5e55")
         == f"""\
-5e551011  turn 4 brought back from e90c55aa, a summary of 2 turns
+5e551011  added turn 4 from e90c55aa, a summary of 2 turns
 Continue it:  claude --resume {SESSION}
 """
     )
@@ -85,7 +85,7 @@ def test_a_graft(sessgit: Shell) -> None:
     tokens = sessgit.json("log", SESSION)["session"]["tokens"]["output"]
     assert (
         sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft").splitlines()[0]
-        == "5e551011  turns 4 to 5 brought back from e90c55aa"
+        == "5e551011  added turns 4 to 5 from e90c55aa"
     )
     assert prompts(sessgit) == ["one", "two", "three", "put the tokens into a trie", "measure both"]
     log = sessgit.json("log", SESSION)
@@ -120,7 +120,7 @@ def test_where_ours_has_not_gone_on_it_moves_forward(sessgit: Shell) -> None:
     with path.open("a") as file:
         file.write(json.dumps({**line, "parentUuid": leaf, "timestamp": "2026-03-01T12:00:00.000Z"}) + "\n")
     said = sessgit.out("merge", fork, "--into", SESSION, "--dry-run")
-    assert said.splitlines()[1] == "  bring back   1 turn, as turn 4, since it has not gone on"
+    assert said.splitlines()[1] == "  append       1 turn, as turn 4 (fast-forward)"
     sessgit.out("merge", fork, "--into", SESSION)
     assert prompts(sessgit) == ["one", "two", "three", "on"]
     assert sessgit.json("diff", SESSION, fork)["shared_turns"] == 4
@@ -147,7 +147,8 @@ def test_what_a_rewind_left_behind_comes_back(sessgit: Shell) -> None:
     assert len(set(uuids)) == len(uuids)
     assert sessgit.json("restore", THIRD, "--verify")["same"]
     assert (
-        sessgit("merge", f"{THIRD}.r-a0000002", "--into", THIRD).err == "77be01d3.r-a0000002 is in 77be01d3 already.\n"
+        sessgit("merge", f"{THIRD}.r-a0000002", "--into", THIRD).err
+        == "77be01d3.r-a0000002 is already merged into 77be01d3.\n"
     )
 
 
@@ -174,7 +175,7 @@ def test_a_file_that_is_gone_comes_back_whole(sessgit: Shell) -> None:
     before = path.read_bytes()
     path.unlink()
     assert sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft").splitlines()[1] == (
-        "sessgit resume 5e551011 continues it."
+        "Continue it:  sessgit resume 5e551011"
     )
     sessgit.out("restore", SESSION)
     assert path.read_bytes().startswith(before)
@@ -251,22 +252,22 @@ def test_twice_is_once(sessgit: Shell, mode: tuple[str, ...]) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55", *mode)
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     done = sessgit("merge", "e90c", "--into", "5e55", *mode)
-    assert (done.code, done.out, done.err) == (0, "", "e90c55aa is in 5e551011 already.\n")
+    assert (done.code, done.out, done.err) == (0, "", "e90c55aa is already merged into 5e551011.\n")
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
     assert sessgit.json("merge", "e90c", "--into", "5e55", *mode)["commit"] is None
 
 
 def test_theirs_that_ours_went_on_from_is_there_already(sessgit: Shell) -> None:
     fork = sessgit.json("fork", SESSION, "--at", "2")["id"]
-    assert sessgit("merge", SESSION + "@2", "--into", fork).err == "5e551011 is in f0000001 already.\n"
-    assert sessgit("merge", fork, "--into", SESSION).err == "f0000001 has no turn that 5e551011 lacks.\n"
+    assert sessgit("merge", SESSION + "@2", "--into", fork).err == "5e551011 is already merged into f0000001.\n"
+    assert sessgit("merge", fork, "--into", SESSION).err == "f0000001 has no turns that 5e551011 lacks.\n"
 
 
 def test_back_and_forth_brings_nothing_twice(sessgit: Shell) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55")
     sessgit.out("merge", "5e55", "--into", "e90c")
     assert prompts(sessgit, THEIRS)[4:] == ["three"]
-    assert sessgit("merge", "e90c", "--into", "5e55").err == "e90c55aa has no turn that 5e551011 lacks.\n"
+    assert sessgit("merge", "e90c", "--into", "5e55").err == "e90c55aa has no turns that 5e551011 lacks.\n"
 
 
 def test_dry_run_shows_the_decisions(sessgit: Shell) -> None:
@@ -277,8 +278,8 @@ def test_dry_run_shows_the_decisions(sessgit: Shell) -> None:
         sessgit.out("merge", "e90c", "--into", "5e55", "--dry-run")
         == """\
 base   5e551011@2   ours  5e551011 (+1 turn)   theirs  e90c55aa (+2 turns)
-  bring back   a summary of 2 turns, as turn 4
-  unite        files 0 + 2 → 2 · labels {fast, parser}
+  append       a summary of 2 turns, as turn 4
+  union        files 0 + 2 → 2 · labels {fast, parser}
   take         stage “shaping” (theirs)
   conflict     description   ours “Pratt”   theirs “trie”
                --ours | --theirs | --set description=…
@@ -288,8 +289,9 @@ base   5e551011@2   ours  5e551011 (+1 turn)   theirs  e90c55aa (+2 turns)
     assert (done.code, done.out, done.err) == (
         3,
         "",
-        "Error: both sides changed the same:\n  description: ours “Pratt”, theirs “trie”\n"
-        "Hint: --ours or --theirs decides all of them, --set description=VALUE one. Nothing was changed.\n",
+        "Error: both sides changed:\n  description: ours “Pratt”, theirs “trie”\n"
+        "Hint: Use `--ours` or `--theirs` for all of them, or `--set description=VALUE` for one. Nothing was "
+        "changed.\n",
     )
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
 
@@ -333,7 +335,9 @@ def test_a_command_retells_the_summary(sessgit: Shell) -> None:
 
 
 @pytest.mark.parametrize("new", [(), ("--new",)])
-@pytest.mark.parametrize(("command", "why"), [("exit 3", "“exit 3” left with 3"), ("true", "“true” said nothing")])
+@pytest.mark.parametrize(
+    ("command", "why"), [("exit 3", "“exit 3” exited with code 3"), ("true", "“true” printed nothing")]
+)
 def test_a_command_that_fails_changes_nothing(sessgit: Shell, command: str, why: str, new: tuple[str, ...]) -> None:
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     done = sessgit("merge", "e90c", "--into", "5e55", "--with", command, *new)
@@ -348,7 +352,7 @@ def test_stored_text_is_said_to_lack_words(sessgit: Shell) -> None:
     talk.file.counts["a"] = 50
     sessgit.recorded(talk.prompt("which token?").answer("It is ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"))
     done = sessgit("merge", THIRD, "--into", SESSION)
-    assert done.err == "1 secret in what was brought back stands replaced.\n"
+    assert done.err == "1 secret in the merged turns is redacted.\n"
     assert "[redacted:github-token]" in lines(sessgit)[-2]["message"]["content"]
 
 
@@ -356,7 +360,7 @@ def test_a_turn_that_was_cut_is_told_whole(sessgit: Shell) -> None:
     fork = sessgit.json("fork", THEIRS, "--at", "3.3")["id"]
     assert sessgit.out("merge", THEIRS, "--into", fork, "--dry-run").splitlines()[:2] == [
         "base   e90c55aa@2   ours  f0000001 (+0 turns)   theirs  e90c55aa (+1 turn)",
-        "  bring back   a summary of 2 turns, as turn 4",
+        "  append       a summary of 2 turns, as turn 4",
     ]
     sessgit.out("merge", THEIRS, "--into", fork)
     assert "The trie is 2.3× faster." in lines(sessgit, fork)[-2]["message"]["content"]
@@ -390,7 +394,7 @@ def test_lists_of_the_pad_unite(sessgit: Shell) -> None:
     pad(THEIRS, "plan.md", b"theirs")
     said = sessgit.out("merge", "e90c", "--into", "5e55", "--dry-run").splitlines()
     assert said[2:] == [
-        "  unite        files 0 + 2 → 2 · insights 2 + 2 → 3",
+        "  union        files 0 + 2 → 2 · insights 2 + 2 → 3",
         "  take         pad/plan.md (theirs)",
     ]
     sessgit.out("merge", "e90c", "--into", "5e55")
@@ -402,7 +406,7 @@ def test_lists_of_the_pad_unite(sessgit: Shell) -> None:
 def test_the_log_tells_what_was_merged(sessgit: Shell) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
     shown = sessgit.out("log", SESSION).splitlines()
-    assert shown[2] == "○─┐  merged e90c55aa  one (2 turns brought back)"
+    assert shown[2] == "○─┐  merged e90c55aa  one (2 turns)"
     assert shown[3].startswith("● 5  ")
-    assert sessgit.out("merge", "5e55", "--into", "e90c").startswith("e90c55aa  turn 5 brought back")
-    assert "○─┐  merged 5e551011  one (1 turn brought back)" in sessgit.out("log", THEIRS)
+    assert sessgit.out("merge", "5e55", "--into", "e90c").startswith("e90c55aa  added turn 5 from 5e551011\n")
+    assert "○─┐  merged 5e551011  one (1 turn)" in sessgit.out("log", THEIRS)

@@ -37,20 +37,20 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         (("5e55", "--into", "5e55"), 2, "both addresses name 5e551011."),
         (("5e55@1", "--into", SESSION), 2, "both addresses name 5e551011."),
         (("beef", "--into", "5e55"), 4, "no conversation starts with “beef”."),
-        (("e90c", "--into", "5e55@2"), 2, "a merge goes on behind the last turn of 5e551011, not behind turn 2."),
-        (("e90c@9", "--into", "5e55"), 4, "e90c55aa has 4 turns, there is no turn 9."),
-        (("e90c@3.1", "--into", "5e55"), 2, "a merge takes whole turns, no cells."),
-        (("e90c@0", "--into", "5e55"), 2, "e90c55aa has no turn that could be brought back."),
-        (("e90c", "--into", "5e55", "--turns", "4-9"), 4, "e90c55aa has 4 turns, there is no turn 5."),
-        (("e90c", "--into", "5e55", "--turns", "2"), 2, "turn 2 of e90c55aa is in 5e551011 already."),
-        (("e90c", "--into", "5e55", "--turns", "4-3"), 2, "“4-3” names no turns."),
-        (("e90c", "--into", "5e55", "--turns", "x"), 2, "“x” names no turns."),
-        (("e90c", "--into", "5e55", "--mode", "pick"), 2, "--mode pick needs turns."),
-        (("e90c", "--into", "5e55", "--mode", "graft", "--turns", "4"), 2, "--turns names the turns to pick."),
-        (("e90c", "--into", "5e55", "--mode", "graft", "--with", "cat"), 2, "--with retells a summary"),
-        (("e90c", "--into", "5e55", "--ours", "--theirs"), 2, "--ours and --theirs contradict each other."),
-        (("e90c", "--into", "5e55", "--set", "colour=red"), 2, "“colour=red” sets nothing that a merge decides."),
-        (("e90c", "--into", "5e55", "--set", "stage=late"), 2, "“late” is no stage."),
+        (("e90c", "--into", "5e55@2"), 2, "a merge appends after the last turn of 5e551011, not after turn 2."),
+        (("e90c@9", "--into", "5e55"), 4, "e90c55aa has no turn 9; it has 4 turns."),
+        (("e90c@3.1", "--into", "5e55"), 2, "only whole turns can be merged."),
+        (("e90c@0", "--into", "5e55"), 2, "e90c55aa has no turns to merge."),
+        (("e90c", "--into", "5e55", "--turns", "4-9"), 4, "e90c55aa has no turn 5; it has 4 turns."),
+        (("e90c", "--into", "5e55", "--turns", "2"), 2, "turn 2 of e90c55aa is already in 5e551011."),
+        (("e90c", "--into", "5e55", "--turns", "4-3"), 2, "“4-3” is not a turn or a range of turns."),
+        (("e90c", "--into", "5e55", "--turns", "x"), 2, "“x” is not a turn or a range of turns."),
+        (("e90c", "--into", "5e55", "--mode", "pick"), 2, "--mode pick needs --turns."),
+        (("e90c", "--into", "5e55", "--mode", "graft", "--turns", "4"), 2, "--turns works only with --mode pick."),
+        (("e90c", "--into", "5e55", "--mode", "graft", "--with", "cat"), 2, "--with rewrites a summary"),
+        (("e90c", "--into", "5e55", "--ours", "--theirs"), 2, "--ours and --theirs cannot be combined."),
+        (("e90c", "--into", "5e55", "--set", "colour=red"), 2, "--set “colour=red” is not KEY=VALUE with a known KEY."),
+        (("e90c", "--into", "5e55", "--set", "stage=late"), 2, "“late” is not a stage."),
         (("e90c", "--into", "5e55", "--new", "a/b"), 2, "“a/b” cannot be a name."),
     ],
 )
@@ -69,8 +69,8 @@ def test_nothing_is_merged_into_what_a_rewind_left(sessgit: Shell) -> None:
     done = sessgit("merge", "e90c", "--into", f"{THIRD}.r-a0000002")
     assert (done.code, done.err) == (
         2,
-        "Error: 77be01d3.r-a0000002 is what a rewind left behind: nothing is merged into it.\n"
-        "Hint: sessgit fork 77be01d3.r-a0000002 makes a conversation of it.\n",
+        "Error: 77be01d3.r-a0000002 is a branch left behind by a rewind: you cannot merge into it.\n"
+        "Hint: `sessgit fork 77be01d3.r-a0000002` makes it a conversation.\n",
     )
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_merged_into_what_is_archived(sessgit: Shell) -> None:
     done = sessgit("merge", "e90c", "--into", "5e55")
     assert (done.code, done.err) == (
         3,
-        "Error: 5e551011 is archived.\nHint: sessgit unarchive 5e551011 brings it back.\n",
+        "Error: 5e551011 is archived.\nHint: `sessgit unarchive 5e551011` unarchives it.\n",
     )
     assert sessgit("merge", SESSION, "--into", "e90c").code == 0  # what is archived can be brought back
 
@@ -94,8 +94,8 @@ def test_a_client_that_holds_ours_is_left_alone(sessgit: Shell) -> None:
     done = sessgit("merge", "e90c", "--into", "5e55")
     assert (done.code, done.err) == (
         3,
-        "Error: 5e551011 is open in a client, which would not see what is appended to its file.\n"
-        "Hint: Close it first. --new brings it together in a new conversation and leaves this one as it is.\n",
+        "Error: 5e551011 is open in a client that would not see the appended turns.\n"
+        "Hint: Close it first. Or use `--new` to merge into a new conversation.\n",
     )
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
     assert sessgit("merge", "e90c", "--into", "5e55", "--new").code == 0
@@ -109,14 +109,14 @@ def test_what_is_in_already_is_told_whoever_holds_ours(sessgit: Shell, new: tupl
     (notes / "1.json").write_text(json.dumps({"pid": os.getpid(), "sessionId": SESSION, "cwd": str(sessgit.project)}))
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     done = sessgit("merge", "e90c", "--into", "5e55", *new)
-    assert (done.code, done.out, done.err) == (0, "", "e90c55aa is in 5e551011 already.\n")
+    assert (done.code, done.out, done.err) == (0, "", "e90c55aa is already merged into 5e551011.\n")
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
     assert len(sessgit.json("ls")) == 2
 
 
 def test_a_turn_that_is_in_ours_is_compared_with_ours(sessgit: Shell) -> None:
     assert sessgit("merge", "e90c", "--into", "5e55", "--turns", "2").err == (
-        "Error: turn 2 of e90c55aa is in 5e551011 already.\nHint: sessgit diff 5e551011 e90c55aa shows what is not.\n"
+        "Error: turn 2 of e90c55aa is already in 5e551011.\nHint: `sessgit diff 5e551011 e90c55aa` shows what is not.\n"
     )
 
 
@@ -126,7 +126,7 @@ def test_a_file_that_ends_in_mid_line_is_left_alone(sessgit: Shell) -> None:
     before = transcript(sessgit).read_bytes()
     done = sessgit("merge", "e90c", "--into", "5e55")
     assert (done.code, transcript(sessgit).read_bytes()) == (3, before)
-    assert done.err.startswith("Error: the file of 5e551011 holds more than is recorded, or ends in the middle of")
+    assert done.err.startswith("Error: the file of 5e551011 has unrecorded lines, or ends in the middle of")
     assert sessgit("merge", "e90c", "--into", "5e55", "--new").code == 0
 
 
@@ -181,9 +181,9 @@ def test_theirs_of_another_project_comes_too(sessgit: Shell) -> None:
     ("command", "why"),
     [
         ("kill -9 $$", "“kill -9 $$” was killed by SIGKILL."),
-        ("yes | head -c 50000000", "“yes | head -c 50000000” says more than 4 MiB."),
-        ("cat /nowhere", "“cat /nowhere” left with 1."),
-        ("printf ' \\n'", "“printf ' \\n'” said nothing."),
+        ("yes | head -c 50000000", "“yes | head -c 50000000” printed more than 4 MiB."),
+        ("cat /nowhere", "“cat /nowhere” exited with code 1."),
+        ("printf ' \\n'", "“printf ' \\n'” printed nothing."),
     ],
 )
 @pytest.mark.parametrize("new", [(), ("--new",)])

@@ -33,7 +33,7 @@ def test_what_people_said_of_theirs_comes_without_a_turn(sessgit: Shell, fork: s
         sessgit.out("merge", fork, "--into", SESSION, "--dry-run")
         == """\
 base   5e551011@3   ours  5e551011 (+0 turns)   theirs  f0000001 (+0 turns)
-  unite        labels {fast}
+  union        labels {fast}
   take         description “with a trie” (theirs)
   take         stage “shaping” (theirs)
 """
@@ -53,7 +53,7 @@ base   5e551011@3   ours  5e551011 (+0 turns)   theirs  f0000001 (+0 turns)
     assert transcript(sessgit).read_bytes() == before
     assert len(prompts(sessgit)) == 3
     assert_whole(sessgit)
-    assert sessgit("merge", fork, "--into", SESSION).err == "f0000001 is in 5e551011 already.\n"
+    assert sessgit("merge", fork, "--into", SESSION).err == "f0000001 is already merged into 5e551011.\n"
     assert sessgit("undo").code == 0
     assert (tip(sessgit), transcript(sessgit).read_bytes(), authored(sessgit)["labels"]) == (head, before, [])
 
@@ -61,7 +61,7 @@ base   5e551011@3   ours  5e551011 (+0 turns)   theirs  f0000001 (+0 turns)
 def test_what_ours_has_too_is_nothing(sessgit: Shell, fork: str) -> None:
     sessgit.out("edit", SESSION, "--label", "fast", "--description", "with a trie", "--stage", "shaping")
     head = tip(sessgit)
-    said = "f0000001 has no turn that 5e551011 lacks.\n"
+    said = "f0000001 has no turns that 5e551011 lacks.\n"
     assert sessgit("merge", fork, "--into", SESSION).err == said
     assert sessgit("merge", fork, "--into", SESSION, "--set", "stage=synthesized").err == said
     assert tip(sessgit) == head
@@ -93,7 +93,7 @@ def test_said_after_a_merge_it_comes_with_another_one(sessgit: Shell) -> None:
     sessgit.out("edit", THEIRS, "--label", "late")
     assert sessgit.out("merge", "e90c", "--into", "5e55").startswith("5e551011  merged e90c55aa\n")
     assert (authored(sessgit)["labels"], len(prompts(sessgit))) == (["late"], 4)
-    assert sessgit("merge", "e90c", "--into", "5e55").err == "e90c55aa is in 5e551011 already.\n"
+    assert sessgit("merge", "e90c", "--into", "5e55").err == "e90c55aa is already merged into 5e551011.\n"
 
 
 def test_a_line_on_the_pad_comes_without_a_turn(sessgit: Shell) -> None:
@@ -103,7 +103,7 @@ def test_a_line_on_the_pad_comes_without_a_turn(sessgit: Shell) -> None:
     commit = store.write_commit(head, {"pad/insights.jsonl": entry}, store.state(head), message, [head], 1)
     store.repo.move(layout.head(made), head, commit)
     assert sessgit.out("merge", made, "--into", SESSION, "--dry-run").splitlines()[1:] == [
-        "  unite        insights 0 + 1 → 1"
+        "  union        insights 0 + 1 → 1"
     ]
     sessgit.out("merge", made, "--into", SESSION)
     assert git(sessgit, "show", f"{SESSION}:pad/insights.jsonl") == '"a"'
@@ -140,8 +140,8 @@ def test_who_deletes_is_told_what_stays_elsewhere(sessgit: Shell, monkeypatch: p
     answering(monkeypatch, "n")
     asked = sessgit("delete", THEIRS).err.splitlines()
     assert asked[1:3] == [
-        "  2 turns of it were brought into 5e551011 and stay there",
-        "  1 turn of it was brought into 77be01d3 and stays there",
+        "  2 turns of it were merged into 5e551011 and stay there",
+        "  1 turn of it was merged into 77be01d3 and stays there",
     ]
     (gone,) = sessgit.json("delete", THEIRS, "--yes")["deleted"]
     assert gone["merged"] == [{"session": SESSION, "turns": 2}, {"session": THIRD, "turns": 1}]

@@ -104,7 +104,7 @@ def test_an_undo_that_others_came_after_stays(sessgit: Shell) -> None:
     before = now(sessgit)
     done = sessgit("undo", undo)
     assert (done.code, done.err.partition("\n")[0]) == (
-        3, f"Error: 5e551011 has gone on since “undo: 5e551011: 2 turns of {THEIRS[:8]}”.",
+        3, f"Error: cannot undo “undo: 5e551011: 2 turns of {THEIRS[:8]}”: 5e551011 has changed since then.",
     )  # fmt: skip
     assert now(sessgit) == before
 
@@ -130,8 +130,8 @@ def test_where_the_client_went_on_nothing_is_taken_back(sessgit: Shell, recorded
     done = sessgit("undo")
     named = "5e551011" if recorded else transcript(sessgit)
     assert (done.code, done.out, done.err) == (
-        3, "", f"Error: {named} has gone on since “5e551011: a summary of 2 turns of {THEIRS[:8]}”.\n"
-        "Hint: Nothing was changed. sessgit ops lists all.\n",
+        3, "", f"Error: cannot undo “5e551011: a summary of 2 turns of {THEIRS[:8]}”: {named} has changed since then.\n"
+        "Hint: Nothing was changed. `sessgit ops` lists all operations.\n",
     )  # fmt: skip
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
 
@@ -156,7 +156,7 @@ def test_a_client_that_holds_it_is_left_alone(sessgit: Shell, again: bool) -> No
         done = sessgit("undo", *how, *wanted)
         assert (done.code, done.err) == (
             3,
-            "Error: 5e551011 is open in a client, which would not see what becomes of its file.\n"
+            "Error: 5e551011 is open in a client that would not see the change.\n"
             "Hint: Nothing was changed. Close it first.\n",
         )
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == before[:2]
@@ -363,7 +363,7 @@ def test_while_a_recorder_is_at_work_nothing_is_taken_back(sessgit: Shell, monke
     monkeypatch.setattr("sessgit.branch.undo._LOCK_WAIT", 0.01)
     with locks.session(StorePaths(sessgit.store), SESSION):
         done = sessgit("undo")
-    assert (done.code, done.err) == (7, "Error: a recorder is at work on 5e551011.\nHint: Try again.\n")
+    assert (done.code, done.err) == (7, "Error: a recorder is writing 5e551011.\nHint: Try again.\n")
     assert now(sessgit) == after
 
 
@@ -429,7 +429,7 @@ def test_a_fork_that_a_client_has_open_is_not_taken_back(sessgit: Shell) -> None
     before = transcript(sessgit, NEW).read_bytes()
     done = sessgit("undo")
     assert (done.code, done.err) == (
-        3, "Error: f0000001 is open in a client, which would not see what becomes of its file.\n"
+        3, "Error: f0000001 is open in a client that would not see the change.\n"
         "Hint: Nothing was changed. Close it first.\n",
     )  # fmt: skip
     assert transcript(sessgit, NEW).read_bytes() == before

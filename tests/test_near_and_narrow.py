@@ -25,14 +25,14 @@ def several(sessgit: Shell) -> Shell:
 @pytest.mark.parametrize(
     ("said", "near"),
     [
-        ("0b2d7f11-0000-4000-8000-00000000000b", "near ones: 0b2d7f10 (one)"),
-        ("0b2f7d10", "near ones: 0b2d7f10 (one)"),
-        ("0b3d", "near ones: 0b2d7f10 (one)"),
-        ("uplaod", "near ones: c13d6a5e (upload)"),
-        ("load", "near ones: c13d6a5e (upload)"),
-        ("0f9e8d7c-6b5a-4039-8271-655443322110", "sessgit ls --all shows all conversations."),
-        ("cccc", "sessgit ls --all shows all conversations."),
-        ("other", "sessgit ls --all shows all conversations."),
+        ("0b2d7f11-0000-4000-8000-00000000000b", "similar: 0b2d7f10 (one)"),
+        ("0b2f7d10", "similar: 0b2d7f10 (one)"),
+        ("0b3d", "similar: 0b2d7f10 (one)"),
+        ("uplaod", "similar: c13d6a5e (upload)"),
+        ("load", "similar: c13d6a5e (upload)"),
+        ("0f9e8d7c-6b5a-4039-8271-655443322110", "`sessgit ls --all` lists all conversations."),
+        ("cccc", "`sessgit ls --all` lists all conversations."),
+        ("other", "`sessgit ls --all` lists all conversations."),
     ],
 )
 def test_near_ones_are_near(several: Shell, said: str, near: str) -> None:
@@ -47,11 +47,11 @@ def test_verify_at_40_columns(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -
         shown
         == f"""\
 {SESSION}: 1
-turn, nothing damaged.
-Proved     2 hashes of lines
-           (Lines-SHA256), taken when
-           they were recorded
-The file   {text.size(path.stat().st_size)}, byte for byte as the
+turn, no damage.
+Hashes     2 hashes of lines match
+           (Lines-SHA256, taken when
+           they were recorded)
+File       {text.size(path.stat().st_size)}, byte for byte as the
            client wrote it.
 Compared   equal to ~/{path.relative_to(sessgit.home)}
 """
@@ -94,4 +94,6 @@ def test_what_was_purged_later_stands_replaced_as_well(sessgit: Shell) -> None:
     said = sessgit.out("restore", SESSION, "--verify")
     count = json.loads(sessgit.out("restore", SESSION, "--verify", "--json"))["sessgit.restore/v1"]["redacted"]
     assert count > 1
-    assert f", but for {count} secrets that stand replaced.\n" in said
+    assert f", as the client wrote it except for {count} secrets that are redacted.\n" in said.replace(
+        "\n           ", " "
+    )

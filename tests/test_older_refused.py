@@ -30,7 +30,7 @@ def older(sessgit: Shell) -> int:
 def test_what_an_import_refuses_is_not_counted(sessgit: Shell, folder: Path) -> None:
     assert older(sessgit) == 1
     done = sessgit("import")
-    assert done.out == "1 conversation, 1 turn brought in; 2 files could not be brought in\n"
+    assert done.out == "1 conversation, 1 turn imported; 2 files could not be imported\n"
     assert older(sessgit) == 0
     assert "older" not in sessgit.out("install")
     (folder / f"{OTHER}.jsonl").write_bytes(sessgit.talk(OTHER).turns("now it is one").data)
@@ -48,7 +48,7 @@ def test_one_that_is_named_by_its_lines_is_known_by_them(sessgit: Shell, folder:
 def test_a_first_line_that_is_longer_than_what_is_looked_at(sessgit: Shell) -> None:
     sessgit.keep(sessgit.talk().prompt("x" * 2_000_000).answer("long"))
     assert older(sessgit) == 1
-    assert sessgit.out("import") == "1 conversation, 1 turn brought in\n"
+    assert sessgit.out("import") == "1 conversation, 1 turn imported\n"
     assert older(sessgit) == 0
 
 

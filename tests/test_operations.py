@@ -79,7 +79,7 @@ def test_an_undo_that_fails_says_what_it_did(sessgit: Shell, monkeypatch: pytest
     with monkeypatch.context() as patch:
         patch.setattr(journal, "append", lambda *_: (_ for _ in ()).throw(StoreError("the disk is full")))
         failed = sessgit("undo")
-        told = f"Nothing was changed but files: sessgit undo {last(sessgit)} does the rest."
+        told = f"Only files were changed. To finish: `sessgit undo {last(sessgit)}`"
         assert (failed.code, failed.err) == (7, f"Error: the disk is full.\nHint: {told}\n")
     assert not path.exists()
     assert sessgit.out("undo").startswith("Undone: f0000001: fork of 5e551011@1\n")
@@ -92,14 +92,14 @@ def test_a_transcript_that_has_gone_on_stays_and_so_does_the_fork(sessgit: Shell
     with path.open("ab") as file:
         file.write(talk.data)
     done = sessgit("undo")
-    assert done.out.splitlines()[1] == f"Left, since it has changed: ~/{path.relative_to(sessgit.home)}"
+    assert done.out.splitlines()[1] == f"Kept, because it was changed since: ~/{path.relative_to(sessgit.home)}"
     assert path.exists()
     sessgit("undo", last(sessgit))
     assert sessgit("log", fork["id"]).code == 0  # records what was said in the fork
     refused = sessgit("undo")
     assert (refused.code, refused.err.splitlines()[0]) == (
         3,
-        "Error: f0000001 has gone on since “f0000001: fork of 5e551011@1”.",
+        "Error: cannot undo “f0000001: fork of 5e551011@1”: f0000001 has changed since then.",
     )
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_operation(sessgit: Shell) -> None:
     sessgit("undo")
     (undo, edit) = sessgit.json("ops")
     assert sessgit("undo", edit["id"]).err == (
-        "Error: “5e551011: name “parser”” was undone already.\nHint: sessgit ops lists all.\n"
+        "Error: “5e551011: name “parser”” was already undone.\nHint: `sessgit ops` lists all operations.\n"
     )
     assert sessgit("undo", "zzzz").code == 4
     assert undo["undoes"] == edit["id"]
@@ -208,9 +208,9 @@ def test_two_conversations_and_their_operations(sessgit: Shell) -> None:
 def test_a_fork_that_is_back_says_how_its_file_comes(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     sessgit.out("fork", "5e55", "--at", "1")
-    taken = sessgit.out("undo").splitlines()[-1].removeprefix("Back again: sessgit ")
+    taken = sessgit.out("undo").splitlines()[-1].removeprefix("Redo: sessgit ")
     said = sessgit.out(*taken.split()).splitlines()
-    assert said[1] == "Its file: sessgit restore f0000001 writes what is not there"
+    assert said[1] == "Restore its file: sessgit restore f0000001"
     assert sessgit("restore", "f0000001").code == 0
 
 
@@ -240,7 +240,7 @@ def test_a_disk_that_becomes_full_while_an_operation_is_written_down(store: Stor
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
-    assert str(refused.value) == "the operation cannot be written down: File too large"
+    assert str(refused.value) == "cannot write the journal: File too large"
     assert refused.value.hint == f"Nothing was changed. {ROOM}"
     third = journal.append(store.beside, journal.Operation("2026-03-01T10:00:02Z", "tag", "tag three", ()))
     assert journal.read(store.beside) == [first, third]

@@ -57,9 +57,11 @@ def subject(sessgit: Shell, session: str = SESSION) -> str:
 
 
 def test_an_empty_one_says_how_to_begin(talked: Shell) -> None:
-    assert talked.out("pad") == ("5e551011  write the lexer\nNothing is on its pad yet: sessgit pad add insight TEXT\n")
+    assert talked.out("pad") == (
+        "5e551011  write the lexer\nIts scratchpad is empty. Begin with: sessgit pad add insight TEXT\n"
+    )
     done = talked("pad", "brief")
-    assert (done.code, done.out, done.err) == (0, "", "There is nothing on the pad yet.\n")
+    assert (done.code, done.out, done.err) == (0, "", "The scratchpad is empty.\n")
 
 
 def test_what_is_noted_is_shown(talked: Shell) -> None:
@@ -116,16 +118,16 @@ Passes
 Files
   {file}  src/lexer.py (turn 2)
 
-New          6, 1 in the cycles so far
-Next         Go on to question it: sessgit pad stage critiquing
+New          6, 1 in each cycle
+Next         Continue with critiquing: sessgit pad stage critiquing
 """
     )
     assert (
         talked.out("pad", "brief")
         == """\
-We go on with “write the lexer”. This is what we have noted so far.
+We continue “write the lexer”. This is what we have noted so far.
 
-It stands at stage shaping, cycle 2, confidence 0.7.
+Current state: stage shaping, cycle 2, confidence 0.7.
 
 Thesis:
 Use a hand-written lexer.
@@ -153,7 +155,7 @@ Open questions:
 Files to look at:
 - src/lexer.py
 
-Suggested next: Go on to question it.
+Suggested next: Continue with critiquing.
 """
     )
 
@@ -190,7 +192,7 @@ def test_what_a_change_says(talked: Shell) -> None:
     (between,) = [one["between"] for one in talked.json("pad")["entries"] if one["kind"] == "tension"]
     assert between[0][:4] == renamed[:4] != claim
     assert said("drop", renamed[:4]) == f"{renamed[:4]}  no claim  a lexer\n"
-    assert said("compact") == "5e551011  nothing to make fewer\n"
+    assert said("compact") == "5e551011  nothing to compact\n"
     shown = said()
     assert "\n  " + tension + "  a or b (between " in shown
     assert "\n        resolved: both\n" in shown
@@ -264,7 +266,10 @@ def test_it_is_shown_as_of_a_turn(talked: Shell) -> None:
     assert [text for _, text in kinds(talked, "5e55@2")] == ["after two"]
     assert kinds(talked, "5e55@1") == kinds(talked, "5e55@0") == []
     done = talked("pad", "5e55@2.1")
-    assert (done.code, done.err) == (2, "Error: a pad is as of a whole turn.\nHint: sessgit pad 5e551011@2\n")
+    assert (done.code, done.err) == (
+        2,
+        "Error: a scratchpad belongs to a whole turn.\nHint: `sessgit pad 5e551011@2`\n",
+    )
 
 
 def test_an_entry_as_it_is_stored(talked: Shell) -> None:
@@ -286,12 +291,12 @@ def test_as_json(talked: Shell) -> None:
     }  # fmt: skip
     assert done == {
         "id": SESSION, "stage": "", "cycle": 1, "confidence": None, "history": [], "found": [1], "diminishing": False,
-        "next": {"what": "Say what follows from it", "command": "sessgit pad add claim TEXT"},
+        "next": {"what": "Write down what follows from it", "command": "sessgit pad add claim TEXT"},
         "entries": [entry], "passed_over": 0, "commit": commit,
     }  # fmt: skip
     assert talked.json("pad") == done | {"commit": None}
     told = json.loads(talked.out("pad", "brief", "--json"))["sessgit.brief/v1"]
-    assert (told["id"], told["text"].splitlines()[-1]) == (SESSION, "Suggested next: Say what follows from it.")
+    assert (told["id"], told["text"].splitlines()[-1]) == (SESSION, "Suggested next: Write down what follows from it.")
 
 
 def test_doubles_become_one_and_old_passes_go(talked: Shell) -> None:
@@ -310,11 +315,11 @@ def test_doubles_become_one_and_old_passes_go(talked: Shell) -> None:
     put(store, tip, "claims", one.line + b"\n" + other.line + b"\n" + b'"no entry"\n' + one.line + b"\n")
     assert "2 lines" not in talked.out("pad")
     assert talked.out("pad", "compact", "5e55") == (
-        "5e551011  1 double united, 1 pass left to the history\n"
+        "5e551011  1 duplicate merged, 1 pass removed\n"
         f"  {other.id[:4]}  claim  A  trie\n"
         f"  {pad_lists.pad(store, tip).of('pass')[0].id[:4]}  expansion  much\n"
     )
-    assert subject(talked) == "edit: pad made few: 1 double and 1 pass"
+    assert subject(talked) == "edit: pad compacted: 1 double and 1 pass"
     found = talked.json("pad")
     assert [(e["kind"], e["text"], e["source"]) for e in found["entries"] if e["kind"] in ("claim", "pass")] == [
         ("claim", "A trie is faster", "bench.py"), ("pass", "little", "")
@@ -349,7 +354,7 @@ def test_words_from_standard_input(talked: Shell, monkeypatch: pytest.MonkeyPatc
 
 def test_secrets_are_replaced(talked: Shell) -> None:
     done = talked("pad", "insight", f"use {SECRET}", "--source", SECRET)
-    assert (done.code, done.err) == (0, "2 secrets replaced in what is stored.\n")
+    assert (done.code, done.err) == (0, "2 secrets redacted.\n")
     assert REDACTED in done.out
     assert SECRET not in run_git(talked.store, "log", "--all", "-p", "--format=%B")
     assert all(SECRET.encode() not in path.read_bytes() for path in talked.store.rglob("*") if path.is_file())
@@ -375,86 +380,86 @@ def test_what_says_the_same_changes_nothing(talked: Shell) -> None:
         (
             ("add",),
             2,
-            "Error: this is not how it goes: pad add.\nHint: The kinds are insight, evidence, risk, counter, pattern, "
+            "Error: cannot understand: pad add.\nHint: The kinds are insight, evidence, risk, counter, pattern, "
             "question, claim, tension, file.\n",
         ),
         (
             ("add", "joke", "x"),
             2,
-            "Error: this is not how it goes: pad add joke x.\nHint: The kinds are insight, evidence, risk, counter, "
+            "Error: cannot understand: pad add joke x.\nHint: The kinds are insight, evidence, risk, counter, "
             "pattern, question, claim, tension, file.\n",
         ),
         (
             ("claim",),
             2,
-            "Error: this is not how it goes: pad claim.\nHint: sessgit pad --help shows how it goes.\n",
+            "Error: cannot understand: pad claim.\nHint: `sessgit pad --help` lists the actions.\n",
         ),
         (
             ("claim", " "),
             2,
-            "Error: the words of the claim are missing.\nHint: sessgit pad --help shows how it goes.\n",
+            "Error: the text of the claim is missing.\nHint: `sessgit pad --help` lists the actions.\n",
         ),
         (
             ("claim", "x" * 2001),
             2,
-            "Error: the claim has 2,001 characters.\nHint: 2,000 are the most that it can have.\n",
+            "Error: the claim has 2,001 characters.\nHint: At most 2,000 are allowed.\n",
         ),
         (
             ("thesis", "x" * 20_001),
             2,
-            "Error: the thesis has 20,001 characters.\nHint: 20,000 are the most that it can have.\n",
+            "Error: the thesis has 20,001 characters.\nHint: At most 20,000 are allowed.\n",
         ),
         (
             ("claim", "a\x1b[2Jb"),
             2,
-            "Error: the claim cannot hold control characters.\nHint: Lines are the only thing that parts it.\n",
+            "Error: the claim contains control characters.\nHint: Only line breaks are allowed.\n",
         ),
         (
             ("claim", "a", "--turn", "3"),
             4,
-            "Error: 5e551011 has 2 turns, there is no turn 3.\nHint: sessgit log 5e551011 shows them.\n",
+            "Error: 5e551011 has no turn 3; it has 2 turns.\nHint: `sessgit log 5e551011` lists them.\n",
         ),
         (
             ("claim", "a", "--between", "00"),
             2,
-            "Error: this is not how it goes: pad claim a.\nHint: sessgit pad --help shows how it goes.\n",
+            "Error: cannot understand: pad claim a.\nHint: `sessgit pad --help` lists the actions.\n",
         ),
         (
             ("tension", "a", "--between", "zz"),
             4,
-            "Error: no entry of the pad has an id that begins with “zz”.\nHint: sessgit pad shows them.\n",
+            "Error: no entry of the scratchpad has an id that starts with “zz”.\nHint: `sessgit pad` lists them.\n",
         ),
         (
             ("drop", "zz"),
             4,
-            "Error: no entry of the pad has an id that begins with “zz”.\nHint: sessgit pad shows them.\n",
+            "Error: no entry of the scratchpad has an id that starts with “zz”.\nHint: `sessgit pad` lists them.\n",
         ),
         (
             ("pass", "nap", "x"),
             2,
-            "Error: this is not how it goes: pad pass nap x.\n"
-            "Hint: sessgit pad pass KIND TEXT: expansion, compression, critique, synthesis.\n",
+            "Error: cannot understand: pad pass nap x.\n"
+            "Hint: `sessgit pad pass KIND TEXT`; KIND is expansion, compression, critique, synthesis.\n",
         ),
         (
             ("stage", "critiquing"),
             2,
-            "Error: shaping comes before critiquing.\nHint: sessgit edit --stage critiquing sets it all the same.\n",
+            "Error: shaping comes before critiquing.\nHint: To set it anyway: `sessgit edit --stage critiquing`\n",
         ),
         (
             ("confidence", "2"),
             2,
-            "Error: “2” is no confidence.\nHint: It is a number from 0 to 1; none takes it away.\n",
+            "Error: “2” is not a confidence.\nHint: Use a number from 0 to 1, or none to remove it.\n",
         ),
         (
             ("claim", "a", "--into", "5e55@1"),
             2,
-            "Error: this belongs to a whole conversation, not to turn 1.\n"
-            "Hint: Leave the turn out: 5e551011. sessgit tag NAME 5e551011@1 marks a turn.\n",
+            "Error: only a whole conversation can be edited, not turn 1.\n"
+            "Hint: Leave out the turn: 5e551011. To mark a turn: `sessgit tag NAME 5e551011@1`\n",
         ),
         (
             ("5e55", "5e55"),
             2,
-            "Error: this is not how it goes: pad 5e55 5e55.\nHint: sessgit pad --help shows how it goes.\n",
+            "Error: cannot understand: pad 5e55 5e55.\nHint: `sessgit pad --help` lists the actions.\n",
         ),
     ],
 )
@@ -470,10 +475,11 @@ def test_only_what_is_open_is_resolved_and_only_claims_stand_against_each_other(
     done = talked("pad", "resolve", ident)
     assert (done.code, done.err) == (
         2,
-        f"Error: {ident[:4]} is neither a tension nor a question.\nHint: Nothing else is resolved.\n",
+        f"Error: {ident[:4]} is neither a tension nor a question.\n"
+        f"Hint: Only tensions and questions can be resolved.\n",
     )
     done = talked("pad", "tension", "b", "--between", ident)
-    assert (done.code, done.err) == (2, f"Error: {ident} is no claim.\nHint: A tension is between claims.\n")
+    assert (done.code, done.err) == (2, f"Error: {ident} is not a claim.\nHint: A tension is between claims.\n")
 
 
 # Limits
@@ -484,7 +490,7 @@ def test_a_list_has_an_end(keep: Keep, store: Store, index: Index, monkeypatch: 
     monkeypatch.setattr(pads, "MOST", 2)
     for number in range(2):
         pad_changes.perform(store, index, SESSION, pad_changes.add("claim", f"c{number}", Place()), NOW + number)
-    with pytest.raises(UsageError, match="there are 2 on the list “claims” already") as refused:
+    with pytest.raises(UsageError, match="the list “claims” already has 2 entries") as refused:
         pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "c2", Place()), NOW + 2)
     assert "sessgit pad compact" in refused.value.hint
     pad_changes.perform(store, index, SESSION, pad_changes.add("risk", "r", Place()), NOW + 3)
@@ -496,7 +502,7 @@ def test_a_pad_has_an_end_and_can_be_made_smaller(
     keep(Talk().turns("one"))
     made = pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "c", Place()), NOW)
     monkeypatch.setattr(pads, "LARGEST", 10)
-    with pytest.raises(UsageError, match="10 B are the most"):
+    with pytest.raises(UsageError, match="at most 10 B are allowed"):
         pad_changes.perform(store, index, SESSION, pad_changes.add("claim", "d", Place()), NOW + 1)
     (entry,) = made.pad.entries
     assert pad_changes.perform(store, index, SESSION, pad_changes.drop([entry.id]), NOW + 2).pad.entries == ()
@@ -563,12 +569,12 @@ def test_resume_hands_it_over(talked: Shell, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(os, "execvp", execvp)
     done = talked("resume", "5e55", "--brief")
-    assert done.err == "There is nothing on its pad yet: it goes on without a brief.\n"
+    assert done.err == "Its scratchpad is empty: starting without a brief.\n"
     talked.out("pad", "thesis", "it's done")
     brief = talked.out("pad", "brief").rstrip("\n")
     talked("resume", "5e55", "--brief")
     assert ran == [["claude", "--resume", SESSION], ["claude", "--resume", SESSION, brief]]
     printed = talked.out("resume", "5e55", "--brief", "--print")
-    assert printed.startswith(f"claude --resume {SESSION} 'We go on with “write the lexer”.")
+    assert printed.startswith(f"claude --resume {SESSION} 'We continue “write the lexer”.")
     assert "it'\"'\"'s done" in printed
     assert Path(talked.store).exists()

@@ -125,7 +125,7 @@ def test_a_merge_keeps_the_claims_of_both_and_whose_they_are(sides: Shell) -> No
     say(sides, THEIRS, "confidence", "0.5")
     plan = sides.out("merge", THEIRS, "--into", SESSION, "--dry-run").splitlines()
     assert plan[2:] == [
-        "  unite        files 0 + 2 → 2 · claims 1 + 1 → 2 · confidence 0 + 1 → 1",
+        "  union        files 0 + 2 → 2 · claims 1 + 1 → 2 · confidence 0 + 1 → 1",
         "               cycles 0 + 1 → 1 · tensions 0 + 1 → 1 · thesis 0 + 1 → 1",
         "  take         confidence 0.5 (theirs)",
     ]
@@ -141,7 +141,7 @@ def test_a_merge_keeps_the_claims_of_both_and_whose_they_are(sides: Shell) -> No
     assert "Scratchpad, confidence:\n- 0.5\n" in told
     assert "Scratchpad, tensions:\n- speed or words (resolved: both)\n" in told
     assert "Scratchpad, cycles" not in told
-    assert sides("merge", THEIRS, "--into", SESSION).err == "e90c55aa is in 5e551011 already.\n"
+    assert sides("merge", THEIRS, "--into", SESSION).err == "e90c55aa is already merged into 5e551011.\n"
 
 
 def test_what_a_fork_took_off_or_said_otherwise_stays_so(sessgit: Shell) -> None:
@@ -257,7 +257,7 @@ def test_whatever_lies_there_is_shown_harmless(sides: Shell) -> None:
     shown = sides.out("pad", SESSION)
     assert canonical.is_printable(shown.replace("\n", ""))
     assert max(map(len, shown.splitlines())) <= 80
-    assert "6 lines of its lists could not be read.\n" in shown
+    assert "6 lines of the scratchpad could not be read.\n" in shown
     found = sides.json("pad", SESSION)
     assert (found["passed_over"], found["cycle"], len(found["found"])) == (6, 9999, 9999)
     brief = sides.out("pad", "brief", SESSION)
@@ -279,7 +279,7 @@ def test_whatever_lies_there_goes_on_and_stays(sides: Shell) -> None:
     done = sides("pad", "risk", "r", "--into", SESSION)
     assert (done.code, done.err) == (
         3,
-        "Error: what lies at pad/risks.jsonl in the store is no list.\nHint: It came from elsewhere; it stays.\n",
+        "Error: pad/risks.jsonl in the store is not a list.\nHint: It came from elsewhere and was not changed.\n",
     )
     sides.json("fork", SESSION)
     sides.out("merge", SESSION, "--into", THEIRS)
@@ -288,9 +288,9 @@ def test_whatever_lies_there_goes_on_and_stays(sides: Shell) -> None:
 
 def test_a_file_where_the_pad_should_be(sides: Shell) -> None:
     tree(sides, SESSION, {"pad": b"a file"}, whole=True)
-    assert "Nothing is on its pad yet" in sides.out("pad", SESSION)
+    assert "Its scratchpad is empty" in sides.out("pad", SESSION)
     done = sides("pad", "claim", "c", "--into", SESSION)
-    assert (done.code, done.err.splitlines()[0]) == (3, "Error: what lies at pad in the store is no list.")
+    assert (done.code, done.err.splitlines()[0]) == (3, "Error: pad in the store is not a list.")
     made = sides.json("fork", SESSION)["id"]
     assert run_git(sides.store, "show", f"{made}:pad") == "a file"
     sides.out("merge", SESSION, "--into", THEIRS)

@@ -268,7 +268,7 @@ def test_a_stage_follows_the_one_before_it_and_going_back_is_free(before: str) -
         try:
             pad_steps.check_stage(before, after)
         except UsageError as error:
-            assert error.hint == f"sessgit edit --stage {after} sets it all the same."
+            assert error.hint == f"To set it anyway: `sessgit edit --stage {after}`"
         else:
             allowed.append(after)
     assert allowed == list(STAGES[: (STAGES.index(before) if before else 0) + 2])

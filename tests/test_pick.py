@@ -23,7 +23,7 @@ def test_turns_of_two_conversations_in_their_order(sessgit: Shell) -> None:
     assert (
         sessgit.out("pick", f"{THIRD}@2", "e90c@2", "--into", "5e55")
         == f"""\
-5e551011  turns 3 to 4 brought back from 77be01d3, e90c55aa
+5e551011  added turns 3 to 4 from 77be01d3, e90c55aa
 Continue it:  claude --resume {SESSION}
 """
     )
@@ -63,10 +63,10 @@ def test_what_would_be_brought(sessgit: Shell) -> None:
     sessgit.recorded(talk.answer("Done.").stop_lines())
     assert sessgit.out("pick", f"{THIRD}@2", "e90c@2", f"{NEW}@1", "--into", "5e55", "--dry-run") == (
         "ours  5e551011 (2 turns)\n"
-        "  bring back   turn 2 of 77be01d3, as turn 3: “away”\n"
+        "  append       turn 2 of 77be01d3, as turn 3: “away”\n"
         "               turn 2 of e90c55aa, as turn 4: “two”\n"
         "               turn 1 of f0000001, as turn 5: “long long long long long long l…”\n"
-        "  unite        files 0 + 1 → 1\n"
+        "  union        files 0 + 1 → 1\n"
     )
 
 
@@ -98,7 +98,7 @@ def test_killed_before_it_was_written_down_a_second_run_completes_it(
     with monkeypatch.context() as patch:
         patch.setattr(f"sessgit.branch.merging.writing.{step}", _killed)
         assert sessgit("pick", "e90c@3", "--into", "5e55").code == 70
-    assert sessgit.out("pick", "e90c@3", "--into", "5e55").startswith("5e551011  turn 3 brought back from e90c55aa\n")
+    assert sessgit.out("pick", "e90c@3", "--into", "5e55").startswith("5e551011  added turn 3 from e90c55aa\n")
     assert prompts(sessgit) == ["one", "ours", "three"]
     assert [one["command"] for one in sessgit.json("ops") if one["standing"] == "done"] == ["pick"]
     assert sessgit("undo").code == 0
@@ -107,7 +107,7 @@ def test_killed_before_it_was_written_down_a_second_run_completes_it(
 
 def test_into_a_new_conversation(sessgit: Shell) -> None:
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
-    assert sessgit.out("pick", "e90c@3", "--into", "5e55", "--new", "both").startswith("f0000001  turn 3 brought back")
+    assert sessgit.out("pick", "e90c@3", "--into", "5e55", "--new", "both").startswith("f0000001  added turn 3 from")
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
     assert prompts(sessgit, NEW) == ["one", "ours", "three"]
     assert_whole(sessgit, NEW)
@@ -122,14 +122,14 @@ def test_what_was_picked_was_used_once(sessgit: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (("e90c", "--into", "5e55"), 2, "e90c55aa names no whole turn."),
-        (("e90c@2.1", "--into", "5e55"), 2, "e90c55aa names no whole turn."),
-        (("e90c@7", "--into", "5e55"), 4, "e90c55aa has 3 turns, there is no turn 7."),
+        (("e90c", "--into", "5e55"), 2, "e90c55aa does not name a turn."),
+        (("e90c@2.1", "--into", "5e55"), 2, "e90c55aa does not name a turn."),
+        (("e90c@7", "--into", "5e55"), 4, "e90c55aa has no turn 7; it has 3 turns."),
         (("e90c@2", "e90c@-2", "--into", "5e55"), 2, "turn 2 of e90c55aa is named twice."),
-        (("e90c@1", "--into", "5e55"), 2, "turn 1 of e90c55aa is in 5e551011 already."),
-        (("5e55@1", "--into", "5e55"), 2, "turn 1 of 5e551011 is in 5e551011 already."),
+        (("e90c@1", "--into", "5e55"), 2, "turn 1 of e90c55aa is already in 5e551011."),
+        (("5e55@1", "--into", "5e55"), 2, "turn 1 of 5e551011 is already in 5e551011."),
         (("beef@1", "--into", "5e55"), 4, "no conversation starts with “beef”."),
-        (("e90c@2", "--into", "5e55@1"), 2, "a merge goes on behind the last turn of 5e551011, not behind turn 1."),
+        (("e90c@2", "--into", "5e55@1"), 2, "a merge appends after the last turn of 5e551011, not after turn 1."),
     ],
 )
 def test_what_is_refused(sessgit: Shell, arguments: tuple[str, ...], code: int, error: str) -> None:
@@ -146,7 +146,8 @@ def test_twice_is_refused(sessgit: Shell) -> None:
     done = sessgit("pick", "e90c@3", "--into", "5e55")
     assert (done.code, done.err) == (
         2,
-        "Error: turn 3 of e90c55aa is in 5e551011 already.\nHint: sessgit diff 5e551011 e90c55aa shows what is not.\n",
+        "Error: turn 3 of e90c55aa is already in 5e551011.\n"
+        "Hint: `sessgit diff 5e551011 e90c55aa` shows what is not.\n",
     )
 
 
@@ -155,8 +156,8 @@ def test_a_turn_of_the_conversation_itself(sessgit: Shell, new: tuple[str, ...])
     done = sessgit("pick", "5e55@2", "--into", "5e55", *new)
     assert (done.code, done.err) == (
         2,
-        "Error: turn 2 of 5e551011 is in 5e551011 already.\n"
-        "Hint: --into names another conversation; sessgit fork 5e551011 --at 2 goes on from that turn.\n",
+        "Error: turn 2 of 5e551011 is already in 5e551011.\n"
+        "Hint: Name another conversation with `--into`, or continue from that turn: `sessgit fork 5e551011 --at 2`\n",
     )
 
 

@@ -47,16 +47,16 @@ def test_off_and_on(sessgit: Shell) -> None:
     assert (
         sessgit.out("off")
         == """\
-Off: nothing of ~/shop is recorded from now on (undo: sessgit on).
-What is recorded already stays: 1 conversation.
+Off: ~/shop is no longer recorded (undo: sessgit on).
+1 recorded conversation stays in the store.
 """
     )
     assert sessgit.out("config", "record.exclude") == f'["{sessgit.project}"]\n'
     assert (
         sessgit.out("off")
         == """\
-~/shop is off already (record.exclude has “~/shop”).
-What is recorded already stays: 1 conversation.
+~/shop is already off (record.exclude has “~/shop”).
+1 recorded conversation stays in the store.
 """
     )
     sessgit.out("install")
@@ -64,10 +64,10 @@ What is recorded already stays: 1 conversation.
         sessgit.out("on")
         == """\
 On: ~/shop is recorded from now on.
-What was said meanwhile comes in too, where a conversation goes on or with sessgit import.
+Turns from the meantime are recorded with the next turn, or by sessgit import.
 """
     )
-    assert sessgit.out("on") == "~/shop is on already.\n"
+    assert sessgit.out("on") == "~/shop is already on.\n"
     assert sessgit.json("config", "record.exclude") == {"record.exclude": {"value": [], "default": True}}
 
 
@@ -88,14 +88,14 @@ def test_a_project_by_any_of_its_folders(sessgit: Shell, tmp_path: Path, monkeyp
     run_git(tmp_path, "init", "-q", str(repository / "part"))
     sessgit.out("install")
     assert sessgit.out("off", str(repository / "sub")) == (
-        f"Off: nothing of {repository} is recorded from now on (undo: sessgit on).\n"
+        f"Off: {repository} is no longer recorded (undo: sessgit on).\n"
     )
     monkeypatch.chdir(repository / "sub" / "folder")
     done = sessgit("on", "../../part")
     assert (done.code, done.err) == (
         3,
-        f"Error: {repository}/part stays off with {repository}.\n"
-        f"Hint: sessgit on {shlex.quote(str(repository))} switches that on, with all below it.\n",
+        f"Error: {repository}/part is still off, because {repository} is off.\n"
+        f"Hint: To turn it on with all its subfolders: `sessgit on {shlex.quote(str(repository))}`\n",
     )
     assert sessgit.json("on", "..") == {"project": str(repository), "recorded": True, "changed": True}
 
@@ -103,7 +103,7 @@ def test_a_project_by_any_of_its_folders(sessgit: Shell, tmp_path: Path, monkeyp
 def test_on_where_nothing_is_recorded_at_all(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     assert sessgit.out("on") == (
-        "~/shop is on already.\nBut nothing is recorded at all: no hooks are installed: sessgit install\n"
+        "~/shop is already on.\nBut nothing is recorded: no hooks are installed: sessgit install\n"
     )
 
 
@@ -115,8 +115,8 @@ def test_a_glob_that_others_share_is_not_taken_out(sessgit: Shell) -> None:
     assert (done.code, done.out, done.err) == (
         3,
         "",
-        f"Error: {sessgit.project} stays off: record.exclude has “~/s*”.\n"
-        "Hint: sessgit config record.exclude '[\"/x\"]' takes that out, for all that it fits.\n",
+        f"Error: {sessgit.project} is still off: record.exclude has “~/s*”.\n"
+        "Hint: Remove the glob, for all folders it matches: `sessgit config record.exclude '[\"/x\"]'`\n",
     )
     assert sessgit.out("config", "record.exclude") == '["~/s*", "/x"]\n'
 
@@ -132,7 +132,7 @@ def test_where_only_some_are_included(sessgit: Shell) -> None:
     sessgit.out("install")
     sessgit.out("config", "record.include", '["~/open/*"]')
     assert sessgit.out("status").splitlines()[0] == (
-        "Recording   off here · ~/shop is off: record.include does not name it"
+        "Recording   off here · ~/shop is off: record.include does not include it"
     )
     sessgit.out("off")
     assert sessgit.json("on")["changed"]
@@ -168,14 +168,14 @@ def test_a_name_that_is_no_utf8(sessgit: Shell) -> None:
     odd = os.fsencode(sessgit.home) + b"/\xff"
     Path(os.fsdecode(odd)).mkdir()
     done = sessgit("off", os.fsdecode(odd))
-    assert (done.code, done.err.splitlines()[1]) == (2, "Hint: Names, words and paths are text.")
+    assert (done.code, done.err.splitlines()[1]) == (2, "Hint: Arguments must be text.")
 
 
 def test_a_project_is_off_before_anything_is_recorded(sessgit: Shell) -> None:
     assert sessgit("on").code == 4
     assert not sessgit.config.exists()
     sessgit.keep(sessgit.talk().turns("zebra"))
-    assert sessgit.out("off") == "Off: nothing of ~/shop is recorded from now on (undo: sessgit on).\n"
+    assert sessgit.out("off") == "Off: ~/shop is no longer recorded (undo: sessgit on).\n"
     assert "1 conversation of projects that are off" in (done := sessgit("import")).err + done.out
     assert refs.read_all(sessgit.store) == {}
 
@@ -193,8 +193,7 @@ def test_a_command_catches_up_with_no_session_of_a_project_that_is_off(sessgit: 
     assert (done.code, done.out, done.err) == (
         0,
         "5e551011@1 one\n",
-        "5e551011 has gone on since it was recorded last: its project is off "
-        f"(record.exclude has “{sessgit.project}”)\n",
+        f"5e551011 has turns that are not recorded: its project is off (record.exclude has “{sessgit.project}”)\n",
     )
     assert held(sessgit) == before
     sessgit.out("on")
@@ -210,7 +209,7 @@ def test_a_session_that_nobody_recorded_is_not_recorded_by_its_name(sessgit: She
         4,
         "",
         f"Error: 5e551011 is not recorded: its project is off (record.exclude has “{sessgit.project}”)\n"
-        "Hint: It is recorded when that is gone: sessgit on switches a project on.\n",
+        "Hint: To record the project again: `sessgit on`\n",
     )
     assert sessions(sessgit) == []
     assert b"zebra" not in held(sessgit)
@@ -232,10 +231,10 @@ def test_a_command_of_an_agent_that_is_off(sessgit: Shell, monkeypatch: pytest.M
     done = sessgit("log", "5e55", "--oneline")
     assert (done.out, done.err) == (
         "5e551011@1 one\n",
-        "5e551011 has gone on since it was recorded last: SESSGIT_OFF=1 is set here\n",
+        "5e551011 has turns that are not recorded: SESSGIT_OFF=1 is set here\n",
     )
     assert held(sessgit) == before
-    off = "Error: SESSGIT_OFF=1 is set here, so that nothing is recorded.\nHint: Without it, it is.\n"
+    off = "Error: SESSGIT_OFF=1 is set, so nothing is recorded.\nHint: Unset it to record.\n"
     for command in (("import",), ("import", "--from", "claude", str(sessgit.config))):
         done = sessgit(*command)
         assert (done.code, done.out, done.err) == (2, "", off)
@@ -276,12 +275,12 @@ def test_import_leaves_them_out(sessgit: Shell, tmp_path: Path) -> None:
     elsewhere = sessgit.talk(OTHER).turns("zebra").save(tmp_path)
     sessgit.keep(sessgit.talk(THIRD, cwd="/home/ada/open").turns("lion"))
     assert sessgit.out("import") == (
-        "1 conversation, 1 turn brought in\n1 conversation of projects that are off was left out\n"
+        "1 conversation, 1 turn imported\n1 conversation of projects that are off was skipped\n"
     )
     sessgit.out("import", str(elsewhere.parent))
     copy = sessgit.talk(SESSION).turns("zebra").save(tmp_path)
     assert sessgit.out("import", str(elsewhere), str(copy)) == (
-        "0 conversations, 0 turns brought in\n2 conversations of projects that are off were left out\n"
+        "0 conversations, 0 turns imported\n2 conversations of projects that are off were skipped\n"
     )
     assert sessgit.json("import")["excluded"] == 1
     assert sessions(sessgit) == [THIRD]

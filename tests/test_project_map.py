@@ -88,7 +88,7 @@ def test_restore_and_resume_go_to_the_folder_here(mapped: Shell, monkeypatch: py
     path, tip = place(mapped, mapped.project), run_git(mapped.store, "rev-parse", SESSION)
     done = mapped("resume", "5e55", "--print")
     assert (done.code, done.out) == (0, f"claude --resume {SESSION}\n")
-    assert done.err == f"It was held elsewhere: ~/{path.relative_to(mapped.home)} is written.\n"
+    assert done.err == f"It is from another machine: ~/{path.relative_to(mapped.home)} was written.\n"
     assert path.is_file()
     assert run_git(mapped.store, "rev-parse", SESSION) == tip
     monkeypatch.chdir(mapped.home)
@@ -104,7 +104,7 @@ def test_restore_and_resume_go_to_the_folder_here(mapped: Shell, monkeypatch: py
     mapped("resume", "5e55")
     assert ran == ["claude", "--resume", SESSION, str(mapped.project)]
     path.unlink()
-    assert mapped.out("restore", "5e55").startswith(f"~/{path.relative_to(mapped.home)} is written:")
+    assert mapped.out("restore", "5e55").startswith(f"~/{path.relative_to(mapped.home)} was restored:")
 
 
 def test_what_was_never_here_is_not_lost(mapped: Shell, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_lists_count_it_in(mapped: Shell, monkeypatch: pytest.MonkeyPatch) -> No
     assert SESSION in json.dumps(mapped.json("search", "one"))
     assert [one["key"] for one in mapped.json("stats", "--by", "project")["rows"]] == [str(mapped.project)]
     assert "~/shop" in mapped.out("log", "5e55")
-    assert mapped("log").err == f"({SESSION[:8]} is the conversation of this project written last)\n"
+    assert mapped("log").err == f"(using {SESSION[:8]}, the most recent conversation in this project)\n"
     (mapped.home / "else").mkdir()
     monkeypatch.chdir(mapped.home / "else")
     assert mapped.json("ls") == []
@@ -179,8 +179,8 @@ def test_a_restore_without_a_mapping_says_so_too(sessgit: Shell, tmp_path: Path)
     from_elsewhere(sessgit, tmp_path, Talk(cwd=f"{THERE}/my shop").turns("one"))
     assert sessgit("restore", "5e55").err == (
         f"The project's folder is gone: {THERE}/my shop. "
-        "sessgit fork 5e551011 --project DIR continues it in another one. "
-        f"sessgit config 'project.map.{THERE}/my shop' DIR says which one stands for it here.\n"
+        "To continue it elsewhere: sessgit fork 5e551011 --project DIR; map its folder to one here with `"
+        f"sessgit config 'project.map.{THERE}/my shop' DIR`.\n"
     )
 
 
@@ -189,10 +189,10 @@ def test_a_restore_for_a_folder_here_leaves_the_other_machines_project_alone(ses
     tip = run_git(sessgit.store, "rev-parse", SESSION)
     done = sessgit("restore", "5e55", "--project", ".")
     path = place(sessgit, sessgit.project)
-    assert (done.code, done.out.splitlines()[0]) == (0, f"~/{path.relative_to(sessgit.home)} is written:")
+    assert (done.code, done.out.splitlines()[0]) == (0, f"~/{path.relative_to(sessgit.home)} was restored:")
     assert done.err == (
-        f"~/shop stands for {THERE}/my shop here from now on. "
-        f"sessgit config --unset 'project.map.{THERE}/my shop' ends that.\n"
+        f"{THERE}/my shop is mapped to ~/shop on this machine "
+        f"(undo: sessgit config --unset 'project.map.{THERE}/my shop').\n"
     )
     assert path.is_file()
     assert run_git(sessgit.store, "rev-parse", SESSION) == tip
@@ -200,7 +200,7 @@ def test_a_restore_for_a_folder_here_leaves_the_other_machines_project_alone(ses
     assert sessgit.out("resume", "5e55", "--print") == f"claude --resume {SESSION}\n"
     again = sessgit("restore", "5e55", "--project", ".")
     assert (again.code, again.err) == (0, "")
-    assert again.out.startswith(f"~/{path.relative_to(sessgit.home)} is already there:")
+    assert again.out.startswith(f"~/{path.relative_to(sessgit.home)} already exists:")
     sessgit.out("config", "--unset", f"project.map.{THERE}/my shop")
     assert sessgit.json("ls") == []
 
@@ -224,8 +224,8 @@ def test_a_folder_here_that_moved_stands_for_the_other_machines_all_the_same(map
     old, tip = place(mapped, mapped.project), run_git(mapped.store, "rev-parse", SESSION)
     moved = mapped.project.rename(mapped.home / "store")
     done = mapped("restore", "5e55", "--project", str(moved))
-    assert done.out.splitlines()[0] == f"~/{place(mapped, moved).relative_to(mapped.home)} is moved there:"
-    assert f"~/store stands for {THERE}/shop here from now on." in done.err
+    assert done.out.splitlines()[0] == f"~/{place(mapped, moved).relative_to(mapped.home)} was moved:"
+    assert f"{THERE}/shop is mapped to ~/store on this machine" in done.err
     assert (old.exists(), run_git(mapped.store, "rev-parse", SESSION)) == (False, tip)
     assert mapped.json("log", "5e55")["session"]["project"] == str(moved)
 
@@ -276,6 +276,6 @@ def test_what_is_no_folder(sessgit: Shell, key: str, value: str) -> None:
     done = sessgit("config", key, value)
     assert (done.code, done.err.splitlines()[-1]) == (
         2,
-        "Hint: Nothing was changed: sessgit config shows keys and values.",
+        "Hint: Nothing was changed. `sessgit config` lists keys and values.",
     )
     assert not (sessgit.store / "config.toml").exists()

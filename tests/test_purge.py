@@ -274,7 +274,7 @@ def test_a_value_in_the_settings_is_a_persons_to_take_out(sessgit: Shell) -> Non
 
 def test_a_value_that_nothing_holds_is_kept_out(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    assert purge(sessgit).startswith("Nothing in the store holds it; from now on nothing can\n")
+    assert purge(sessgit).startswith("Nothing in the store holds it; it is blocked from now on\n")
     sessgit.recorded(sessgit.talk("5e551011-0000-4000-8000-0000000000aa").turns(f"now {VALUE}"))
     assert holders(sessgit.store) == []
 

@@ -32,14 +32,14 @@ def typed(monkeypatch: pytest.MonkeyPatch, sessgit: Shell, value: str, *options:
 
 def test_a_value_is_listed_by_its_id_and_lifted(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
-    assert sessgit.out("purge", "--list") == "Nothing is kept out\n"
+    assert sessgit.out("purge", "--list") == "No purged values\n"
     sessgit.out("purge", VALUE, "--yes")
     (one,) = listed(sessgit)
     assert (one["time"], one["lost"]) == ("2026-03-01T13:00:00.000Z", False)
     assert sessgit.out("purge", "--list").startswith(f"{one['id']}  2026-03-01T13:00:00.000Z\n")
     sessgit.recorded(sessgit.talk().turns("one", f"now {VALUE}"))
     assert holders(sessgit.store) == []
-    assert sessgit.out("purge", "--lift", one["id"][:5]) == f"{one['id']} is not kept out any more\n"
+    assert sessgit.out("purge", "--lift", one["id"][:5]) == f"{one['id']} is allowed again\n"
     assert listed(sessgit) == []
     sessgit.recorded(sessgit.talk(OTHER).turns(f"now {VALUE}"))
     assert holders(sessgit.store)
@@ -55,11 +55,11 @@ def test_a_new_key_is_not_made_in_silence(sessgit: Shell) -> None:
     assert "sessgit doctor --fix" in sessgit("import").err
     assert not (sessgit.store / "key").exists()
     fixed = sessgit("doctor", "--fix")
-    assert "the store has a new key: 1 value that was purged must be purged again" in fixed.out
+    assert "the store has a new key: 1 value must be purged again" in fixed.out
     for command in ("doctor", "verify"):
         said = sessgit(command)
         assert said.code != 0
-        assert "1 value that was purged may be stored again: the key that told it is gone" in said.out
+        assert "    1 value that was purged can be stored again: the key that recognized it is" in said.out
     assert listed(sessgit) == [one | {"lost": True} for one in before]
     sessgit.out("purge", VALUE, "--yes")
     assert [one["lost"] for one in listed(sessgit)] == [True, False]
@@ -155,23 +155,23 @@ def test_what_stays_is_named_before_anybody_is_asked(sessgit: Shell, monkeypatch
     monkeypatch.setattr(sys.stdin, "readline", lambda: "n\n")
     asked = sessgit("purge", VALUE)
     assert asked.code == 1
-    said, question = asked.err.split("Purge it, for good? [y/N]")
-    assert "The client's own files hold it, and stay:" in said
+    said, question = asked.err.split("Purge it for good? [y/N]")
+    assert "These files of the client hold it, and are not changed:" in said
     assert "~/copied/" in said
-    assert "A remote holds it as well: far." in said
+    assert "A remote holds it too: far. sessgit push replaces its branches; the old objects" in said
     assert "Nothing was changed." in question
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--regex", "("], "this is no regular expression: missing )"),
-        (["--secret", "zz"], "“zz” is no id."),
-        (["--lift", "zz"], "“zz” is no id."),
-        (["x"], "a value of 1 byte stands in too many places."),
+        (["--regex", "("], "invalid regular expression: missing )"),
+        (["--secret", "zz"], "“zz” is not an id."),
+        (["--lift", "zz"], "“zz” is not an id."),
+        (["x"], "a value of 1 byte is too short to purge."),
         (["--secret", "abcd", "--find"], "--secret and --find cannot be given together."),
         (["something", "--list", "--find"], "PATTERN and --find and --list cannot be given together."),
-        ([], "name what is to go: PATTERN or --secret ID."),
+        ([], "no value given: name PATTERN or --secret ID."),
         (["something"], "cannot ask for confirmation: stdin is not a terminal."),
     ],
 )

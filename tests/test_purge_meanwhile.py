@@ -58,5 +58,5 @@ def test_a_tag_waits_for_a_purge(clone: Clone) -> None:
         said.append(refused.value)
 
     purged_beside(clone, give, value)
-    assert [str(error) for error in said] == ["that looks like a secret: a tag is stored as it is"]
+    assert [str(error) for error in said] == ["the tag looks like a secret"]
     assert refs.tags(clone.store.path) == {}

@@ -35,7 +35,7 @@ def test_a_likely_secret_in_base64_and_hex_is_found_and_taken_out(sessgit: Shell
     assert [(one["id"], one["turns"]) for one in done["sessions"]] == [(SESSION, [1, 2])]
     assert [holders(sessgit, code) for code in (coded, in_hex)] == [[], []]
     assert len(done["client_files"]) == 1
-    assert sessgit.out("purge", "--find") == "No likely secret stands in the store\n"
+    assert sessgit.out("purge", "--find") == "No likely secrets found\n"
     sessgit.talk().turns(f"see\n{coded}\n", f"and\n{in_hex}\n", f"again {in_hex}")
     assert sessgit("verify").code == 0
 
@@ -90,8 +90,8 @@ def test_what_nothing_holds_is_told_by_the_operations(sessgit: Shell) -> None:
     assert (one["id"], one["command"], one["summary"]) == (
         done["operation"],
         "purge",
-        "1 value kept out, which nothing held",
+        "1 value blocked, which nothing held",
     )
     assert sessgit.json("purge", SECRET, "--yes")["operation"] is None
     (sessgit.store / "state" / "forbidden").unlink()
-    assert "the list of what must not come back is gone" in " ".join(sessgit("doctor").out.split())
+    assert "the list of purged values is gone" in " ".join(sessgit("doctor").out.split())

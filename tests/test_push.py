@@ -23,7 +23,7 @@ from sessgit.store.layout import StorePaths
 
 SHORT = "5e551011"
 THEIRS, OURS = f"{SHORT}.m-a0005003", f"{SHORT}.m-a0000003"
-SETTING = """sessgit config sync.include '["~/code/*", "label:shared"]'\n"""
+SETTING = """sessgit config sync.include '["~/code/*", "label:shared"]'"""
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_sync_tells_what_came_also_where_nothing_may_go(pair: Desks) -> None:
     pair.here.record(pair.here.shell.talk(OTHER).turns("two"))
     pair.here("config", "sync.include", '["/*"]')
     done = pair.here("sync")
-    assert (done.code, done.out.splitlines()[0]) == (3, "origin  ·  1 conversation came, 1 turn")
+    assert (done.code, done.out.splitlines()[0]) == (3, "origin  ·  1 conversation received, 1 turn")
     assert done.err.startswith("Error: 1 conversation would leave this machine without redaction")
 
 
@@ -74,7 +74,7 @@ def test_a_machine_that_records_nothing_can_pull(pair: Desks, monkeypatch: pytes
     monkeypatch.setenv("SESSGIT_STORE", str(pair.there.shell.home / "fresh"))
     assert pair.there("remote").code == 4
     assert pair.there.out("remote", "add", "origin", str(pair.hub)) == ""
-    assert pair.there.out("pull") == f"origin  ·  1 conversation came, 1 turn\n  {SHORT}  one  new, 1 turn\n"
+    assert pair.there.out("pull") == f"origin  ·  1 conversation received, 1 turn\n  {SHORT}  one  new, 1 turn\n"
 
 
 def test_the_remotes_of_a_store(sessgit: Shell) -> None:
@@ -91,7 +91,7 @@ def test_the_remotes_of_a_store(sessgit: Shell) -> None:
         ]
     }
     assert sessgit("remote", "add", "usb", "/other").err == (
-        f"Error: there is a remote usb already: {sessgit.home}/stick.\nHint: Choose a name.\n"
+        f"Error: the remote usb already exists: {sessgit.home}/stick.\nHint: Choose another name.\n"
     )
     assert sessgit.json("remote", "remove", "usb") == {"name": "usb", "url": f"{sessgit.home}/stick", "removed": True}
     assert sessgit.out("remote") == "origin  ssh://ada:***@desk/hub\n"
@@ -104,8 +104,8 @@ def test_what_remote_does_not_understand(sessgit: Shell, words: tuple[str, ...])
     assert (done.code, done.err.splitlines()) == (
         2,
         [
-            f"Error: this is not how it goes: remote {' '.join(words)}.",
-            "Hint: sessgit remote add NAME URL, sessgit remote remove NAME, or sessgit remote alone.",
+            f"Error: cannot understand: remote {' '.join(words)}.",
+            "Hint: `sessgit remote add NAME URL`, `sessgit remote remove NAME`, or `sessgit remote`.",
         ],
     )
 
@@ -117,31 +117,31 @@ def test_a_conversation_that_both_went_on_with(apart: Desks) -> None:
     assert (
         apart.here.out("push", SESSION)
         == f"""\
-origin  ·  1 conversation went, 1 turn
-  {SHORT}  one  went on here and there: {OURS} has 1 turn
+origin  ·  1 conversation sent, 1 turn
+  {SHORT}  one  continued on both sides: {OURS} has 1 turn
 The remote has turns that this store lacks. Fetch them: sessgit pull
 """
     )
     assert (
         apart.here.out("pull")
         == f"""\
-origin  ·  1 conversation came, 2 turns
+origin  ·  1 conversation received, 2 turns
   {SHORT}  one
-            went on here and there: {THEIRS} has 2 turns in the other
-            version
+            continued on both sides: {THEIRS} has 2 turns in the
+            other version
 Compare them: sessgit diff {SHORT} {THEIRS}
-bring them together: sessgit merge {THEIRS} --into {SHORT}
+merge them: sessgit merge {THEIRS} --into {SHORT}
 """
     )
     assert (
         apart.there.out("pull", "origin")
         == f"""\
-origin  ·  1 conversation came, 1 turn
+origin  ·  1 conversation received, 1 turn
   {SHORT}  one
-            went on here and there: {OURS} has 1 turn in the other
+            continued on both sides: {OURS} has 1 turn in the other
             version
 Compare them: sessgit diff {SHORT} {OURS}
-bring them together: sessgit merge {OURS} --into {SHORT}
+merge them: sessgit merge {OURS} --into {SHORT}
 """
     )
     for desk in (apart.here, apart.there):
@@ -163,11 +163,11 @@ def test_one_that_both_went_on_with_and_one_archived(apart: Desks) -> None:
     assert (
         apart.there.out("pull")
         == f"""\
-origin  ·  1 conversation came, 1 turn, 1 archived
+origin  ·  1 conversation received, 1 turn, 1 archived
   {SHORT}  one  + 1 turn in {OURS}, archived
 Compare them: sessgit diff {SHORT} {OURS}
-bring it back: sessgit unarchive {SHORT}
-bring them together: sessgit merge {OURS} --into {SHORT}
+unarchive it: sessgit unarchive {SHORT}
+merge them: sessgit merge {OURS} --into {SHORT}
 """
     )
     for words in (("diff", SHORT, OURS), ("unarchive", SHORT), ("merge", OURS, "--into", SHORT)):
@@ -189,8 +189,8 @@ def test_told_to_programs(apart: Desks) -> None:
 
 def test_a_dry_run_moves_nothing_but_what_is_remembered(apart: Desks) -> None:
     before, there = heads(apart.here.shell.store), sessions_at(apart.hub)
-    assert apart.here.out("pull", "--dry-run").splitlines()[0] == "origin  ·  1 conversation would come, 2 turns"
-    assert apart.here.out("push", SESSION, "-n").splitlines()[0] == "origin  ·  1 conversation would go, 1 turn"
+    assert apart.here.out("pull", "--dry-run").splitlines()[0] == "origin  ·  1 conversation would be received, 2 turns"
+    assert apart.here.out("push", SESSION, "-n").splitlines()[0] == "origin  ·  1 conversation would be sent, 1 turn"
     assert (heads(apart.here.shell.store), sessions_at(apart.hub)) == (before, there)
 
 
@@ -209,11 +209,11 @@ def test_only_what_is_named_comes(pair: Desks) -> None:
     done = pair.there("pull", "77b")
     assert (done.code, done.err) == (
         4,
-        "Error: the remote has no conversation “77b”, nor is there a remote “77b”: there is origin.\n"
-        "Hint: Say its id, or four letters of it; without one a pull brings all that is there.\n",
+        "Error: the remote has no conversation “77b”, and there is no remote “77b”, only origin.\n"
+        "Hint: Name its id, or the first four letters. Without an id, pull fetches all conversations.\n",
     )
     assert pair.there.out("pull", "origin", "77be") == (
-        "origin  ·  1 conversation came, 1 turn\n  77be01d3  lexer  new, 1 turn\n"
+        "origin  ·  1 conversation received, 1 turn\n  77be01d3  lexer  new, 1 turn\n"
     )
     assert set(heads(pair.there.shell.store)) == {"refs/heads/77be01d3-0000-4000-8000-000000000007"}
 
@@ -226,7 +226,7 @@ def test_what_begins_two_conversations_there(pair: Desks) -> None:
     assert (done.code, done.out, done.err) == (
         4,
         "",
-        f"Error: “5e55” begins 2 conversations there: {SESSION}, {OTHER}.\nHint: Say more of the id.\n",
+        f"Error: 2 conversations there start with “5e55”: {SESSION}, {OTHER}.\nHint: Type more of the id.\n",
     )
 
 
@@ -241,8 +241,8 @@ def test_names_labels_tags_archive_and_deletion_travel(pair: Desks) -> None:
     assert (
         pair.here.out("push", "--all")
         == f"""\
-origin  ·  1 conversation went, 1 archived
-  {SESSION}  parser  no turn, but what is said of it
+origin  ·  1 conversation sent, 1 archived
+  {SESSION}  parser  no new turns, but new details
   {OTHER}  one     archived
   tags: good
 """
@@ -250,8 +250,8 @@ origin  ·  1 conversation went, 1 archived
     assert (
         pair.there.out("pull")
         == f"""\
-origin  ·  1 conversation came, 1 archived
-  {SESSION}  parser  no turn, but what is said of it
+origin  ·  1 conversation received, 1 archived
+  {SESSION}  parser  no new turns, but new details
   {OTHER}  one     archived
   tags: good
 """
@@ -271,10 +271,10 @@ def test_a_name_that_two_have_now(pair: Desks) -> None:
     assert (
         pair.here.out("pull")
         == f"""\
-origin  ·  1 conversation came, 1 turn
+origin  ·  1 conversation received, 1 turn
   {OTHER}  parser  new, 1 turn
-“parser” is the name of {SESSION} and
-{OTHER} now: sessgit rename gives one another.
+“parser” now names both {SESSION} and
+{OTHER}: rename one with sessgit rename.
 """
     )
 
@@ -284,7 +284,7 @@ def test_many_are_counted(pair: Desks) -> None:
     names = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(23)]
     pair.here.shell.recorded(*(pair.here.shell.talk(name).turns("one") for name in names))
     lines = pair.here.out("push", "--all").splitlines()
-    assert (lines[0], len(lines), lines[-1]) == ("origin  ·  23 conversations went, 23 turns", 22, "  and 3 more")
+    assert (lines[0], len(lines), lines[-1]) == ("origin  ·  23 conversations sent, 23 turns", 22, "  and 3 more")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
@@ -315,14 +315,14 @@ def test_nothing_goes_that_nobody_asked_for(pair: Desks) -> None:
     assert (done.code, done.out, done.err) == (
         2,
         "",
-        "Error: it is not said which conversations to send.\n"
-        f"Hint: Name them, or say --label, --project or --all. Once for all: {SETTING}",
+        "Error: no conversations selected.\n"
+        f"Hint: Name them, or use --all, --label or --project. To select them for every push: `{SETTING}`\n",
     )
     done = pair.here("sync")
     assert (done.code, done.out, done.err) == (
         0,
         "",
-        f"Nothing was sent: sync.include is empty. What may leave this machine: {SETTING}",
+        f"Nothing was sent: sync.include is empty. To select conversations: {SETTING}\n",
     )
     assert sessions_at(pair.hub) == set()
 
@@ -330,10 +330,10 @@ def test_nothing_goes_that_nobody_asked_for(pair: Desks) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("5e55@1",), "a conversation is sent whole, not up to turn 1."),
-        ((f"{SESSION}.r-a0000002",), "5e551011.r-a0000002 is a side of a conversation, and goes with it."),
-        ((SESSION, "--all"), "conversations are named, or chosen by --label and --project, or all."),
-        (("--all", "--label", "x"), "conversations are named, or chosen by --label and --project, or all."),
+        (("5e55@1",), "only whole conversations can be sent, not up to turn 1."),
+        ((f"{SESSION}.r-a0000002",), "5e551011.r-a0000002 is a side branch, and is sent with its conversation."),
+        ((SESSION, "--all"), "addresses, --label or --project, and --all cannot be combined."),
+        (("--all", "--label", "x"), "addresses, --label or --project, and --all cannot be combined."),
     ],
 )
 def test_a_conversation_goes_whole(pair: Desks, words: tuple[str, ...], told: str) -> None:
@@ -348,10 +348,10 @@ def test_a_word_that_is_neither_a_remote_nor_a_conversation(pair: Desks) -> None
     done = pair.here("push", "orgin")
     assert (done.code, done.err.splitlines()[0]) == (
         4,
-        "Error: no conversation starts with “orgin”, nor is there a remote “orgin”: there is origin.",
+        "Error: no conversation starts with “orgin”, and there is no remote “orgin”, only origin.",
     )
     pair.here.out("remote", "add", "usb", "/stick")
-    assert pair.here("push", "orgin").err.splitlines()[0] == "Error: “orgin” is none of the remotes: origin, usb."
+    assert pair.here("push", "orgin").err.splitlines()[0] == "Error: “orgin” is not a remote; there are origin, usb."
     assert pair.here("sync").err.splitlines()[0] == "Error: there are 2 remotes: origin, usb."
 
 
@@ -407,7 +407,7 @@ def test_what_options_choose(pair: Desks, options: tuple[str, ...], going: set[s
 def test_options_that_choose_nothing(pair: Desks) -> None:
     three_projects(pair.here)
     done = pair.here("push", "--project", "../calc", "--label", "shared")
-    assert (done.code, done.err.splitlines()[0]) == (4, "Error: no conversation is chosen by that.")
+    assert (done.code, done.err.splitlines()[0]) == (4, "Error: no conversation matches.")
 
 
 @pytest.mark.parametrize("value", ['["shop"]', '["label:"]', '"~/shop"', "[1]"])
@@ -430,17 +430,17 @@ def test_what_was_recorded_without_redaction_stays(pair: Desks) -> None:
     pair.here.record(pair.here.shell.talk().turns("one"))
     done = pair.here("push", "--all")
     assert (done.code, done.out) == (3, "")
-    assert done.err.splitlines()[-1] == "Hint: Nothing was sent. --unredacted sends them as they are."
+    assert done.err.splitlines()[-1] == "Hint: Nothing was sent. To send them unredacted, use `--unredacted`."
     assert sessions_at(pair.hub) == set()
-    assert pair.here.out("push", "--all", "--unredacted").startswith("origin  ·  1 conversation went, 1 turn\n")
+    assert pair.here.out("push", "--all", "--unredacted").startswith("origin  ·  1 conversation sent, 1 turn\n")
 
 
 def test_what_a_fork_holds_goes_along_and_is_told(pair: Desks) -> None:
     pair.here.record(pair.here.shell.talk().turns("one", "two"))
     fork = pair.here.json("fork", SESSION, "--at", "1", "--no-restore")["id"]
     assert pair.here.out("push", fork) == (
-        f"origin  ·  1 conversation went, 1 turn\n  {fork[:8]}  one  new, 1 turn\n"
-        f"  turns of {SHORT} went along: a fork or a merge has them\n"
+        f"origin  ·  1 conversation sent, 1 turn\n  {fork[:8]}  one  new, 1 turn\n"
+        f"  also sent: turns of {SHORT} that a fork or a merge contains\n"
     )
 
 
@@ -448,7 +448,7 @@ def test_what_the_client_has_said_since_goes_too(pair: Desks) -> None:
     talk = pair.here.shell.talk().turns("one")
     path = pair.here.record(talk)
     talk.turns("two").save(path.parent)
-    assert pair.here.out("push", SESSION) == f"origin  ·  1 conversation went, 2 turns\n  {SHORT}  one  new, 2 turns\n"
+    assert pair.here.out("push", SESSION) == f"origin  ·  1 conversation sent, 2 turns\n  {SHORT}  one  new, 2 turns\n"
 
 
 # Secrets, and what goes wrong on the way
@@ -492,7 +492,7 @@ def test_a_remote_out_of_reach(sessgit: Shell, url: str, words: str) -> None:
         done = sessgit(*command)
         assert (done.code, done.out) == (7, "")
         error, hint = done.err.splitlines()
-        assert error.startswith("Error: origin cannot be reached: ")
+        assert error.startswith("Error: cannot reach origin: ")
         assert words in error
         assert hint.startswith("Hint: ")
     assert refs.read_all(sessgit.store) == before
@@ -505,11 +505,11 @@ def test_a_remote_that_dies_in_the_middle(pair: Desks) -> None:
     done = pair.here("push", "--all")
     assert (done.code, done.out) == (7, "")
     assert done.err.splitlines()[1] == (
-        "Hint: Try again: what has arrived does not go twice, and nothing here has changed."
+        "Hint: Try again: nothing was changed here, and what arrived is not sent twice."
     )
     assert (refs.read_all(pair.here.shell.store), sessions_at(pair.hub)) == (before, set())
     hook(pair.hub, "exit 0")
-    assert pair.here.out("push", "--all").startswith("origin  ·  1 conversation went, 1 turn\n")
+    assert pair.here.out("push", "--all").startswith("origin  ·  1 conversation sent, 1 turn\n")
 
 
 @pytest.mark.parametrize("command", [("pull",), ("push", "--all")])
@@ -541,7 +541,7 @@ def test_what_a_hook_of_gits_says_does_not_mislead(
     for name, value in {"GIT_DIR": "/nowhere", "GIT_OBJECT_DIRECTORY": "/nowhere", "GIT_INDEX_FILE": "/nowhere/index",
                         "GIT_TRACE": "1", "GIT_NAMESPACE": "other", "GIT_CURL_VERBOSE": "1"}.items():  # fmt: skip
         monkeypatch.setenv(name, value)
-    assert pair.here.out("push", "--all").startswith("origin  ·  1 conversation went, 1 turn\n")
+    assert pair.here.out("push", "--all").startswith("origin  ·  1 conversation sent, 1 turn\n")
     monkeypatch.undo()
     assert sessions_at(pair.hub) == {SESSION}
 
@@ -555,11 +555,14 @@ def test_where_nothing_changed_a_person_hears_so(pair: Desks, monkeypatch: pytes
     pair.here.out("config", "sync.include", '["*"]')
     read = invocation.read
     monkeypatch.setattr(invocation, "read", lambda: replace(read(), terminal=True, pager=""))
-    assert pair.here.out("push", "--all") == "origin has all of it.\n"
+    assert pair.here.out("push", "--all") == "origin is up to date.\n"
     assert pair.here.out("pull") == "Nothing new in origin.\n"
-    assert pair.here.out("sync") == "origin and this machine have the same.\n"
-    assert pair.here.out("remote", "add", "usb", "/stick") == "What goes there, you say: sessgit push usb --all\n"
-    assert pair.here.out("remote", "remove", "usb") == "Nothing was lost: what is there stays there.\n"
+    assert pair.here.out("sync") == "origin and this machine are in sync.\n"
+    assert (
+        pair.here.out("remote", "add", "usb", "/stick")
+        == "Nothing is sent yet. To send everything: sessgit push usb --all\n"
+    )
+    assert pair.here.out("remote", "remove", "usb") == "The remote repository itself is unchanged.\n"
 
 
 def test_how_it_gets_on_is_one_line(

@@ -41,11 +41,11 @@ def test_queries(text: str, expected: Query) -> None:
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("", "“” has no word in it"),
-        ("-> ***", "“-> ***” has no word in it"),
-        ('""', '“""” has no word in it'),
-        ("-lexer", "words that must not be there are all that is asked for"),
-        ("a " * (MOST_TERMS + 1), f"that are more than {MOST_TERMS} words to look for"),
+        ("", "“” contains no word"),
+        ("-> ***", "“-> ***” contains no word"),
+        ('""', '“""” contains no word'),
+        ("-lexer", "the query has only excluded words"),
+        ("a " * (MOST_TERMS + 1), f"the query has more than {MOST_TERMS} words"),
     ],
 )
 def test_what_is_no_query(text: str, wrong: str) -> None:

@@ -90,7 +90,7 @@ def machines(tmp_path: Path) -> Iterator[tuple[Clone, Clone]]:
 
 
 def test_turns_from_elsewhere_that_are_pulled_while_the_file_is_recorded(machines: tuple[Clone, Clone]) -> None:
-    """They never stood in this file: they are another machine's, and not what a rewind left behind."""
+    """They never stood in this file: they are another machine's, and not a branch left behind by a rewind."""
     here, there = machines
     talk = Talk().turns("one", "two")
     here.record(talk)

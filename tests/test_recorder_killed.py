@@ -145,16 +145,19 @@ def test_status_tells_what_waits(place: Place) -> None:
             "events": 1, "first": canonical.rfc3339(event.stat().st_mtime), "recorder": False,
         }  # fmt: skip
         assert attention(**off)[:2] == [
-            "1 event waits to be recorded, it came 5m ago",
-            "no recorder was running: SESSGIT_OFF=1 lets none start here",
+            "1 event is waiting to be recorded, from 5m ago",
+            "no recorder was running: SESSGIT_OFF=1 prevents one from starting",
         ]
         shutil.copy(event, event.with_name("1-1.json"))
         held = locks.recording(StorePaths(place.store))
-        assert attention(**off)[:2] == ["2 events wait to be recorded, the first came 5m ago", "a recorder is running"]
+        assert attention(**off)[:2] == [
+            "2 events are waiting to be recorded, the first from 5m ago",
+            "a recorder is running",
+        ]
         locks.release(held)
         assert attention()[:2] == [
-            "2 events wait to be recorded, the first came 5m ago",
-            "no recorder was running: one is started now",
+            "2 events are waiting to be recorded, the first from 5m ago",
+            "no recorder was running: one was started",
         ]
         until(lambda: place.turns(SESSIONS[0]) == 1)
         until(place.is_quiet)
@@ -164,10 +167,10 @@ def test_status_tells_what_waits(place: Place) -> None:
 @pytest.mark.parametrize(
     ("age", "is_running", "said", "severity"),
     [
-        (0, False, "0 seconds ago; no recorder is running", "note"),
-        (7, False, "7 seconds ago; no recorder is running", "wrong"),
-        (7, True, "7 seconds ago; a recorder is running", "note"),
-        (300, True, "5 minutes ago; a recorder is running", "wrong"),
+        (0, False, "0 seconds; no recorder is running", "note"),
+        (7, False, "7 seconds; no recorder is running", "wrong"),
+        (7, True, "7 seconds; a recorder is running", "note"),
+        (300, True, "5 minutes; a recorder is running", "wrong"),
     ],
 )
 def test_doctor_tells_what_waits(place: Place, age: float, is_running: bool, said: str, severity: str) -> None:
@@ -184,7 +187,7 @@ def test_doctor_tells_what_waits(place: Place, age: float, is_running: bool, sai
     (found,) = (one for one in doctor(place)["findings"] if one["kind"] == "spool")
     assert found["severity"] == severity
     what = re.sub(r"\b([89]|1\d) seconds", "7 seconds", found["what"])
-    assert what == f"38 events wait to be recorded, the first came {said}"
+    assert what == f"38 events are waiting to be recorded, the first for {said}"
     assert waiting(place) == 38
     if held:
         locks.release(held)

@@ -71,7 +71,7 @@ def test_what_a_killed_client_left_is_recorded_and_marked(sessgit: Shell) -> Non
     assert (
         sessgit.out("recover")
         == f"""\
-5e551011  one  ·  19m ago  ·  2 turns recorded  ·  cut in a call
+5e551011  one  ·  19m ago  ·  2 turns recorded  ·  stopped during a call
           claude --resume {SESSION}
 """
     )
@@ -80,13 +80,13 @@ def test_what_a_killed_client_left_is_recorded_and_marked(sessgit: Shell) -> Non
     before = refs.read_all(sessgit.store)
     assert sessgit.out("recover") == NOTHING
     assert refs.read_all(sessgit.store) == before
-    assert "3 turns, nothing damaged" in sessgit.out("restore", SESSION, "--verify")
+    assert "5e551011-0000-4000-8000-000000000001: 3 turns, no damage." in sessgit.out("restore", SESSION, "--verify")
 
 
 def test_one_that_was_killed_between_turns_has_ended(sessgit: Shell) -> None:
     hooked(sessgit, sessgit.talk().turns("one"))
     assert state(sessgit) == ("active", "turn")
-    assert sessgit.out("recover").splitlines()[0].endswith("ago  ·  all was recorded")
+    assert sessgit.out("recover").splitlines()[0].endswith("ago  ·  fully recorded")
     assert state(sessgit) == ("ended", "end")
     assert sessgit.out("recover") == NOTHING
 
@@ -113,9 +113,9 @@ def test_the_one_that_was_active_last_comes_first(sessgit: Shell) -> None:
     assert (
         sessgit.out("recover")
         == f"""\
-5e551011-0000-4000-8000-000000000001  just now  ·  1h ago  ·  all was recorded
+5e551011-0000-4000-8000-000000000001  just now  ·  1h ago  ·  fully recorded
           claude --resume {SESSION}
-5e551011-0000-4000-8000-000000000002  long ago  ·  2h ago  ·  all was recorded
+5e551011-0000-4000-8000-000000000002  long ago  ·  2h ago  ·  fully recorded
           claude --resume {OTHER}
 """
     )
@@ -166,9 +166,9 @@ def test_one_that_is_written_all_the_time_is_not_waited_for_twice(
 def test_a_client_that_does_not_tell_is_given_longer(sessgit: Shell) -> None:
     path = hooked(sessgit, sessgit.talk(style="2.0").turns("one"))
     lie(path, catch_up.QUIET / 2)
-    assert sessgit.out("recover") == ("5e551011  its file was written just now: sessgit recover again in 30 seconds\n")
+    assert sessgit.out("recover") == ("5e551011  its file was just written: run sessgit recover again in 30 seconds\n")
     lie(path, catch_up.QUIET * 2)
-    assert "all was recorded" in sessgit.out("recover")
+    assert "fully recorded" in sessgit.out("recover")
 
 
 def test_what_nobody_left_is_not_recovered(sessgit: Shell) -> None:
@@ -247,7 +247,7 @@ def test_one_that_cannot_be_recorded_does_not_stop_the_others(sessgit: Shell, mo
         assert held
         done = sessgit("recover")
     assert done.code == 0
-    assert done.err == f"{SESSION}: a recorder is at work on it; what is shown may be older\n"
+    assert done.err == f"{SESSION}: a recorder is writing it; this may be an older state\n"
     assert done.out.splitlines()[1:] == [f"          claude --resume {OTHER}"]
     assert [one["id"] for one in sessgit.json("recover")["sessions"]] == [SESSION]
 

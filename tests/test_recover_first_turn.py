@@ -69,7 +69,7 @@ def test_the_page(sessgit: Shell) -> None:
     lie(sessgit.keep(talk))
     sessgit.now = talk.file.born.timestamp() + 20 * 60
     assert sessgit.out("recover") == (
-        "5e551011  begin  ·  19m ago  ·  1 turn recorded  ·  cut before an answer\n"
+        "5e551011  begin  ·  19m ago  ·  1 turn recorded  ·  stopped before an answer\n"
         f"          claude --resume {SESSION}\n"
     )
 

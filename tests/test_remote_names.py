@@ -45,7 +45,7 @@ def spoil(remote: Path, name: str) -> None:
 
 def left(remote: str, name: str) -> dict[str, str]:
     hint = f"Delete it in {remote}: its line in packed-refs, or its file."
-    return {"what": name, "why": "git serves no ref of such a name", "hint": hint}
+    return {"what": name, "why": "git does not serve a ref with that name", "hint": hint}
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
@@ -64,7 +64,7 @@ def test_a_ref_of_such_a_name_keeps_no_other_from_coming(
         assert {ref for ref in held if not ref.startswith("refs/remotes/")} == {
             f"refs/heads/{SESSION}", f"refs/heads/{OTHER}", "refs/tags/here", "refs/tags/noted",
         }  # fmt: skip
-    assert f"Left: {name}: git serves no ref of such a name." in sessgit("pull").out
+    assert f"Skipped: {name}: git does not serve a ref with that name." in sessgit("pull").out
     assert list((tmp_path / "second" / "objects" / "info").glob("alternates")) == []
 
 
@@ -93,8 +93,7 @@ def test_nothing_goes_where_git_ends_at_a_name(sessgit: Shell, remote: Path) -> 
     assert (done.code, done.err.splitlines()) == (
         7,
         [
-            "Error: git at origin ends at a ref that it takes for dangerous: packed refname is dangerous: "
-            f"{UNSAFE[0]}.",
+            f"Error: git at origin refuses a dangerous ref name: packed refname is dangerous: {UNSAFE[0]}.",
             f"Hint: Delete the line of that ref from the file packed-refs in {remote}.",
         ],
     )

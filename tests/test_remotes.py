@@ -415,11 +415,11 @@ def test_a_remote_that_dies_in_the_middle(store: Store, link: Link, hub: Path, s
     remotes.push(store.path, link, [Move(HEAD, None, one)])
     hook(hub, script)
     here, there = refs.read_all(store.path), at(hub)
-    with pytest.raises(StoreError, match="origin cannot be reached: ") as died:
+    with pytest.raises(StoreError, match="cannot reach origin: ") as died:
         remotes.push(store.path, link, [Move(HEAD, one, two)])
     assert (died.value.exit_code, died.value.hint) == (
         7,
-        "Try again: what has arrived does not go twice, and nothing here has changed.",
+        "Try again: nothing was changed here, and what arrived is not sent twice.",
     )
     assert (refs.read_all(store.path), at(hub)) == (here, there)
     (hub / "hooks" / "pre-receive").unlink()
@@ -439,7 +439,7 @@ def test_a_remote_that_cannot_be_written(store: Store, link: Link, hub: Path) ->
 def test_no_repository(store: Store, url: str) -> None:
     with pytest.raises(StoreError, match=r"does not (appear to be a git repository|exist)") as failed:
         remotes.held(store.path, linked(store.path, url))
-    assert failed.value.hint == f"Is {url} right, and is a repository there? git init --bare makes one."
+    assert failed.value.hint == f"Is {url} a git repository? `git init --bare` creates one."
 
 
 def test_nobody_answers(store: Store) -> None:
@@ -504,7 +504,7 @@ def test_ssh_that_is_not_let_in(store: Store, tmp_path: Path) -> None:
     link = linked(store.path, "ada@desk:hub", GIT_SSH=str(tmp_path / "ssh"), GIT_SSH_VARIANT="ssh")
     with pytest.raises(StoreError, match=r"ada@desk: Permission denied \(publickey\)") as failed:
         remotes.held(store.path, link)
-    assert failed.value.hint == "git must be let in without sessgit too: try git ls-remote ada@desk:hub"
+    assert failed.value.hint == "Check that git has access: `git ls-remote ada@desk:hub`"
 
 
 def test_by_http_with_a_password(store: Store, hub: Path, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_healthy_conversation_is_left_alone(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     before = run_git(sessgit.store, "for-each-ref")
     assert sessgit.out("repair", "5e55") == (
-        "5e551011 needs no mending: 2 turns, every line in its place. Nothing was\nchanged.\n"
+        "5e551011 needs no repair: 2 turns, all lines intact. Nothing was changed.\n"
     )
     found = sessgit.json("repair", "5e55")
     assert (found["sound"], found["id"], found["mends"]) == (True, None, [])
@@ -77,8 +77,8 @@ def test_a_mended_conversation(sessgit: Shell) -> None:
     path = sessgit.recorded(broken(sessgit))
     original = path.read_bytes()
     assert sessgit.out("repair", "5e55").splitlines()[3:] == [
-        "f0000001 is the mended conversation: 5 turns, 1 of them those of 5e551011.",
-        "5e551011 stays as it is; sessgit undo takes the new one away.",
+        "f0000001 is the repaired conversation: 5 turns, 1 of them shared with 5e551011.",
+        "5e551011 did not change; sessgit undo removes the new one.",
         f"Continue it:  claude --resume {MENDED}",
     ]
     made = path.with_name(f"{MENDED}.jsonl")
@@ -197,7 +197,7 @@ def test_secrets_stay_replaced_and_are_told(sessgit: Shell) -> None:
 
     sessgit.recorded(sessgit.talk().prompt(f"the key is {SECRET}").call_only("Bash"))
     done = sessgit("repair", "5e55")
-    assert done.err == "Missing in it: 1 secret that stands replaced.\n"
+    assert done.err == "Missing in it: 1 redacted secret.\n"
     assert SECRET.encode() not in next(sessgit.config.glob(f"projects/*/{MENDED}.jsonl")).read_bytes()
 
 
@@ -222,11 +222,11 @@ def lose(sessgit: Shell, path: str, rev: str = SESSION) -> str:
 def test_objects_come_back_from_the_clients_file(lacking: Shell) -> None:
     assert lacking("verify").code == 6
     assert lacking.out("repair", "5e55", "--dry-run") == (
-        "1 object can be had from the client's file.\nWhat else is wrong shows once they are back.\n"
+        "1 object can be restored from the client's file.\nOther problems show once they are restored.\n"
     )
     assert lacking("verify").code == 6
     assert lacking.out("repair", "5e55") == (
-        "1 object brought back from the client's file.\n5e551011 is whole again: 3 turns.\n"
+        "1 object restored from the client's file.\n5e551011 is repaired: 3 turns.\n"
     )
     assert lacking.json("verify", "--deep")["sound"]
     assert run_git(lacking.store, "fsck", "--strict", "--no-dangling") == ""
@@ -261,7 +261,7 @@ def test_a_damaged_object_in_a_pack(sessgit: Shell) -> None:
     assert alone("verify").returncode == 6
     done = alone("repair", SESSION)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "brought back from the client's file." in done.stdout
+    assert "restored from the client's file." in done.stdout
     assert alone("verify", "--deep").returncode == 0
 
 
@@ -289,9 +289,9 @@ def test_what_can_be_read_becomes_a_conversation(lacking: Shell) -> None:
     next(lacking.config.glob("projects/*/*.jsonl")).unlink()
     done = lacking("repair", SESSION)
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[0] == "1 object could not be found, in any file of it or on a remote."
-    assert "2 turns from turn 2 on cannot be read: they are not in it." in done.out
-    assert "f0000001 is the mended conversation: 1 turn." in done.out
+    assert done.out.splitlines()[0] == "1 object could not be found in any of its files or on a remote."
+    assert "2 turns from turn 2 on cannot be read and are left out." in done.out
+    assert "f0000001 is the repaired conversation: 1 turn." in done.out
     assert [turn["prompt"] for turn in lacking.json("log", MENDED)["turns"]] == ["one"]
     assert lacking("verify", MENDED).code == 0
     assert lacking("verify").code == 6
@@ -314,14 +314,14 @@ def test_a_file_in_another_encoding(sessgit: Shell) -> None:
     path = sessgit.keep(sessgit.talk().turns("one"))
     wide = path.read_bytes().decode().encode("utf-16")
     path.write_bytes(wide)
-    assert "holds no line of a transcript" in sessgit("import").err
+    assert "  it has no transcript lines" in sessgit("import").err
     path.write_bytes(b'{"type":"mode","mode":"normal"}\n' + wide)
     sessgit.out("import", str(path))
     done = sessgit("repair", "5e55")
     assert (done.code, done.err) == (
         6,
-        "Error: no line of 5e551011 is one of a conversation: no client could go on from it.\n"
-        "Hint: If its file is in another encoding than UTF-8, change that, and import it anew.\n",
+        "Error: 5e551011 has no line that a client could continue from.\n"
+        "Hint: If its file is not UTF-8, convert it and import it again.\n",
     )
 
 
@@ -330,7 +330,7 @@ def test_nothing_of_it_is_left(sessgit: Shell) -> None:
     (sessgit.store / "refs" / "heads" / "a41f9c02").write_text("1" * 40 + "\n")
     done = sessgit("repair", "a41f")
     assert (done.code, done.out) == (6, "")
-    assert done.err.startswith("Error: nothing of a41f9c02 can be read")
+    assert done.err.startswith("Error: cannot read a41f9c02")
     assert sessgit("verify", SESSION).code == 0
 
 
@@ -357,7 +357,7 @@ def test_a_project_that_is_gone_is_no_place_to_go_on_in(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk(cwd="/gone").turns("one").prompt("two").call_only("Bash", {}).turns("three"))
     assert sessgit.json("repair", "5e55")["resume"] is None
     assert sessgit("repair", "5e55").out.splitlines()[-1] == (
-        "Continue it in a folder that is there:  sessgit fork f0000003 --project DIR"
+        "Continue it in another folder:  sessgit fork f0000003 --project DIR"
     )
     forked = json.loads(sessgit("fork", "5e55", "--at", "1", "--json").out)["sessgit.fork/v1"]
     assert (forked["resume"], forked["turn"]) == (None, 1)

@@ -24,7 +24,7 @@ def test_a_rewound_conversation_needs_no_mending(sessgit: Shell, to: int) -> Non
     before = run_git(sessgit.store, "for-each-ref")
     turns = "1 turn" if not to else f"{to + 1} turns"
     said = sessgit.out("repair", "5e55").replace("\n", " ")
-    assert said == f"5e551011 needs no mending: {turns}, every line in its place. Nothing was changed. "
+    assert said == f"5e551011 needs no repair: {turns}, all lines intact. Nothing was changed. "
     assert run_git(sessgit.store, "for-each-ref") == before
 
 

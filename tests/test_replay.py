@@ -61,16 +61,16 @@ def test_shows_what_would_run(coded: Coded) -> None:
 5e551011  look around  ·  6 cells would run, 1 not
 
 2.2   Bash      {command:57}  shell
-2.4   Read      src/lexer.py                                          own reader
-2.6   Grep      t[wh]                                                 own search
-2.8   Grep      one                                                   own search
-2.10  Glob      **/*.{{py,md}}                                          own search
-2.12  LS        ~/shop                                                own search
+2.4   Read      src/lexer.py                                     built-in reader
+2.6   Grep      t[wh]                                            built-in search
+2.8   Grep      one                                              built-in search
+2.10  Glob      **/*.{{py,md}}                                     built-in search
+2.12  LS        ~/shop                                           built-in search
 2.14  WebFetch  https://example.org                                      skipped
-    nothing here runs WebFetch
-Left out: 8 messages of the model. --inputs sends the prompts anew.
+    WebFetch cannot be run here
+Not replayed: 8 messages of the model. To send the prompts again, use --inputs.
 
-With --execute they run in a sandbox and are compared with what is recorded.
+To run them in a sandbox and compare the results, use --execute.
 """
     )
 
@@ -101,18 +101,18 @@ def test_cells_are_chosen_and_brought_with_all_they_depend_on(coded: Coded) -> N
         (["5e55", "--cell", "9.9"], 4, "5e551011 has no cell “9.9”"),
         (["5e55", "--cell", "2"], 4, "5e551011 has no cell “2”"),
         (["5e55@2.99"], 4, "5e551011 has no cell “2.99”"),
-        (["5e55@2.2", "--cell", "1"], 2, "the address names a cell already"),
-        (["5e55", "--timeout", "0"], 2, "a time limit and one for memory are more than 0"),
-        (["5e55", "--timeout", "nan"], 2, "a time limit and one for memory are more than 0"),
-        (["5e55", "--memory", "99999999999"], 2, "a time limit and one for memory are more than 0"),
-        (["5e55", "--to", "cat"], 2, "--to and --protocol are for prompts"),
+        (["5e55@2.2", "--cell", "1"], 2, "the address already names a cell"),
+        (["5e55", "--timeout", "0"], 2, "--timeout and --memory must be more than 0"),
+        (["5e55", "--timeout", "nan"], 2, "--timeout and --memory must be more than 0"),
+        (["5e55", "--memory", "99999999999"], 2, "--timeout and --memory must be more than 0"),
+        (["5e55", "--to", "cat"], 2, "--to and --protocol need --inputs"),
         (["5e55", "--inputs"], 2, "--inputs needs --to COMMAND"),
-        (["5e55", "--inputs", "--to", "cat", "--chain"], 2, "--inputs sends prompts and runs no cells"),
+        (["5e55", "--inputs", "--to", "cat", "--chain"], 2, "--inputs sends prompts, and runs no cells"),
         (["5e55", "--execute", "--in", "nowhere"], 4, "there is no folder"),
-        (["5e55", "--execute", "--in", "."], 2, "shop is no sandbox: what runs there could change"),
-        (["5e55", "--execute", "--in", "src"], 2, "is no sandbox"),
-        (["5e55", "--execute", "--in", ".."], 2, "is no sandbox"),
-        (["5e55", "--execute", "--in", "/"], 2, "is no sandbox"),
+        (["5e55", "--execute", "--in", "."], 2, "shop is not safe: what runs there could change"),
+        (["5e55", "--execute", "--in", "src"], 2, "is not safe"),
+        (["5e55", "--execute", "--in", ".."], 2, "is not safe"),
+        (["5e55", "--execute", "--in", "/"], 2, "is not safe"),
     ],
 )
 def test_words_that_do_not_fit(coded: Coded, arguments: list[str], code: int, said: str) -> None:
@@ -133,10 +133,10 @@ def test_all_is_equal_again_and_kept_as_a_fork(coded: Coded) -> None:
     head = coded.git("rev-parse", "--short=8", "HEAD")
     assert done.out.endswith(
         f"""\
-It ran in a copy of the project at {head} (main), where it was after turn 1.
-Not in it: files that git does not track.
+Ran in a copy of the project at {head} (main), its commit after turn 1. Not
+included: untracked files.
 Kept: f0000001  replay of 5e551011
-sessgit cells f0000001@4 --type verification lists it.
+List the results:  sessgit cells f0000001@4 --type verification
 """
     )
     listed = coded.shell.json("cells", "f0000001", "--type", "verification")["cells"]
@@ -214,7 +214,7 @@ def test_in_a_folder_of_the_persons(coded: Coded) -> None:
     place = coded.shell.home / "box"
     place.mkdir()
     done = coded.shell("replay", "5e55", "--execute", "--in", str(place))
-    assert done.code == 0 and "It ran in ~/box.\n" in done.out
+    assert done.code == 0 and "Ran in ~/box.\n" in done.out
     assert [one.name for one in place.iterdir()] == ["made"]
 
 
@@ -223,9 +223,9 @@ def test_without_code_the_folder_is_empty_and_that_is_said(coded: Coded, how: st
     made = coded.talk(SESSION).prompt("go").tool("Bash", {"command": "ls -A"}, "")
     coded.record(made.answer("Nothing.").stop_lines(), live=how != "no commit noted")
     said = {
-        "no repository": "is in no git repository",
-        "no commit noted": "it is not known which commit the project was at",
-        "commit gone": "which the project was at, is not in",
+        "no repository": "is not in a git repository",
+        "no commit noted": "the project's commit is unknown",
+        "commit gone": "is not in ",
         "folder gone": "the project's folder is gone",
     }
     if how == "no repository":
@@ -267,16 +267,16 @@ def test_what_nothing_runs_is_skipped_with_its_reason(coded: Coded) -> None:
     found = outcomes(coded.shell, "5e55", "--execute")
     up = coded.project.parent
     assert found == [
-        ("mcp__x__y", "skipped", "nothing here runs mcp__x__y"),
+        ("mcp__x__y", "skipped", "mcp__x__y cannot be run here"),
         ("PowerShell", "skipped", "there is no PowerShell here"),
-        ("Task", "skipped", "nothing here runs Task"),
+        ("Task", "skipped", "Task cannot be run here"),
         ("Bash", "skipped", "it ran in the background"),
-        ("Bash", "skipped", "a secret in its arguments stands replaced"),
-        ("Edit", "skipped", "it did not run then: the client refused it"),
-        ("Read", "skipped", "/etc/passwd lies outside of the project"),
-        ("Glob", "skipped", "/etc lies outside of the project"),
-        ("Write", "skipped", "refused: /etc/new lies outside of the project"),
-        ("Write", "skipped", f"refused: {up}/x lies outside of the project"),
+        ("Bash", "skipped", "a secret in its arguments is redacted"),
+        ("Edit", "skipped", "it did not run: the client refused it"),
+        ("Read", "skipped", "/etc/passwd is outside of the project"),
+        ("Glob", "skipped", "/etc is outside of the project"),
+        ("Write", "skipped", "refused: /etc/new is outside of the project"),
+        ("Write", "skipped", f"refused: {up}/x is outside of the project"),
         ("Bash", "skipped", "no result is recorded: there is nothing to compare with"),
     ]
     assert value(coded.shell, "5e55", "--execute")["kept"] is None
@@ -303,7 +303,7 @@ def test_code_runs_in_one_process_with_one_set_of_names(sessgit: Shell) -> None:
         "equal", "equal", "equal", "equal", "differs", "equal", "differs", "skipped", "skipped"
     ]  # fmt: skip
     assert found[7][2] == "none of its arguments is code: code, source, expression"
-    assert found[8][2] == "only a function that a program registers runs check"
+    assert found[8][2] == "only a function registered by a program can run check"
     alone = outcomes(sessgit, "5e55@1.2", "--execute", code=6)
     assert alone == [("eval", "differs", None)]
     assert [one[1] for one in outcomes(sessgit, "5e55@1.2", "--chain", "--execute")] == ["equal", "equal"]
@@ -316,11 +316,15 @@ def test_a_model_is_asked_by_a_command(sessgit: Shell) -> None:
         step(2, "llm_call", "ask", {"prompt": "abc"}, "abc"),
         step(3, "map_reduce", "sum", {"parts": [1, 2]}, {"PARTS": [1, 2]}),
     )
-    assert outcomes(sessgit, "5e55", "--execute")[0] == ("ask", "skipped", "a model said it: --llm COMMAND asks one")
+    assert outcomes(sessgit, "5e55", "--execute")[0] == (
+        "ask",
+        "skipped",
+        "a model wrote it: ask one with --llm COMMAND",
+    )
     found = outcomes(sessgit, "5e55", "--execute", "--llm", "tr a-z A-Z", code=6)
     assert found == [("ask", "equal", None), ("ask", "differs", None), ("sum", "equal", None)]
     failed = outcomes(sessgit, "5e55@1.1", "--execute", "--llm", "exit 7", code=6)
-    assert failed == [("ask", "failed", "“exit 7” left with 7")]
+    assert failed == [("ask", "failed", "“exit 7” exited with code 7")]
     slow = outcomes(sessgit, "5e55@1.1", "--execute", "--llm", "sleep 60", "--timeout", "0.3", code=6)
     assert slow == [("ask", "failed", "it took longer than 0.3 s")]
 
@@ -329,5 +333,8 @@ def test_what_is_off_is_not_kept_and_said_before_anything_runs(coded: Coded) -> 
     commands(coded, ("echo 1", "1"))
     coded.shell.out("off")
     done = replayed(coded.shell, "5e55", "--execute", code=3)
-    assert "nothing is recorded of" in done.err and "--no-keep runs it and keeps nothing." in done.err
+    assert (
+        "is not recorded: it is off" in done.err
+        and "Or use `--no-keep` to run it without keeping the results." in done.err
+    )
     replayed(coded.shell, "5e55", "--execute", "--no-keep")

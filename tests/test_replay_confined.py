@@ -437,12 +437,12 @@ def test_a_search_follows_no_link_out_of_the_sandbox(coded: Coded) -> None:
     ("code", "said"),
     [
         ("while True: pass", ("failed", "it took longer than 2 s")),
-        ("import os; os._exit(3)", ("failed", "its process ended itself")),
+        ("import os; os._exit(3)", ("failed", "its process exited")),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", ("failed", "it took longer than 2 s")),
-        ("x = bytearray(1 << 30)", ("failed", "it used more memory than it may")),
+        ("x = bytearray(1 << 30)", ("failed", "it exceeded the memory limit")),
         ("while True: print('x' * 1000)", ("failed", "it took longer than 2 s")),
         ("import os; os.closerange(3, 5000)", None),
-        (_DEEP, ("failed", "its process said what is no answer")),
+        (_DEEP, ("failed", "its process sent an invalid answer")),
         ("open('/etc/new', 'w')", ("differs", None)),
         ("import os; os.system('yes > /dev/stdout & sleep 60')", ("failed", "it took longer than 2 s")),
         ("'x' * 10_000_000", ("differs", None)),
@@ -459,7 +459,7 @@ def test_code_that_does_what_it_should_not(sessgit: Shell, code: str, said: tupl
     else:
         assert first[1:] == said
     if first[1] == "failed" and "memory" not in str(first[2]):
-        assert second[1] == "failed" and str(second[2]).startswith("the process that held the names is gone")
+        assert second[1] == "failed" and str(second[2]).startswith("the Python process with the variables is gone")
     else:
         assert second[1] == "equal"
 
@@ -481,7 +481,7 @@ def test_a_damaged_turn_is_told_and_the_rest_runs(coded: Coded) -> None:
         coded.record(talk.answer("Done.").stop_lines())
     put(coded.shell, 1, layout.BODY, b"{\n")
     found = outcomes(coded.shell, "5e55", "--execute")
-    assert found == [("Bash", "skipped", "its lines do not tell what it was"), ("Bash", "equal", None)]
+    assert found == [("Bash", "skipped", "its lines do not describe the call"), ("Bash", "equal", None)]
     put(coded.shell, 1, layout.BODY, None)
     found = outcomes(coded.shell, "5e55", "--execute")
     assert "its turn is damaged" in str(found[0][2]) and found[-1][1] == "equal"
@@ -504,7 +504,7 @@ def test_cells_that_cannot_be(coded: Coded) -> None:
     rewrite(coded.shell, 1, lambda cells: [odd, *cells])
     done = replayed(coded.shell, "5e55", "--execute")
     assert not any(char in done.out + done.err for char in "\x1b\x9b\u202e")
-    assert "its lines do not tell what it was" in done.out
+    assert "its lines do not describe the call" in done.out
 
 
 def test_what_is_printed_is_harmless_and_bounded(coded: Coded) -> None:

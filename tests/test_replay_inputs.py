@@ -73,7 +73,7 @@ def test_each_prompt_to_a_process_of_its_own(talked: Shell, tmp_path: Path) -> N
 3  three                                                                   equal
 
 Kept: f0000001  inputs of 5e551011
-sessgit diff 5e551011 f0000001 compares the two.
+Compare them:  sessgit diff 5e551011 f0000001
 """
     )
     log = talked.json("log", "f0000001")["turns"]
@@ -114,11 +114,11 @@ def test_one_process_for_all_by_lines(talked: Shell, tmp_path: Path) -> None:
         talked.out("diff", "5e55", "f0000001")
         == """\
 5e551011  one                            f0000001  inputs of 5e551011
-═══ no common ancestor, 3 prompts the same ═════════════════════════════════════
+═══ no common ancestor, 3 prompts in both ══════════════════════════════════════
 same prompt, different answer: turn 2
 − 2  two                                 + 2  two
   cost  − 1 turn  160                    + 1 turn  0  $0.00
-Last words
+Last answers
 − “About two.”
 + “Number 2.”
 """
@@ -148,19 +148,19 @@ def test_which_way_is_meant() -> None:
 @pytest.mark.parametrize(
     ("protocol", "command", "why"),
     [
-        ("each", "exit 3", "it left with 3"),
-        ("each", "true", "it said nothing"),
+        ("each", "exit 3", "it exited with code 3"),
+        ("each", "true", "it printed nothing"),
         ("each", "sleep 60", "it took longer than 1 s"),
         ("each", "yes", "it printed more than 8.4 MB"),
-        ("each", "no-such-program 2>/dev/null", "it left with 127"),
-        ("lines", "exit 3", "it left with 3 before it answered"),
-        ("lines", "cat", 'it said a line without an answer: {"prompt": "one"}'),
-        ("lines", "echo hello; cat", "it said a line that is no JSON object: hello"),
-        ("lines", "echo '[1]'; cat", "it said a line that is no JSON object: [1]"),
-        ("lines", "echo '{\"answer\": 1}'; cat", 'it said a line without an answer: {"answer": 1}'),
-        ("lines", "printf '\\033[31m\\377\\n'; cat", "it said a line that is no JSON object:"),
+        ("each", "no-such-program 2>/dev/null", "it exited with code 127"),
+        ("lines", "exit 3", "it exited with code 3 before it answered"),
+        ("lines", "cat", 'it printed a line without an answer: {"prompt": "one"}'),
+        ("lines", "echo hello; cat", "it printed a line that is not a JSON object: hello"),
+        ("lines", "echo '[1]'; cat", "it printed a line that is not a JSON object: [1]"),
+        ("lines", "echo '{\"answer\": 1}'; cat", 'it printed a line without an answer: {"answer": 1}'),
+        ("lines", "printf '\\033[31m\\377\\n'; cat", "it printed a line that is not a JSON object:"),
         ("lines", "printf '{\"answer\"'; sleep 60", "it took longer than 1 s"),
-        ("lines", "head -c 9000000 /dev/zero; sleep 60", "it said a line of more than 8.4 MB"),
+        ("lines", "head -c 9000000 /dev/zero; sleep 60", "it printed a line of more than 8.4 MB"),
         ("lines", "exec <&- ; sleep 60", "it took longer than 1 s"),
         ("stream-json", f"echo '{json.dumps({'type': 'result', 'is_error': True, 'result': 'no key'})}';:",
          "it ended with an error: no key"),
@@ -182,9 +182,17 @@ def test_what_was_answered_before_it_died_stays(talked: Shell, tmp_path: Path) -
     dying = LINES.replace("    print(", '    if prompt == "three": raise SystemExit(9)\n    print(')
     command = script(tmp_path, "dying.py", dying)
     found = answers(talked, "--protocol", "lines", "--to", command)
-    assert found == [(1, "equal", None), (2, "differs", None), (3, "failed", "it left with 9 before it answered")]
+    assert found == [
+        (1, "equal", None),
+        (2, "differs", None),
+        (3, "failed", "it exited with code 9 before it answered"),
+    ]
     log = talked.json("log", "f0000001")["turns"]
-    assert [one["answer"] for one in log] == ["About one.", "Number 2.", "No answer: it left with 9 before it answered"]
+    assert [one["answer"] for one in log] == [
+        "About one.",
+        "Number 2.",
+        "No answer: it exited with code 9 before it answered",
+    ]
 
 
 def test_undo_takes_it_back_and_no_keep_keeps_nothing(talked: Shell) -> None:

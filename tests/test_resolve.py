@@ -104,27 +104,27 @@ def test_a_tag_and_a_commit_name_a_turn(sessgit: Shell) -> None:
             "Error: “a41f” matches 2 conversations:\n"
             f"  {PARSER}  parser rewrite\n"
             f"  {LEXER}  lex\n"
-            "Hint: Give more of the id.\n",
+            "Hint: Type more of the id.\n",
         ),
         (
             "b4",
-            "Error: no conversation starts with “b4”.\nHint: sessgit ls --all shows all conversations.\n",
+            "Error: no conversation starts with “b4”.\nHint: `sessgit ls --all` lists all conversations.\n",
         ),
         (
             "0b2",
-            "Error: “0b2” is too short for an id.\nHint: near ones: 0b2d7f10 (upload)\n",
+            "Error: “0b2” is too short for an id.\nHint: similar: 0b2d7f10 (upload)\n",
         ),
         (
             "0b2d7f11",
-            "Error: no conversation starts with “0b2d7f11”.\nHint: near ones: 0b2d7f10 (upload)\n",
+            "Error: no conversation starts with “0b2d7f11”.\nHint: similar: 0b2d7f10 (upload)\n",
         ),
         (
             "a41f9c02@3",
-            "Error: a41f9c02 has 2 turns, there is no turn 3.\nHint: sessgit log a41f9c02 shows them.\n",
+            "Error: a41f9c02 has no turn 3; it has 2 turns.\nHint: `sessgit log a41f9c02` lists them.\n",
         ),
         (
             "0b2d@-3",
-            "Error: 0b2d7f10 has 1 turn, there is no turn -3.\nHint: sessgit log 0b2d7f10 shows them.\n",
+            "Error: 0b2d7f10 has no turn -3; it has 1 turn.\nHint: `sessgit log 0b2d7f10` lists them.\n",
         ),
     ],
 )
@@ -167,10 +167,10 @@ def test_several_titles_begin_alike(sessgit: Shell) -> None:
     assert sessgit("id", "fix the 1").err == "".join((
         "Error: “fix the 1” matches 11 conversations:\n",
         *(f"  {n:08x}-0000-4000-8000-{n:012}  fix the {n}th bug\n" for n in (1, *range(10, 20))),
-        "Hint: Give more of the title, or an id.\n",
+        "Hint: Type more of the title, or an id.\n",
     ))  # fmt: skip
     assert sessgit("id", "fix the").err.splitlines()[-2:] == [
-        "  and 2 more", "Hint: Give more of the title, or an id.",
+        "  and 2 more", "Hint: Type more of the title, or an id.",
     ]  # fmt: skip
     assert found(sessgit, "fix fl") == UPLOAD
 
@@ -238,7 +238,7 @@ def test_a_guess_is_told(sessgit: Shell) -> None:
     done = sessgit("log", "--oneline", "-n", "1")
     assert (done.out, done.err) == (
         "c0ffee00@4 four\n",
-        "(c0ffee00 is the conversation of this project written last)\n",
+        "(using c0ffee00, the most recent conversation in this project)\n",
     )
 
 
@@ -259,7 +259,7 @@ def test_in_a_project_without_conversations(sessgit: Shell, monkeypatch: pytest.
     assert (done.code, done.err) == (
         4,
         "Error: no conversation of this project is recorded.\n"
-        "Hint: sessgit ls --all shows those of other projects, sessgit import brings in older ones.\n",
+        "Hint: `sessgit ls --all` lists those of other projects, `sessgit import` imports older ones.\n",
     )
 
 
@@ -278,7 +278,7 @@ def test_a_current_session_that_cannot_be_recorded(sessgit: Shell, monkeypatch: 
     assert (done.code, done.err) == (
         4,
         "Error: the current conversation, 5ca1ab1e, is not recorded.\n"
-        "Hint: sessgit status tells whether recording is on.\n",
+        "Hint: `sessgit status` shows whether recording is on.\n",
     )
 
 
@@ -294,7 +294,7 @@ def test_a_view_that_is_older_is_told(sessgit: Shell, monkeypatch: pytest.Monkey
         done = sessgit("log", "0b2d", "--oneline")
     assert (done.out, done.err) == (
         "0b2d7f10@1 fix flaky upload\n",
-        "0b2d7f10: a recorder is at work on it; what is shown may be older\n",
+        "0b2d7f10: a recorder is writing it; this may be an older state\n",
     )
     assert path.exists()
     assert sessgit.out("log", "0b2d", "--oneline", "-n", "1") == "0b2d7f10@2 again\n"

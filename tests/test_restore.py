@@ -19,11 +19,11 @@ def test_a_file_that_the_client_has_deleted(sessgit: Shell) -> None:
     data = path.read_bytes()
     path.unlink()
     shown, size = f"~/{path.relative_to(sessgit.home)}", text.size(len(data))
-    assert sessgit.out("restore", "5e55") == f"{shown} is written:\n{size}, byte for byte as the client wrote it.\n"
+    assert sessgit.out("restore", "5e55") == f"{shown} was restored:\n{size}, byte for byte as the client wrote it.\n"
     assert path.read_bytes() == data
     assert (path.stat().st_mode & 0o777) == 0o600
     assert sessgit.out("restore", "5e55") == (
-        f"{shown} is already there:\n{size}, byte for byte as the client wrote it.\n"
+        f"{shown} already exists:\n{size}, byte for byte as the client wrote it.\n"
     )
 
 
@@ -32,7 +32,7 @@ def test_never_over_another_file(sessgit: Shell) -> None:
     path.write_text("something else\n")
     done = sessgit("restore", "5e55")
     assert (done.code, path.read_text()) == (3, "something else\n")
-    assert done.err.splitlines()[-1] == ("Hint: It was left as it is. --output FILE writes the recorded one elsewhere.")
+    assert done.err.splitlines()[-1] == ("Hint: It was not changed. To write elsewhere, use `--output FILE`.")
 
 
 def test_to_another_place(sessgit: Shell, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_to_standard_output(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> 
     assert sessgit("restore", "5e55", "-o", "-", "--json").code == 2
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert sessgit("restore", "5e55", "-o", "-").err == (
-        "Error: a transcript is not for a terminal.\nHint: --output FILE writes it to a file, a pipe takes it too.\n"
+        "Error: a transcript cannot be shown on a terminal.\nHint: Use `--output FILE`, or a pipe.\n"
     )
 
 
@@ -84,14 +84,14 @@ def test_what_is_not_as_written_is_said_beside_standard_output(sessgit: Shell) -
     sessgit.recorded(sessgit.talk().prompt(f"use {token}").answer("No."))
     done = sessgit("restore", "5e55", "-o", "-")
     assert (done.code, token in done.out, done.out.count("\n")) == (0, False, 3)
-    assert done.err.endswith(" kB, but for 1 secret that stands replaced.\n")
+    assert done.err.endswith(" kB, as the client wrote it except for 1 secret that is redacted.\n")
 
 
 def test_what_was_redacted_is_said(sessgit: Shell, tmp_path: Path) -> None:
     token = "ghp_" + "Zk3vQ8yT1mXw7LrB5nCd9PsJ2hFg6AuEtR4W"
     sessgit.recorded(sessgit.talk().prompt(f"use {token}").answer("No."))
     said = sessgit.out("restore", "5e55", "--output", str(tmp_path / "out.jsonl"))
-    assert said.endswith(" kB, but for 1 secret that stands replaced.\n")
+    assert said.endswith(" kB, as the client wrote it except for 1 secret that is redacted.\n")
     assert token not in (tmp_path / "out.jsonl").read_text()
 
 
@@ -100,15 +100,15 @@ def test_the_proof(sessgit: Shell) -> None:
     assert (
         sessgit.out("restore", "5e55", "--verify")
         == f"""\
-{SESSION}: 2 turns, nothing damaged.
-Proved     3 hashes of lines (Lines-SHA256), taken when they were recorded
-The file   {text.size(path.stat().st_size)}, byte for byte as the client wrote it.
+{SESSION}: 2 turns, no damage.
+Hashes     3 hashes of lines match (Lines-SHA256, taken when they were recorded)
+File       {text.size(path.stat().st_size)}, byte for byte as the client wrote it.
 Compared   equal to ~/{path.relative_to(sessgit.home)}
 """
     )
     path.unlink()
     assert sessgit.out("restore", "5e55", "--verify").splitlines()[-1] == (
-        "The client has deleted its own file: this store is the only place."
+        "The client has deleted its file: only this store has it."
     )
     found = sessgit.json("restore", "5e55", "--verify")
     assert (found["path"], found["exact"], found["proved"], found["file"], found["same"]) == (None, True, 3, None, None)
@@ -138,8 +138,8 @@ def test_only_whole_conversations(sessgit: Shell) -> None:
     done = sessgit("restore", "5e55@1")
     assert (done.code, done.err) == (
         2,
-        "Error: a conversation is restored as a whole.\n"
-        "Hint: sessgit fork 5e551011 --at 1 writes its first turns as one of its own.\n",
+        "Error: only whole conversations can be restored.\n"
+        "Hint: `sessgit fork 5e551011 --at 1` makes a conversation of its first turns.\n",
     )
 
 
@@ -147,7 +147,7 @@ def test_a_hint_names_one_of_two_whose_ids_begin_alike(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"), sessgit.talk(OTHER).turns("one", "three"))
     done = sessgit("restore", f"{SESSION}@1")
     assert done.err.splitlines()[-1] == (
-        f"Hint: sessgit fork {SESSION} --at 1 writes its first turns as one of its own."
+        f"Hint: `sessgit fork {SESSION} --at 1` makes a conversation of its first turns."
     )
 
 
@@ -174,8 +174,8 @@ def test_resume_only_at_the_end(sessgit: Shell) -> None:
     done = sessgit("resume", "5e55@1", "--print")
     assert (done.code, done.err) == (
         2,
-        "Error: a conversation is continued at its end.\n"
-        "Hint: sessgit fork 5e551011 --at 1 --run continues a part of it.\n",
+        "Error: a conversation can only be continued at its end.\n"
+        "Hint: `sessgit fork 5e551011 --at 1 --run` continues from there.\n",
     )
 
 
@@ -186,7 +186,7 @@ def test_resume_where_the_folder_is_gone(sessgit: Shell, monkeypatch: pytest.Mon
     assert (done.code, done.err) == (
         4,
         "Error: the project's folder is gone: /nowhere.\n"
-        f"Hint: sessgit fork {OTHER[:8]} --project DIR writes it for another one.\n",
+        f"Hint: `sessgit fork {OTHER[:8]} --project DIR` writes it for another folder.\n",
     )
 
 
@@ -220,7 +220,7 @@ def test_a_project_that_moved_takes_its_transcript_along(sessgit: Shell, stopped
         target.parent.mkdir()
         target.hardlink_to(place)
     done = sessgit.out("restore", SESSION, "--project", str(sessgit.home / "new"))
-    assert done.splitlines()[0] == f"~/{target.relative_to(sessgit.home)} is moved there:"
+    assert done.splitlines()[0] == f"~/{target.relative_to(sessgit.home)} was moved:"
     assert (place.exists(), target.read_bytes()) == (False, talk.data)
     assert sessgit.json("log", SESSION)["session"]["project"] == str(sessgit.home / "new")
 
@@ -231,6 +231,6 @@ def test_a_file_that_has_gone_on_is_said_to_be_there(sessgit: Shell, monkeypatch
     with path.open("ab") as file:
         file.write(b'{"type":"mode"}\n')
     done = sessgit("restore", "5e55")
-    assert (done.code, done.err.splitlines()[-1]) == (3, "Hint: Nothing of it is lost.")
+    assert (done.code, done.err.splitlines()[-1]) == (3, "Hint: Nothing needs to be restored.")
     assert sessgit("restore", "5e55", "--output", str(sessgit.home / "none" / "x")).code == 4
     assert not (sessgit.home / "none").exists()

@@ -35,12 +35,12 @@ def test_the_name_reaches_the_clients_list(sessgit: Shell) -> None:
     shown = f"~/{path.relative_to(sessgit.home)}"
     quality = f"{text.size(len(data))}, byte for byte as the client wrote it"
     assert sessgit.out("restore", "5e55") == (
-        f"{shown} is written:\n{quality},\nand one line with its name for the client's list.\n"
+        f"{shown} was restored:\n{quality},\nplus one line with its name for the client's list.\n"
     )
     assert path.read_bytes() == data + name_line("parser rewrite")
     again = f"{text.size(path.stat().st_size)}, byte for byte as the client wrote it"
     # The line is recorded as what it is: again at once, nothing is missing, nothing is written.
-    assert sessgit.out("restore", "5e55") == f"{shown} is already there:\n{again}.\n"
+    assert sessgit.out("restore", "5e55") == f"{shown} already exists:\n{again}.\n"
     sessgit.out("rename", "5e55", "pratt")
     assert sessgit.json("restore", "5e55")["already"] is True
     assert sessgit.json("restore", "5e55", "--output", str(sessgit.home / "out"))["named"] is False

@@ -47,16 +47,16 @@ def test_all_that_lay_beside_comes_back(sessgit: Shell) -> None:
     assert (
         sessgit.out("restore", "5e55")
         == f"""\
-~/{path.relative_to(sessgit.home)} is written:
+~/{path.relative_to(sessgit.home)} was restored:
 {text.size(len(data))}, byte for byte as the client wrote it.
-With it: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.
+Also written: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.
 """
     )
     assert (path.read_bytes(), side_files(sessgit.config)) == (data, beside)
     assert {(sessgit.config / name).stat().st_mode & 0o777 for name in beside} == {0o600}
     assert run_git(sessgit.store, "log", "--format=%s", SESSION).splitlines()[0].startswith("end: ")
     refs = run_git(sessgit.store, "for-each-ref")
-    assert sessgit.out("import") == "0 conversations, 0 turns brought in; 1 was here already\n"
+    assert sessgit.out("import") == "0 conversations, 0 turns imported; 1 was already imported\n"
     assert run_git(sessgit.store, "for-each-ref") == refs
 
 
@@ -71,8 +71,8 @@ def test_for_programs_every_file_is_told(sessgit: Shell) -> None:
     assert outcomes == {str(sessgit.config / name): "written" for name in beside if "plans/" not in name}
     again = sessgit("restore", "5e55")
     assert again.out.splitlines()[2:] == [
-        "With it: a subagent, a large tool result, 2 tasks and 2 todo lists.",
-        "Left as it is, since it is there and holds something else: a plan.",
+        "Also written: a subagent, a large tool result, 2 tasks and 2 todo lists.",
+        "Not overwritten, because the contents differ: a plan.",
     ]
     assert {file["outcome"] for file in sessgit.json("restore", "5e55")["files"]} == {"already", "left"}
     assert (sessgit.config / "plans" / f"{PLAN}.md").read_text() == "Another plan.\n"
@@ -102,9 +102,9 @@ def test_whatever_stopped_it_doing_it_again_completes_it(sessgit: Shell, monkeyp
 
 def test_what_stands_replaced_beside_it_is_said(sessgit: Shell) -> None:
     path, beside = recorded_whole(sessgit, words=SECRET)
-    whole = "With it: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan"
+    whole = "Also written: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan"
     said = sessgit.out("restore", "5e55").splitlines()[2]
-    assert said == f"{whole}, but for 4 secrets replaced when they were recorded."
+    assert said == f"{whole} (4 secrets redacted)."
     assert side_files(sessgit.config) == beside  # files with the words themselves are the same, and stay
     assert {file["outcome"] for file in sessgit.json("restore", "5e55")["files"]} == {"already"}
     wipe(sessgit.config)
@@ -195,8 +195,8 @@ def test_resume_brings_all_of_it(sessgit: Shell) -> None:
     done = sessgit("resume", "5e55", "--print")
     assert (done.code, done.out) == (0, f"claude --resume {SESSION}\n")
     assert done.err == (
-        f"The client had deleted it: ~/{path.relative_to(sessgit.home)} is back.\n"
-        "With it: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.\n"
+        f"The client had deleted it: ~/{path.relative_to(sessgit.home)} was restored.\n"
+        "Also written: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.\n"
     )
     assert side_files(sessgit.config) == beside
 
@@ -215,7 +215,7 @@ def test_for_another_folder(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp
     assert (done.code, done.err) == (
         4,
         "Error: the project's folder is gone: ~/shop.\n"
-        "Hint: sessgit restore 5e551011 --project DIR writes it for another one.\n",
+        "Hint: `sessgit restore 5e551011 --project DIR` writes it for another folder.\n",
     )
     moved = tmp_path / "moved"
     moved.mkdir()
@@ -226,7 +226,7 @@ def test_for_another_folder(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, tmp
     assert (there.parent / SESSION / "subagents" / "agent-a1.jsonl").exists()
     assert sessgit.out("resume", "5e55", "--print") == f"cd {shlex.quote(str(moved))} && claude --resume {SESSION}\n"
     assert run_git(sessgit.store, "log", "-1", "--format=%s", SESSION).startswith("edit: project /")
-    assert sessgit.out("restore", "5e55").startswith(f"~/{there.relative_to(sessgit.home)} is already there:\n")
+    assert sessgit.out("restore", "5e55").startswith(f"~/{there.relative_to(sessgit.home)} already exists:\n")
 
     # What follows is recorded with it, and comes back to the same place.
     talk.turns("later")
@@ -245,8 +245,8 @@ def test_not_where_a_copy_lies_elsewhere(sessgit: Shell, tmp_path: Path) -> None
     done = sessgit("restore", "5e55", "--project", str(tmp_path))
     assert (done.code, target.exists()) == (3, False)
     assert done.err == (
-        f"Error: its transcript is there, in another folder: {path}. With a second one the client finds neither.\n"
-        f"Hint: Moved to {target} it is found there. sessgit fork 5e551011 --project DIR leaves it where it is.\n"
+        f"Error: its transcript exists in another folder: {path}. With two, the client finds neither.\n"
+        f"Hint: Move it to {target}, or leave it and fork: `sessgit fork 5e551011 --project DIR`\n"
     )
     target.parent.mkdir()
     path.rename(target)
@@ -261,7 +261,7 @@ def test_a_folder_that_is_gone_is_told(sessgit: Shell) -> None:
     path = sessgit.recorded(sessgit.talk(OTHER, cwd="/nowhere").turns("one"))
     path.unlink()
     assert sessgit("restore", OTHER).err == (
-        f"The project's folder is gone: /nowhere. sessgit fork {OTHER[:8]} --project DIR continues it in another one.\n"
+        f"The project's folder is gone: /nowhere. To continue it elsewhere: sessgit fork {OTHER[:8]} --project DIR\n"
     )
 
 
@@ -269,9 +269,9 @@ def test_a_folder_that_is_gone_is_told(sessgit: Shell) -> None:
     ("arguments", "code", "error"),
     [
         (("--project", "/nowhere"), 4, "Error: there is no folder /nowhere.\n"),
-        (("--project", "/", "--verify"), 2, "Error: --project names where the client looks for it.\n"),
-        (("--project", "/", "--output", "x"), 2, "Error: --project names where the client looks for it.\n"),
-        (("--all-lost",), 2, "Error: --all-lost takes all that is lost, to its own place.\n"),
+        (("--project", "/", "--verify"), 2, "Error: --project cannot be combined with --output or --verify.\n"),
+        (("--project", "/", "--output", "x"), 2, "Error: --project cannot be combined with --output or --verify.\n"),
+        (("--all-lost",), 2, "Error: --all-lost restores every lost conversation to its own place.\n"),
     ],
 )
 def test_what_is_refused(sessgit: Shell, arguments: tuple[str, ...], code: int, error: str) -> None:
@@ -290,14 +290,16 @@ def test_all_that_is_lost(sessgit: Shell) -> None:
     here = sessgit.recorded(sessgit.talk("5e551011-0000-4000-8000-000000000003").turns("still here"))
     data = {p: p.read_bytes() for p in (path, other, here)}
     assert (
-        sessgit.out("restore", "--all-lost") == "Nothing is lost: the client has every conversation of this machine.\n"
+        sessgit.out("restore", "--all-lost")
+        == "Nothing to restore: the client has every conversation of this machine.\n"
     )
     kept = here.read_bytes()
     wipe(sessgit.config)
     here.parent.mkdir(parents=True, exist_ok=True)
     here.write_bytes(kept)
     assert sessgit.out("restore", "--all-lost") == (
-        "2 conversations are back.\nWith it: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.\n"
+        "2 conversations were restored.\n"
+        "Also written: a subagent, a large tool result, 2 tasks, 2 todo lists and a plan.\n"
     )
     assert {p: p.read_bytes() for p in data} == data
     assert side_files(sessgit.config) == beside
@@ -315,7 +317,7 @@ def test_what_cannot_come_back_is_named_and_the_others_go_on(sessgit: Shell, tmp
     lost.unlink()
     damaged.unlink()
     done = sessgit("restore", "--all-lost")
-    assert (done.code, done.out) == (1, "1 conversation is back; 1 could not be written.\n")
+    assert (done.code, done.out) == (1, "1 conversation was restored; 1 could not be restored.\n")
     assert done.err.startswith("5e551011-0000-4000-8000-000000000002: the lines of ")
     assert lost.exists()
     found = json.loads(sessgit("restore", "--all-lost", "--json").out)["sessgit.restore/v1"]
@@ -324,7 +326,7 @@ def test_what_cannot_come_back_is_named_and_the_others_go_on(sessgit: Shell, tmp
 
 def test_a_place_that_is_not_known(store: Store, keep: Keep, claude: Path, tmp_path: Path) -> None:
     keep(Talk(cwd="").turns("one").save(tmp_path), final=True)
-    with pytest.raises(Exception, match="it is not known where the file"):
+    with pytest.raises(Exception, match="the place of"):
         restore.restore(store, SESSION, claude.parents[1])
     assert client_files.place_of(tmp_path, Session(SESSION, SESSION)) is None
 

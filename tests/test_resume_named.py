@@ -47,7 +47,7 @@ def test_it_is_started_as_it_is_printed(sessgit: Shell, ran: list[list[str]], ch
     done = sessgit("resume", NAMED)
     assert ran == [["claude", "--resume", str(path)]]
     assert done.code == 4
-    assert done.err.endswith(f"Hint: Where it is installed: claude --resume {path}\n")
+    assert done.err.endswith(f"Hint: Install the client, then run `claude --resume {path}`.\n")
 
 
 def test_no_option_of_the_clients_comes_out_of_a_state() -> None:

@@ -293,7 +293,7 @@ def test_an_export_lies_over_nothing(parser: Shell, tmp_path: Path) -> None:
     put(at / "session.json", "mine")
     done = parser("export", "rlm", "5e55", "--output", str(out))
     assert done.code == 3
-    assert f"there is a file at {at}/session.json already" in done.err
+    assert f"{at}/session.json already exists" in done.err
     assert contents(out) == {str((at / "session.json").relative_to(out)): b"mine"}
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "b").mkdir()
@@ -304,9 +304,9 @@ def test_an_export_lies_over_nothing(parser: Shell, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("5e55",), "rlm writes a folder."),
-        (("5e55@1", "-o", "x"), "rlm exports whole conversations."),
-        (("5e55", "-o", "x", "--no-tools"), "rlm exports whole conversations."),
+        (("5e55",), "rlm writes a folder, and needs --output."),
+        (("5e55@1", "-o", "x"), "rlm exports only whole conversations."),
+        (("5e55", "-o", "x", "--no-tools"), "rlm exports only whole conversations."),
     ],
 )
 def test_words_that_do_not_fit_together(parser: Shell, arguments: tuple[str, ...], said: str) -> None:

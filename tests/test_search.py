@@ -210,12 +210,12 @@ def test_what_cannot_be_asked(sessgit: Shell) -> None:
     done = sessgit("search", "=>")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "Error: “=>” has no word in it.\n"
+        "Error: “=>” contains no word.\n"
         'Hint: Words are all to be found; "a phrase", beginn*, -without and this OR that work too.\n'
     )
     assert sessgit("search", "x", "--tool", "Bash", "--in", "prompts").code == 2
     assert sessgit("search", "x", "--since", "soon").err == (
-        "Error: “soon” is no time.\nHint: Say 2d, 3h, 1w, today, yesterday, 2026-03-01 or 2026-03-01T10:00.\n"
+        "Error: “soon” is not a time.\nHint: Use 2d, 3h, 1w, today, yesterday, 2026-03-01 or 2026-03-01T10:00.\n"
     )
     assert sessgit("search").code == 2
 
@@ -225,7 +225,7 @@ def test_without_a_store(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert done.code == 4
     assert done.err == (
         "Error: nothing is recorded yet: there is no store at ~/.claude/session-store.\n"
-        "Hint: sessgit install records from now on, sessgit import brings in older conversations.\n"
+        "Hint: `sessgit install` starts recording, `sessgit import` imports older conversations.\n"
     )
 
 

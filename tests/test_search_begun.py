@@ -26,7 +26,7 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 )
 def test_words_that_begin_so_are_told_of(sessgit: Shell, asked: tuple[str, ...], told: str) -> None:
     done = sessgit("search", *asked)
-    assert (done.code, done.out, done.err) == (1, "", f"Nothing found.\nWords are looked for whole: {told}.\n")
+    assert (done.code, done.out, done.err) == (1, "", f"Nothing found.\nWords match as a whole; {told}.\n")
 
 
 @pytest.mark.parametrize("asked", ["nothingofthekind", "nothingofthe*", '"lexer"', "lexer --since 2099-01-01"])

@@ -122,7 +122,7 @@ def test_an_index_without_descriptions_is_made_anew(sessgit: Shell) -> None:
 
 def test_the_beginning_of_a_word_is_hinted_at(sessgit: Shell) -> None:
     done = sessgit("search", "gramm")
-    assert done.err == "Nothing found.\nWords are looked for whole: 'gramm*' finds 1 conversation.\n"
+    assert done.err == "Nothing found.\nWords match as a whole; 'gramm*' finds 1 conversation.\n"
 
 
 def test_hostile_words_are_harmless(sessgit: Shell) -> None:

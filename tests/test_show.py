@@ -22,7 +22,7 @@ def test_the_card(parser: Shell) -> None:
 
 Project     ~/shop  ·  branch main
 Time        10:00  ·  interrupted
-Held        4 turns  ·  20 messages  ·  16 cells
+Size        4 turns  ·  20 messages  ·  16 cells
 Model       claude-test-1  ·  9 calls  ·  900 in, 140 out
             cache 9k read, 450 written
 Files       1 changed:  lexer.py
@@ -50,7 +50,7 @@ def test_the_card_at_60_columns(parser: Shell, monkeypatch: pytest.MonkeyPatch) 
 
 Project     ~/shop  ·  branch main
 Time        10:00  ·  interrupted
-Held        4 turns  ·  20 messages  ·  16 cells
+Size        4 turns  ·  20 messages  ·  16 cells
 Model       claude-test-1  ·  9 calls  ·  900 in, 140 out
             cache 9k read, 450 written
 Files       1 changed:  lexer.py
@@ -104,11 +104,11 @@ def test_names_files_and_models(sessgit: Shell) -> None:
 
 def test_a_secret_and_a_deleted_transcript(sessgit: Shell) -> None:
     path = sessgit.recorded(sessgit.talk().turns("export DB_PASSWORD=Tr0ub4dor-and-3"))
-    assert "Redacted    2 secrets stand replaced\n" in sessgit.out("show", "5e55")
+    assert "Redacted    2 secrets\n" in sessgit.out("show", "5e55")
     path.unlink()
     shown = sessgit.out("show", "5e55")
     assert (
-        "Kept        only here now  ·  the client has no transcript of it\n            sessgit restore 5e551011\n"
+        "Kept        only in this store  ·  the client has no transcript\n            sessgit restore 5e551011\n"
         in shown
     )
     assert "Tr0ub4dor" not in shown
@@ -124,10 +124,10 @@ def test_a_session_without_a_turn(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().bare("mode", mode="normal"))
     shown = sessgit.out("show", "5e55")
     assert shown.startswith(
-        "5e551011  (no prompt yet)\n\nTime        ended\nHeld        0 turns  ·  0 messages  ·  0 cells\n"
+        "5e551011  (no prompt yet)\n\nTime        ended\nSize        0 turns  ·  0 messages  ·  0 cells\n"
     )
-    assert shown.endswith("\nNo turn yet.\n")
-    assert sessgit.out("show", "5e55@0").endswith("No turn yet.\n")
+    assert shown.endswith("\nNo turns yet.\n")
+    assert sessgit.out("show", "5e55@0").endswith("No turns yet.\n")
     assert sessgit.out("show", "5e55", "--raw") == ""
 
 
@@ -227,7 +227,7 @@ def test_a_turn_that_was_interrupted_after_a_compaction(parser: Shell) -> None:
         parser.out("show", "5e55@4")
         == """\
 5e551011@4  ·  10:00  ·  claude-test-1  ·  330 tokens  ·  4.0s
-            the conversation so far was compacted before it
+            the conversation was compacted before this turn
 
 ❯    go on
 
@@ -258,7 +258,7 @@ def test_nothing_is_folded_on_demand(parser: Shell) -> None:
 
 def test_a_turn_that_a_fork_cut(parser: Shell) -> None:
     lines = parser.out("show", "by cell@2").splitlines()
-    assert lines[1] == "            only its beginning: the fork was made at 2.3"
+    assert lines[1] == "            only its beginning: forked at 2.3"
     assert lines[-1] == "No answer."
 
 
@@ -284,13 +284,13 @@ def test_the_start(parser: Shell) -> None:
         parser.out("show", "5e55@0")
         == """\
 5e551011@0  ·  the start  ·  10:00  ·  ~/shop
-Nothing comes before it. sessgit show 5e551011@1 shows the first turn.
+Nothing comes before turn 1. To show it: sessgit show 5e551011@1
 """
     )
     lines = parser.out("show", "by cell@0").split()
     assert (
         " ".join(lines[lines.index("~/shop") : -1])
-        == "~/shop Its first turn is that of 5e551011: it left at 5e551011@2.3, commit"
+        == "~/shop Its first turn is shared with 5e551011: forked at 5e551011@2.3, commit"
     )
 
 
@@ -349,7 +349,7 @@ def test_a_message(parser: Shell) -> None:
     assert parser.out("show", "5e55@2.8").splitlines()[2:] == [
         "", "thinking:", "Left or right?", "Both.", "", "It binds both ways.",
     ]  # fmt: skip
-    assert parser.out("show", "5e55@2.1").splitlines()[2:] == ["", "It said nothing."]
+    assert parser.out("show", "5e55@2.1").splitlines()[2:] == ["", "No text."]
 
 
 def test_a_call_without_a_result(parser: Shell) -> None:
@@ -361,10 +361,11 @@ def test_a_call_without_a_result(parser: Shell) -> None:
 @pytest.mark.parametrize(
     ("address", "code", "said"),
     [
-        ("5e55@9", 4, "5e551011 has 4 turns, there is no turn 9.\nHint: sessgit log 5e551011 shows them."),
-        ("5e55@2.99", 4, "turn 2 has 8 cells, there is no cell 99.\nHint: sessgit show 5e551011@2 shows them."),
-        ("5e55@0.1", 4, "there is no cell before the first turn.\nHint: sessgit show 5e551011@1 shows that turn's."),
-        ("5e55@x", 2, "“x” is no turn.\nHint: A turn is a number, with a cell as in 7.3; -1 is the last turn."),
+        ("5e55@9", 4, "5e551011 has no turn 9; it has 4 turns.\nHint: `sessgit log 5e551011` lists them."),
+        ("5e55@2.99", 4, "turn 2 has no cell 99; it has 8 cells.\nHint: `sessgit show 5e551011@2` lists them."),
+        ("5e55@0.1", 4, "there is no cell before the first turn.\n"
+        "Hint: `sessgit show 5e551011@1` shows the first turn."),
+        ("5e55@x", 2, "“x” is not a turn.\nHint: A turn is a number, a cell is 7.3; -1 is the last turn."),
     ],
 )  # fmt: skip
 def test_what_is_not_there(parser: Shell, address: str, code: int, said: str) -> None:
@@ -379,7 +380,7 @@ def test_a_cell_by_its_id(parser: Shell) -> None:
         assert parser.out("show", f"5e55@.{cell}", *more) == parser.out("show", "5e55@2.5", *more)
     assert parser("show", cell).out.startswith("f0000001@2.5  Grep")
     assert parser("show", "5e55@.cell_aaaaaaaa").err == (
-        "Error: 5e551011 has no cell cell_aaaaaaaa.\nHint: sessgit cells 5e551011 lists those that it has.\n"
+        "Error: 5e551011 has no cell cell_aaaaaaaa.\nHint: `sessgit cells 5e551011` lists its cells.\n"
     )
 
 

@@ -190,7 +190,7 @@ def test_a_fork_counts_only_what_it_added(sessgit: Shell, family: Talk) -> None:
     forked = sessgit.out("fork", PARSER, "--at", "2").partition(" ")[0]
     assert by_session(sessgit) == before
     assert sessgit.out("stats", forked).splitlines()[1:] == [
-        "2 turns of it count where it was forked from.",
+        "Not counted: 2 turns from the conversation it was forked from.",
         "Nothing yet.",
     ]
 
@@ -247,7 +247,7 @@ def test_one_conversation_one_branch_and_a_turn(sessgit: Shell, family: Talk) ->
     assert counted == {PARSER: 3, f"{PARSER}@1": 1, f"{PARSER}@-1": 2, f"{PARSER}@0": 0, LEXER: 1, rewound.name: 2}
     assert sessgit.out("stats", f"{LEXER}@3").splitlines()[:2] == [
         "bbbbbbbb@3  Branched",
-        "2 turns of it count where it was forked from.",
+        "Not counted: 2 turns from the conversation it was forked from.",
     ]
 
 

@@ -40,7 +40,7 @@ def test_before_anything_is_installed(sessgit: Shell) -> None:
         == """\
 Recording   off · no hooks are installed: sessgit install
 Store       ~/.claude/session-store · not there yet: sessgit install
-Attention   1 older conversation can be brought in: sessgit import
+Attention   1 older conversation can be imported: sessgit import
 """
     )
 
@@ -51,24 +51,23 @@ def test_the_first_installation(sessgit: Shell) -> None:
         sessgit.out("install")
         == """\
 Recording is on: 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)
-1 older conversation can be brought in: sessgit import
-All that is said is kept in ~/.claude/session-store, readable by you alone,
-not encrypted; common secrets are replaced first. sessgit off skips a project.
-Claude Code that runs already: 2.1 is recorded from its next prompt on, 2.0 after a restart.
+1 older conversation can be imported: sessgit import
+Prompts, answers and tool output go to ~/.claude/session-store.
+Only you can read it. It is not encrypted; common secrets are redacted.
+To exclude a project: sessgit off
+Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart.
 """
     )
     assert sessgit.out("install") == (
         "Recording is on already: 6 hooks in ~/.claude/settings.json (undo: sessgit uninstall)\n"
-        "1 older conversation can be brought in: sessgit import\n"
+        "1 older conversation can be imported: sessgit import\n"
     )
 
 
 def test_a_running_client_that_had_settings_follows(sessgit: Shell) -> None:
     sessgit.config.mkdir()
     (sessgit.config / "settings.json").write_text('{"model": "opus"}')
-    assert sessgit.out("install").splitlines()[-1] == (
-        "Claude Code that runs already is recorded from its next prompt on."
-    )
+    assert sessgit.out("install").splitlines()[-1] == ("Running clients are recorded from their next prompt.")
 
 
 def test_a_commit_for_each_cell(sessgit: Shell) -> None:
@@ -83,8 +82,8 @@ def test_what_an_installation_says_of_a_plugin_and_of_disabled_hooks(sessgit: Sh
     odd = {"disableAllHooks": True, "enabledPlugins": {"sessgit@home": True}}
     (sessgit.config / "settings.json").write_text(json.dumps(odd))
     assert sessgit.out("install").splitlines()[-2:] == [
-        "But nothing is recorded yet: these settings disable all hooks (disableAllHooks).",
-        "The plugin sessgit@home runs the same hooks: each event comes twice, which harms nothing.",
+        "Nothing is recorded yet: these settings disable all hooks (disableAllHooks).",
+        "The plugin sessgit@home runs the same hooks: each event arrives twice, which does no harm.",
     ]
 
 
@@ -158,9 +157,9 @@ def test_what_needs_attention(sessgit: Shell) -> None:
     log.write(StorePaths(sessgit.store).log, sessgit.now - 7200, "5e55: something\x1b[31m went wrong")
     assert sessgit.out("status").splitlines()[-4:] == [
         "Attention   the client deleted 1 conversation: sessgit restore --all-lost",
-        "Attention   1 older conversation can be brought in: sessgit import",
+        "Attention   1 older conversation can be imported: sessgit import",
         "Attention   1 entry in ~/.claude/session-store/log · the last one 2h ago:",
-        "Attention   5e55: something [31m went wrong · sessgit doctor looks for the cause",
+        "Attention   5e55: something [31m went wrong · find the cause: sessgit doctor",
     ]
 
 
@@ -242,7 +241,7 @@ def test_settings_that_cannot_be_read_tell_no_day(sessgit: Shell) -> None:
     (sessgit.config / "settings.json").write_text("{")
     found = sessgit.json("status")
     assert found["deleting"] is None
-    assert found["recording"]["why"].startswith("the client's settings cannot be read: ")
+    assert found["recording"]["why"].startswith("cannot read the client's settings: ")
 
 
 def test_for_programs(sessgit: Shell) -> None:
@@ -299,7 +298,7 @@ def test_why_recording_is_off(sessgit: Shell, tmp_path: Path) -> None:
     )
     path.write_text(json.dumps({**document, "enabledPlugins": {"sessgit@home": True}}))
     assert recording(sessgit.store, sessgit.config) == Recording(
-        True, "twice: the hooks run from the settings and from the plugin sessgit@home"
+        True, "twice: both the settings and the plugin sessgit@home run the hooks"
     )
     path.write_text(json.dumps(document))
     stub = hook.read_text()
@@ -345,8 +344,8 @@ def test_uninstalled(sessgit: Shell) -> None:
     assert (
         sessgit.out("uninstall")
         == """\
-Recording is off: 6 hooks taken out of ~/.claude/settings.json
-What was recorded stays in ~/.claude/session-store; delete that folder to forget it.
+Recording is off: 6 hooks removed from ~/.claude/settings.json
+The store stays in ~/.claude/session-store; delete that folder to remove all recordings.
 """
     )
     assert not (sessgit.config / "settings.json").exists()

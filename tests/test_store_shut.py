@@ -66,7 +66,7 @@ def test_what_may_not_be_written_is_not_locked(sessgit: Shell, command: str) -> 
     out, err = told(sessgit, "500", command)
     error, hint, code = err.splitlines()
     assert (out, code, error.endswith("Permission denied.")) == ("", "7", True)
-    assert hint == "Hint: sessgit doctor says where you may not write."
+    assert hint == "Hint: `sessgit doctor` shows what is not writable."
 
 
 @pytest.mark.parametrize("mode", ["500", "000"])
@@ -74,7 +74,7 @@ def test_the_check_up_says_it(sessgit: Shell, mode: str) -> None:
     out, err = told(sessgit, mode, "doctor")
     assert out.startswith(
         "~/.claude/session-store  damaged\n"
-        "    you may not read and write there: nothing is recorded\n"
+        "    no permission to read and write there, so nothing is recorded\n"
         "    chmod -R u+rwX ~/.claude/session-store\n"
     ), err
     assert err == "1\n"

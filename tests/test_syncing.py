@@ -426,7 +426,7 @@ def test_what_is_open_here_is_not_archived(machines: Machines) -> None:
     one.push()
     with opened(two):
         assert two.pull().left == (
-            Left(SESSION, "it was archived there, and is open in a client here", "End it, and pull again."),
+            Left(SESSION, "it was archived there, and is open in a client here", "Close it, and pull again."),
         )
     assert list(two.refs()) == [HEAD]
     assert told(two.pull().changes) == [("archived", 0, "")]

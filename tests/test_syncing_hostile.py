@@ -141,7 +141,7 @@ def test_what_goes_on_from_here_and_leaves_turns_out_is_left(pair: tuple[Clone, 
     pulled = two.pull()
     assert (told(pulled.changes), two.refs()) == ([], before)
     assert [left.why for left in pulled.left] == [
-        "it cannot be read here: it goes on from what is here, and leaves out turns of it"
+        "cannot read it here: it continues the conversation here, but without some of its turns"
     ]
 
 
@@ -153,7 +153,7 @@ def test_nobody_else_says_that_it_was_redacted(tmp_path: Path) -> None:
     there(one, commit(one, {"session.json": state(one, lambda document: document["rules"].update(redact=1))}))
     pulled = one.pull()
     assert (one.refs(), [left.why for left in pulled.left]) == (
-        before, ["it cannot be read here: it says of what is here unredacted that it was redacted"],
+        before, ["cannot read it here: it marks lines as redacted that are not redacted here"],
     )  # fmt: skip
     one.close()
 

@@ -68,7 +68,7 @@ def test_a_tag_from_its_beginning_to_its_end(sessgit: Shell) -> None:
     assert where_is(sessgit, "before-it-broke") == commit_of(sessgit, PARSER, 2)
     assert run_git(sessgit.store, "cat-file", "-t", "refs/tags/before-it-broke") == "commit\n"
     assert sessgit.out("tag", "before-it-broke", "a41f@2") == (
-        "before-it-broke  a41f9c02@2  the grammar is ambiguous, w…  (it is there already)\n"
+        "before-it-broke  a41f9c02@2  the grammar is ambiguous, why?  (already there)\n"
     )
     assert sessgit.out("log", "before-it-broke", "--oneline", "-n", "1") == (
         "a41f9c02@2 the grammar is ambiguous, why?\n"
@@ -76,7 +76,7 @@ def test_a_tag_from_its_beginning_to_its_end(sessgit: Shell) -> None:
     done = sessgit("tag", "before-it-broke", "0b2d")
     assert (done.code, done.err) == (
         3,
-        "Error: the tag “before-it-broke” stands at a41f9c02@2.\nHint: --force moves it.\n",
+        "Error: the tag “before-it-broke” is already at a41f9c02@2.\nHint: To move it, use `--force`.\n",
     )
     assert sessgit.out("tag", "before-it-broke", "0b2d", "--force") == (
         "before-it-broke  0b2d7f10@1  fix flaky upload  (was: a41f9c02@2)\n"
@@ -138,16 +138,16 @@ def test_what_is_long_fits(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, colu
 @pytest.mark.parametrize(
     ("words", "code", "error"),
     [
-        (("a41f", "0b2d"), 3, f"Error: an address “a41f” means the conversation {PARSER}."),
-        (("upload", "a41f"), 3, f"Error: an address “upload” means the conversation {UPLOAD}."),
-        (("named", "0b2d"), 3, f"Error: an address “named” means the conversation {PARSER}."),
+        (("a41f", "0b2d"), 3, f"Error: the address “a41f” already means the conversation {PARSER}."),
+        (("upload", "a41f"), 3, f"Error: the address “upload” already means the conversation {UPLOAD}."),
+        (("named", "0b2d"), 3, f"Error: the address “named” already means the conversation {PARSER}."),
         (("a b", "0b2d"), 2, "Error: “a b” cannot be a tag."),
-        (("", "0b2d"), 2, "Error: a tag cannot be empty."),
-        (("x", "0b2d@1.1"), 2, "Error: a tag stands at a whole turn."),
-        (("x", "0b2d@2"), 4, "Error: 0b2d7f10 has 1 turn, there is no turn 2."),
+        (("", "0b2d"), 2, "Error: the tag is empty."),
+        (("x", "0b2d@1.1"), 2, "Error: only a whole turn can be tagged."),
+        (("x", "0b2d@2"), 4, "Error: 0b2d7f10 has no turn 2; it has 1 turn."),
         (("-d", "lfet"), 4, "Error: there is no tag “lfet”."),
         (("-d", "../heads/x"), 4, "Error: there is no tag “../heads/x”."),
-        (("-d", "left", "x"), 2, "Error: NAME, -d NAME and --list are three things."),
+        (("-d", "left", "x"), 2, "Error: NAME, -d NAME and --list cannot be combined."),
     ],
 )
 def test_what_is_refused(sessgit: Shell, words: tuple[str, ...], code: int, error: str) -> None:
@@ -158,7 +158,7 @@ def test_what_is_refused(sessgit: Shell, words: tuple[str, ...], code: int, erro
     assert (done.code, done.out) == (code, "")
     assert done.err.splitlines()[0] == error
     if words == ("-d", "lfet"):
-        assert done.err.splitlines()[1] == "Hint: near ones: left"
+        assert done.err.splitlines()[1] == "Hint: similar: left"
     assert run_git(sessgit.store, "for-each-ref") == before
 
 
@@ -174,7 +174,7 @@ def test_the_current_conversation_is_tagged_and_a_doubtful_one_is_not(
             (sessions / f"{process.pid}.json").write_text(json.dumps(document))
         for command in (("tag", "x"), ("rename", "x"), ("edit", "--label", "x")):
             done = sessgit(*command)
-            assert (done.code, done.err.splitlines()[1]) == (3, "Hint: Name the one that you mean.")
+            assert (done.code, done.err.splitlines()[1]) == (3, "Hint: Name one of them.")
     finally:
         for process in others:
             process.kill()
@@ -213,9 +213,9 @@ def test_tags_by_hand_on_whatever_there_is(sessgit: Shell) -> None:
             assert sessgit("id", name).out == (f"{branch}\n" if branch else "")
         index.close()
     assert sessgit.out("log", "annotated", "--oneline", "-n1") == "a41f9c02@2 the grammar is ambiguous, why?\n"
-    assert sessgit("tag", "annotated", "a41f@2").out.endswith("(it is there already)\n")
+    assert sessgit("tag", "annotated", "a41f@2").out.endswith("(already there)\n")
     assert sessgit.out("tag", "-d", "annotated") == "annotated  (was: a41f9c02@2)\n"
-    assert "no conversation here" in sessgit.out("tag", "-d", "tree")
+    assert "not a conversation here" in sessgit.out("tag", "-d", "tree")
     assert run_git(git, "tag").split() == ["edited", "nested/deep", "root"]
 
 

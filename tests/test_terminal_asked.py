@@ -65,7 +65,7 @@ def one(sessgit: Shell) -> Shell:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "asked"), [(("delete", SESSION), b"Delete?"), (("purge", "hunter2hunter2"), b"Purge it, for good?")]
+    ("arguments", "asked"), [(("delete", SESSION), b"Delete?"), (("purge", "hunter2hunter2"), b"Purge it for good?")]
 )
 def test_a_question_has_no_broken_colours(one: Shell, arguments: Sequence[str], asked: bytes) -> None:
     seat = Seat(*arguments)

@@ -212,7 +212,7 @@ def test_where_it_cannot_be_written_it_says_what_to_do(keep: Keep, index: Index,
     store.beside.text.mkdir()
     with pytest.raises(StoreError) as refused:
         search.sessions_with(index, "alpha")
-    assert str(refused.value) == f"the text index cannot be written: {store.beside.text}"
+    assert str(refused.value) == f"cannot write the full-text index: {store.beside.text}"
     assert "SESSGIT_STORE" in refused.value.hint
 
 
@@ -229,7 +229,7 @@ def test_one_that_cannot_be_written_is_asked_as_it_is(
     monkeypatch.setattr(cache_file, "_opened", refuse)
     results = search.search(index, "alpha", Where(), 10, 160, lambda done, all_: None)
     assert results.total == 1
-    assert results.behind == "the text index cannot be written here: what was recorded last is not searched"
+    assert results.behind == "cannot write the full-text index: the most recent turns are not searched"
     assert as_json("alpha", results)["exact"] is False
     assert search.sessions_with(index, "beta") == ([], results.behind)
 

@@ -79,7 +79,7 @@ def test_names(tool: str, path: str, key: str, name: str) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        param(b'{"a":"' + b"x" * 5000 + b'","b":{"$text":"f00-x-y"}}', id="a marker is there already"),
+        param(b'{"a":"' + b"x" * 5000 + b'","b":{"$text":"f00-x-y"}}', id="a marker already exists"),
         param(b'{"a":"' + b"\\/" * 3000 + b'"}', id="an escape that is written otherwise"),
         param(b'{"a":"' + b"\\u00e9" * 1000 + b'"}', id="an escape where none is needed"),
         param(b'{"a":"\\ud800' + b"x" * 5000 + b'"}', id="a lone surrogate"),

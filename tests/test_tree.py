@@ -142,7 +142,7 @@ def test_the_family_of_one_wherever_it_was_held(family: Shell, monkeypatch: pyte
     whole = family.out("tree").split("\n\n")[0].splitlines()
     monkeypatch.chdir(tmp_path)
     assert [family.out("tree", name).splitlines() for name in (PARSER, LEFT, "dddd")] == [whole] * 3
-    assert family.out("tree") == "No conversation here, but 6 in other projects: sessgit tree --all\n"
+    assert family.out("tree") == "No conversations here; 6 in other projects: sessgit tree --all\n"
     assert family.json("tree") == {"families": [], "at_op": None}
     assert family.out("tree", "--project", str(family.project)).startswith("\n".join(whole))
     everything = family.out("tree", "--all").splitlines()
@@ -151,14 +151,15 @@ def test_the_family_of_one_wherever_it_was_held(family: Shell, monkeypatch: pyte
 
 
 def test_a_limit_counts_families(family: Shell) -> None:
-    assert family.out("tree", "-n", "1").splitlines()[-1] == "1 of 2 families, the ones written last."
+    assert family.out("tree", "-n", "1").splitlines()[-1] == "Showing the 1 most recent of 2 families."
     assert len(family.json("tree", "-n", "1")["families"]) == 1
-    assert family.out("tree", "-n", "0") == "0 of 2 families, the ones written last.\n"
+    assert family.out("tree", "-n", "0") == "Showing the 0 most recent of 2 families.\n"
 
 
 def test_what_cannot_be_drawn(family: Shell) -> None:
     assert family("tree", PARSER, "--all").err == (
-        "Error: an address names one family.\nHint: Leave out the address, or --all and --project.\n"
+        "Error: an address cannot be combined with --all or --project.\n"
+        "Hint: Leave out the address, or --all and --project.\n"
     )
     assert family("tree", "-n", "-1").code == 2
     assert family("tree", "zzzz").code == 4

@@ -75,7 +75,7 @@ def test_a_folder_goes_once_its_owner_is_gone(place: Path, sessgit: Shell) -> No
             aged(path)
         left = sorted([Path(killed.stdout.strip()), empty])
         assert tempdirs.left() == left
-        assert told(sessgit) == [f"2 temporary folders of killed commands, {left[0].name} first"]
+        assert told(sessgit) == [f"2 temporary folders left by killed commands, {left[0].name} first"]
         sessgit.out("gc")
         assert sorted(place.iterdir()) == sorted([held, *others])
         living.communicate()
@@ -143,8 +143,8 @@ def test_a_new_conversation_that_was_only_begun_goes(
         patch.setattr("pathlib.Path.unlink", _keeping_notes(Path.unlink))
         killed(two, monkeypatch, where, *words, "--into", SESSION, "--new")
     assert run_git(two.store, "for-each-ref", "refs/heads") != refs
-    assert told(two) == ["1 conversation begun by a merge that was interrupted, f0000001 first"]
-    assert told(two, "--fix") == ["1 conversation taken back"]
+    assert told(two) == ["1 conversation left by an interrupted merge, f0000001 first"]
+    assert told(two, "--fix") == ["1 conversation removed"]
     assert run_git(two.store, "for-each-ref", "refs/heads") == refs
     assert (tip(two), set(transcript(two).parent.iterdir())) == (before, files)
     assert [one["standing"] for one in two.json("ops")] == ["done", "undone"]
@@ -190,8 +190,8 @@ def test_the_same_merge_afterwards_is_one_operation_with_it(two: Shell, monkeypa
 def test_a_purge_that_was_interrupted(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("the value is tiger-lily-4711"))
     killed(sessgit, monkeypatch, "purge.state_files.mend", "purge", "tiger-lily-4711", "--yes")
-    assert told(sessgit) == ["a purge was interrupted: what it takes away may still be there"]
-    assert told(sessgit, "--fix") == ["the purge came to its end"]
+    assert told(sessgit) == ["a purge was interrupted: the value may still be stored"]
+    assert told(sessgit, "--fix") == ["the purge is complete"]
     assert told(sessgit) == []
     assert not StorePaths(sessgit.store).purging.exists()
     assert "tiger" not in run_git(sessgit.store, "log", "-p", layout.head(SESSION))

@@ -81,7 +81,7 @@ def test_everything_that_can_be_set(store: Store, index: Index, keep: Keep, git:
         "",
     ]
     assert git("diff-tree", "-r", "--name-only", "--no-commit-id", done.commit) == "session.json\n"
-    # What is there already is no change.
+    # What already exists is no change.
     assert change(store, index, SESSION, EVERYTHING).commit == ""
     # Everything taken away again, it is the document that it was, byte for byte.
     gone = change(store, index, SESSION, dict.fromkeys(EVERYTHING))
@@ -160,7 +160,8 @@ def test_secrets_are_replaced_where_the_session_is_redacted(store: Store, index:
         (Wanted(more={"max_recursive_calls": -1}), "budget.max_recursive_calls: input should be greater than or", ""),
         (Wanted(more={"total_recursive_calls": 0.5}), "budget.total_recursive_calls: input should be a valid int", ""),
         (Wanted([1]), "what a program sets of a state is an object", ""),  # type: ignore[arg-type]
-        (Wanted(remember={"x": "y" * 65_536}), "the working memory would have 65.5 kB, 65.5 kB are the most", "Take"),
+        (Wanted(remember={"x": "y" * 65_536}), "the working memory would have 65.5 kB, but at most 65.5 kB are "
+        "allowed", "Take"),
         (Wanted(remember={"x": json.loads("[" * 100 + "]" * 100)}), "is nested more than 100 deep", "Write what"),
     ],
 )  # fmt: skip
@@ -187,7 +188,7 @@ def test_a_memory_may_be_as_large_as_that(store: Store, index: Index, keep: Keep
     room = unified_state.LARGEST_MEMORY - len('{"x":"","y":0}')
     change(store, index, SESSION, remember={"x": "é" * (room // 2), "y": 0})
     assert unified_state.size(own(index).working_memory) == unified_state.LARGEST_MEMORY
-    with pytest.raises(UsageError, match="are the most"):
+    with pytest.raises(UsageError, match="at most"):
         change(store, index, SESSION, remember={"y": 10})
     change(store, index, SESSION, remember={"y": 1})
     # What a join made larger can be made smaller in steps.
@@ -446,15 +447,15 @@ def test_a_merge_brings_together_what_programs_set(sessgit: Shell) -> None:
     assert (done.code, done.err) == (
         3,
         """\
-Error: both sides changed the same:
+Error: both sides changed:
   activation.max_depth: ours 2, theirs 3
   context.working_memory.plan: ours “ours”, theirs {"by":"them"}
-Hint: --ours or --theirs decides all of them. Nothing was changed.
+Hint: Use `--ours` or `--theirs` for all of them. Nothing was changed.
 """,
     )
     assert sessgit.out("merge", THEIRS, "--into", SESSION, "--theirs", "--dry-run").splitlines()[1:] == [
-        "  bring back   a summary of 2 turns, as turn 4",
-        "  unite        files 0 + 2 → 2 · working memory 2 + 2 → 3",
+        "  append       a summary of 2 turns, as turn 4",
+        "  union        files 0 + 2 → 2 · working memory 2 + 2 → 3",
         "  take         activation.max_depth 3 (theirs)",
         "  take         context.working_memory.plan (theirs)",
         "  add          total recursive calls 1 + 4 → 5 · cost usd 0 + 0.5 → 0.5",
@@ -471,7 +472,7 @@ Hint: --ours or --theirs decides all of them. Nothing was changed.
     assert (found.budget, found.working_memory) == (Budget(None, 5, 0.5), {"a": 1, "b": [2], "plan": {"by": "them"}})
     index.close()
     # Once more nothing is counted again; what theirs counts from now on is.
-    assert sessgit("merge", THEIRS, "--into", SESSION).err == "e90c55aa is in 5e551011 already.\n"
+    assert sessgit("merge", THEIRS, "--into", SESSION).err == "e90c55aa is already merged into 5e551011.\n"
     _set(sessgit, THEIRS, more={"total_recursive_calls": 2})
     sessgit.out("merge", THEIRS, "--into", SESSION)
     index = Index(store.path, lambda: store)
@@ -498,6 +499,6 @@ def test_a_memory_that_would_be_too_large_is_refused(sessgit: Shell) -> None:
     done = sessgit("merge", THEIRS, "--into", SESSION)
     assert (done.code, done.err) == (
         3,
-        "Error: there would be a working memory of 80.0 kB, 65.5 kB are the most.\n"
-        "Hint: The program that keeps it can take something out of one of the two.\n",
+        "Error: the working memory would have 80.0 kB, but at most 65.5 kB are allowed.\n"
+        "Hint: The program that owns it can remove something from one of the two.\n",
     )

@@ -43,7 +43,7 @@ def test_all_that_a_session_can_be_is_healthy(parser: Shell) -> None:
     assert found["findings"] == []
     assert (found["sound"], found["damaged"], found["id"]) == (True, [], None)
     assert found["cut"] >= 2
-    assert parser.out("verify", SESSION).splitlines()[0].endswith(": nothing is damaged.")
+    assert parser.out("verify", SESSION).splitlines()[0].endswith(": no damage.")
 
 
 def test_cells_of_their_own_and_subagents_are_healthy(store: Store, index: Index, claude: Path) -> None:

@@ -49,7 +49,7 @@ class Watching:
         command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "sessgit", "watch", *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.out, self.err = self._read(self.process.stdout), self._read(self.process.stderr)
-        assert "Ctrl-C ends it" in self.remark()
+        assert "(watching ~/shop; Ctrl-C ends)" in self.remark()
 
     def _read(self, stream: IO[str] | None) -> queue.Queue[str]:
         found: queue.Queue[str] = queue.Queue()
@@ -223,7 +223,7 @@ def test_plain_git_is_seen(sessgit: Shell, watching: Starts) -> None:
     run_git(sessgit.store, *identity, "tag", "-a", "-m", "words", "v1", SESSION)
     assert seen.line().endswith("5e551011@2     tagged v1  ·  one")
     run_git(sessgit.store, "update-ref", "-d", f"refs/heads/{OTHER}")
-    assert seen.line().endswith("5e551011       its branch is gone  ·  other")
+    assert seen.line().endswith("5e551011       branch gone  ·  other")
     run_git(sessgit.store, "update-ref", f"refs/heads/{SESSION}", f"{SESSION}^^")
     assert "back at turn 1" in seen.line()
     assert seen.end() == 130

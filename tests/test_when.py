@@ -95,8 +95,8 @@ def test_yesterday_is_the_day_before_also_where_a_day_has_23_hours(new_york: Non
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         since(text, NOW)
-    assert str(refused.value) == f"“{text}” is no time"
-    assert refused.value.hint == "Say 2d, 3h, 1w, today, yesterday, 2026-03-01 or 2026-03-01T10:00."
+    assert str(refused.value) == f"“{text}” is not a time"
+    assert refused.value.hint == "Use 2d, 3h, 1w, today, yesterday, 2026-03-01 or 2026-03-01T10:00."
 
 
 @given(st.text(max_size=20))

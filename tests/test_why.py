@@ -53,11 +53,12 @@ parser.py  ·  1 write, 1 read
 def test_the_story_of_a_file_that_was_only_read_and_up_to_a_turn(lexer: Shell) -> None:
     assert lexer.out("why", "spec.md", "5e55") == (
         "spec.md  ·  0 writes, 1 read\n5e551011  write the lexer\n\n"
-        "○ 1.2  Read  before any write here                                         10:00\nNo tool wrote it here.\n"
+        "○ 1.2  Read  before any write                                              10:00\n"
+        "No tool wrote this file here.\n"
     )
     assert lexer.out("why", "lexer.py", "5e55@1").splitlines()[0] == "lexer.py  ·  1 write, 0 reads"
     assert lexer.out("why", "lexer.py", "5e55", "-n", "1").splitlines()[3:5] == [
-        "(2 earlier steps left out: -n shows more)",
+        "(2 earlier steps not shown: -n shows more)",
         "● 3.5  Edit  +1 −1  “yield tokens one by one”                              10:00",
     ]
 

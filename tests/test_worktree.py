@@ -67,10 +67,10 @@ def test_beside_the_project(coded: Coded) -> None:
         == f"""\
 f0000001  2 turns, from 5e551011@2 “add a line”
 Worktree: ~/shop-f0000001 at {head[:8]} (main), on no branch.
-Not in it: what was not committed then, files that git does not track, as .env
-or node_modules, whatever lies outside of the repository.
-The turns so far name files in ~/shop: tell the agent where it works now.
-A branch for what comes next: git switch -c NAME, in the worktree.
+Not included: uncommitted changes, untracked files (.env, node_modules),
+anything outside the repository.
+Earlier turns name files in ~/shop: tell the agent the new folder.
+To make a branch:  git switch -c NAME, in the worktree
 Continue it:  cd {quote(str(path))} && claude --resume {FIRST}
 """
     )
@@ -106,7 +106,7 @@ def test_a_fork_of_a_fork_lies_beside_the_project_too(coded: Coded) -> None:
     further = coded.shell.json("fork", "old lexer", "--worktree")["id"][:8]
     assert worktrees(coded) == [str(coded.project.parent / f"shop{end}") for end in ("", "-f0000001", f"-{further}")]
     done = refused(coded, "5e55", "--worktree", "--name", "old lexer")
-    assert (done.code, done.err.splitlines()[0]) == (3, "Error: f0000001 is called “old lexer” already.")
+    assert (done.code, done.err.splitlines()[0]) == (3, "Error: f0000001 is already called “old lexer”.")
 
 
 def test_in_a_subfolder_of_the_repository(coded: Coded, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_cell_has_the_code_of_the_turn_before(coded: Coded) -> None:
     done = refused(coded, OTHER, "--at", "1.1", "--worktree")
     assert (done.code, done.err) == (
         4,
-        f"Error: nothing is noted before turn 1.\nHint: The nearest turn that has one is {OTHER[:8]}@1.\n",
+        f"Error: nothing is recorded before turn 1.\nHint: The nearest turn with a commit is {OTHER[:8]}@1.\n",
     )
 
 
@@ -169,29 +169,29 @@ def test_a_cell_has_the_code_of_then_where_cells_are_recorded(coded: Coded) -> N
         (
             ("5e55@3", "--worktree"),
             4,
-            "Error: no commit of the project is noted with turn 3 of 5e551011.\n"
-            "Hint: The nearest turn that has one is 5e551011@2.\n",
+            "Error: no commit was recorded for turn 3 of 5e551011.\n"
+            "Hint: The nearest turn with a commit is 5e551011@2.\n",
         ),
         (
             ("5e55@1", "--worktree", "--project", "."),
             2,
-            "Error: --worktree makes the folder to continue it in, --project names one.\nHint: Give one of the two.\n",
+            "Error: --worktree and --project both choose the folder of the fork.\nHint: Use one of the two.\n",
         ),
         (
             ("--worktree", "5e55"),
             2,
-            "Error: “5e55” is a conversation, and --worktree takes it for a path.\n"
-            "Hint: sessgit fork 5e55 --worktree, or --worktree ./5e55 for a folder of that name.\n",
+            "Error: --worktree expects a path, but “5e55” is a conversation.\n"
+            "Hint: `sessgit fork 5e55 --worktree`, or `--worktree ./5e55` for a folder with that name.\n",
         ),
         (
             ("5e55@1", "--worktree", "src"),
             3,
-            "Error: {project}/src is there already.\nHint: --worktree PATH makes the worktree somewhere else.\n",
+            "Error: {project}/src already exists.\nHint: Choose another place with `--worktree PATH`.\n",
         ),
         (
             ("5e55@1", "--worktree", "README.md/below"),
             1,
-            "Error: {project}/README.md/below cannot be made in {project}/README.md.\n"
+            "Error: cannot create {project}/README.md/below in {project}/README.md.\n"
             "Hint: Is there room on the disk, and may you write there?\n",
         ),
     ],
@@ -220,8 +220,8 @@ def test_a_commit_that_is_gone(coded: Coded) -> None:
     done = refused(coded, "5e55@2", "--worktree")
     assert (done.code, done.err) == (
         4,
-        f"Error: commit {head[:8]}, which the project was at, is not in {coded.project}.\n"
-        "Hint: git fetch brings it, where another clone still has it. Without --worktree the fork needs no commit.\n",
+        f"Error: the project's commit {head[:8]} is not in {coded.project}.\n"
+        "Hint: `git fetch` brings it if another clone still has it. Without --worktree, the fork needs no commit.\n",
     )
 
 
@@ -231,7 +231,7 @@ def test_a_project_that_is_gone_or_no_repository_any_more(coded: Coded) -> None:
     assert (done.code, done.out, done.err) == (
         4,
         "",
-        f"Error: {coded.project} is in no git repository.\nHint: What code it had then is not known.\n",
+        f"Error: {coded.project} is not in a git repository.\nHint: Its code at that time is unknown.\n",
     )
     coded.project.rename(coded.project.parent / "moved")
     done = coded.shell("fork", "5e55@1", "--worktree")
@@ -239,7 +239,7 @@ def test_a_project_that_is_gone_or_no_repository_any_more(coded: Coded) -> None:
         4,
         "",
         f"Error: the project's folder is gone: {coded.project}.\n"
-        "Hint: sessgit restore ID --project DIR says where it is now.\n",
+        "Hint: If it moved: `sessgit restore ID --project DIR`.\n",
     )
 
 
@@ -248,8 +248,8 @@ def test_an_imported_conversation_has_no_commits(coded: Coded) -> None:
     done = refused(coded, OTHER, "--worktree")
     assert (done.code, done.err) == (
         4,
-        f"Error: no commit of the project is noted with turn 1 of {OTHER[:8]}.\n"
-        "Hint: One is noted where a turn is recorded while it is held, in a git repository.\n",
+        f"Error: no commit was recorded for turn 1 of {OTHER[:8]}.\n"
+        "Hint: Commits are recorded only while a conversation runs in a git repository, not by import.\n",
     )
 
 
@@ -279,8 +279,8 @@ def test_an_undo_leaves_it_and_says_how_it_goes(coded: Coded) -> None:
     said = coded.shell.out("undo").splitlines()
     assert said[0] == "Undone: f0000001: fork of 5e551011@1"
     assert said[2:4] == [
-        "Left: the worktree ~/other way",
-        f"It goes with:  git -C {quote(str(coded.project))} worktree remove '{path}'",
+        "Kept: the worktree ~/other way",
+        f"Remove it:  git -C {quote(str(coded.project))} worktree remove '{path}'",
     ]
     assert (path / "README.md").is_file()
     coded.git("worktree", "remove", str(path))

@@ -37,7 +37,7 @@ def create(world: Context, new: New) -> Branch:
     project = _folder(new.project)
     place = home.transcript_place(world.config, "", new.id, project)
     if place is None or ids.session_id(new.id) != new.id:
-        raise UsageError(f"“{canonical.one_line(new.id, 60)}” is no id of a session", "A uuid is one.")
+        raise UsageError(f"“{canonical.one_line(new.id, 60)}” is not a session id", "Use a uuid.")
     world.check_on(project)
     time = world.now()
     rules = world.rules.stored
@@ -50,7 +50,7 @@ def create(world: Context, new: New) -> Branch:
     state = replace(state, created=born, updated=born)
     with locks.names(world.store.beside, edits.WAIT), locks.session(world.store.beside, new.id, edits.WAIT):
         if _is_taken(world, new.id) or home.is_there(place):
-            raise ConflictError(f"there is a session {new.id} already", "load_session opens it.")
+            raise ConflictError(f"the session {new.id} already exists", "Open it with load_session.")
         if state.name:
             world.index.sync()
             check_free(world.index, state.name, "", project)
@@ -69,7 +69,7 @@ def _folder(named: str) -> str:
         if os.path.isdir(real):  # noqa: PTH112 - a text
             return real
     shown = canonical.printable(named)
-    raise UsageError(f"there is no folder {shown}", "cwd names the folder that a session belongs to.")
+    raise UsageError(f"there is no folder {shown}", "Pass cwd, the project folder of the session.")
 
 
 def _is_taken(world: Context, session: str) -> bool:

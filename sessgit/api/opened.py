@@ -79,7 +79,7 @@ class Opened:
         with self.lock:
             self.world.index.sync()
             if not text.partition("@")[0]:
-                raise NotFoundError("an address names a session", "An id, a name or the beginning of an id does.")
+                raise NotFoundError("an address names a session", "Use an id, its beginning, or a name.")
             where = Whereabouts(self.config, "/", os.getpid())
             address = resolve.address(self.world.index, text, at)
             self._catch_up(resolve.target(self.world.index, address, where))

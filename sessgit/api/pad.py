@@ -106,4 +106,4 @@ class Pad:
 
 def _check(what: str, word: str, known: Collection[str]) -> None:
     if word not in known:
-        raise UsageError(f"“{word}” is no {what}", f"One is {', '.join(known)}. Nothing was noted.")
+        raise UsageError(f"“{word}” is not a {what}", f"Use one of {', '.join(known)}. Nothing was changed.")

@@ -112,7 +112,7 @@ class Recorded(ABC):
         """
         needs = self._recorded().needs
         if str(cell) not in needs:
-            raise NotFoundError(f"{self.id[:8]} has no cell {cell}", f"sessgit cells {self.id[:8]} lists them.")
+            raise NotFoundError(f"{self.id[:8]} has no cell {cell}", f"`sessgit cells {self.id[:8]}` lists its cells.")
         return dependency_graph.chain(needs, str(cell))
 
     def execution_order(self) -> list[str]:

@@ -72,7 +72,7 @@ class Store(Opened):
         try:  # texts, as the client has them
             folder = os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd())  # noqa: PTH100, PTH109
         except OSError as error:
-            raise UsageError("the working folder is gone", "cwd names the folder that a session belongs to.") from error
+            raise UsageError("the working folder is gone", "Pass cwd, the project folder of the session.") from error
         new = New(id or str(uuid.uuid4()), folder, name, description, tuple(several("labels", labels)))
         with self.lock:
             branch = new_session.create(self.world, new)
@@ -134,11 +134,11 @@ class Store(Opened):
             ("side", favour, ("", "ours", "theirs")),
         ):
             if word not in known:
-                hint = f"One is {', '.join(filter(None, known))}. Nothing was changed."
-                raise UsageError(f"“{word}” is no {what} of a merge", hint)
+                hint = f"Use one of {', '.join(filter(None, known))}. Nothing was changed."
+                raise UsageError(f"“{word}” is not a {what} of a merge", hint)
         mode = mode or ("pick" if turns else None)
         if (mode == "pick") != bool(turns):
-            hint = 'As in mode="pick", turns=(4, 6). Nothing was changed.'
+            hint = 'Use mode="pick", turns=(4, 6). Nothing was changed.'
             raise UsageError(f"a {mode} takes no turns" if turns else "a pick needs turns", hint)
         with self.lock:
             ours, other = self.target(_text(into)), self.target(_text(theirs))

@@ -40,9 +40,7 @@ class Log:
         self.project = branch.state.project
         place = client_files.place_of(world.config, branch.state, world.store.beside)
         if place is None:
-            raise ConflictError(
-                f"it is not known where the file of {self.id[:8]} belongs", "Its project's folder is not noted."
-            )
+            raise ConflictError(f"the place of {self.id[:8]}'s file is unknown", "Its project folder was not recorded.")
         self.end = ends.of(place, branch.state)
         self.beside_changed = False
         self.wrote = False
@@ -58,7 +56,9 @@ class Log:
                 if not self._reads() and attempt + 1 < _TRIES:
                     continue  # it went meanwhile
                 if key and self.end.key != key:
-                    raise ConflictError(f"{self.id[:8]} went on without this turn", "Nothing more belongs to it.")
+                    raise ConflictError(
+                        f"{self.id[:8]} continued without this turn", "Nothing more can be added to it."
+                    )
                 try:
                     lines = write(self.end.chain)
                 except BaseException:
@@ -116,8 +116,8 @@ class Log:
             raise left_out(self.id, "archived" if self.branch().archived else "deleted")
         if self.is_live():
             raise ConflictError(
-                f"{self.id[:8]} is open in a client, which would not see what is written to its file",
-                "Close it first, or go on in a fork.",
+                f"{self.id[:8]} is open in a client that would not see new turns",
+                "Close it first, or continue in a fork.",
             )
 
     def is_live(self) -> bool:
@@ -156,7 +156,9 @@ class Log:
     def _alone(self) -> Iterator[None]:
         with locks.session(self.world.store.beside, self.id, WAIT) as held:
             if not held:
-                raise ConflictError(f"someone else has been writing {self.id[:8]} for {WAIT:g} seconds", "Try again.")
+                raise ConflictError(
+                    f"another process has been writing {self.id[:8]} for {WAIT:g} seconds", "Try again."
+                )
             yield
 
     def _project_head(self, *, final: bool) -> AbstractContextManager[Head]:

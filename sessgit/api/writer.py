@@ -201,7 +201,7 @@ class Held:
         open in this process."""
         with self._lock:
             if self._turn is not None and not self._turn.loose:
-                raise UsageError(f"a turn of {self.id[:8]} is open", "It ends with its block.")
+                raise UsageError(f"a turn of {self.id[:8]} is open", "It ends when its `with` block ends.")
             if self._turn is not None:
                 self._let_go(self._turn)
             self.log.finish()
@@ -241,13 +241,13 @@ class Held:
                     turn.closing = True  # or cells of others would keep it open for ever
             if time.monotonic() >= deadline:
                 raise ConflictError(
-                    f"another program has a turn of {self.id[:8]} open", "Wait for it, or go on in a fork."
+                    f"another program has a turn of {self.id[:8]} open", "Wait for it, or continue in a fork."
                 )
             time.sleep(_POLL)
 
     def _opened(self) -> HeldTurn:
         if self._turn is None:
-            raise UsageError("no turn is open", "with session.turn(PROMPT): opens one.")
+            raise UsageError("no turn is open", "Open one: `with session.turn(PROMPT):`")
         return self._turn
 
     def _let_go(self, turn: HeldTurn) -> None:
@@ -279,9 +279,9 @@ class Held:
             if cell in self.log.end.pending:
                 continue
             if cell in self.log.end.begun:
-                raise ConflictError(f"{cell} has a result already", "A result is never written over.")
+                raise ConflictError(f"{cell} already has a result", "A result cannot be overwritten.")
             raise NotFoundError(
-                f"{cell} is no cell of the last turn of {self.id[:8]}", "A turn that is over gets no more results."
+                f"{cell} is not a cell of the last turn of {self.id[:8]}", "A closed turn takes no more results."
             )
         return self._ends(chain, outcomes)
 

@@ -55,7 +55,7 @@ def check_closed(agent_id: str, config: Path) -> None:
     """Raises ConflictError where a client has the session open."""
     if home.is_open(config, agent_id):
         raise ConflictError(
-            f"{agent_id[:8]} is open in a client, which would not see what becomes of its file",
+            f"{agent_id[:8]} is open in a client that would not see the change",
             "Nothing was changed. Close it first.",
         )
 
@@ -116,7 +116,7 @@ def _put(operation: Operation, path: Path, piece: Piece, recorded: bytes) -> Tur
     # What is appended to a last line without a newline begins with that.
     data = (b"\n" + recorded)[-piece.length :]
     if hashlib.sha256(data).hexdigest() != piece.sha256:
-        raise ConflictError(f"what was taken off {path} is not stored as it was there", "Nothing was changed.")
+        raise ConflictError(f"the part removed from {path} is not in the store as it was", "Nothing was changed.")
     if path.stat().st_size == piece.offset:
         return Turn(path, piece, data)
     if file_end.found_at(path, piece.length, piece.sha256) is not None:
@@ -126,7 +126,8 @@ def _put(operation: Operation, path: Path, piece: Piece, recorded: bytes) -> Tur
 
 def _gone_on(operation: Operation, path: Path) -> ConflictError:
     return ConflictError(
-        f"{path} has gone on since “{operation.summary}”", "Nothing was changed. sessgit ops lists all."
+        f"cannot undo “{operation.summary}”: {path} has changed since then",
+        "Nothing was changed. `sessgit ops` lists all operations.",
     )
 
 

@@ -57,7 +57,7 @@ def archive(store: Store, index: Index, sessions: Sequence[str], config: Path, p
     open_ones = [outline.name for outline in index.outlines() if outline.agent_id in live and outline.name in wanted]
     if open_ones:
         raise ConflictError(
-            f"{min(open_ones)[:8]} is open in a client", "Nothing was archived. End it there, and try again."
+            f"{min(open_ones)[:8]} is open in a client", "Nothing was archived. Close it there, and try again."
         )
     _settle(store, index, sessions, config, privacy)
     return _moved(store, index, sessions, ("archive", "archived"), now)
@@ -65,12 +65,12 @@ def archive(store: Store, index: Index, sessions: Sequence[str], config: Path, p
 
 def unarchive(store: Store, index: Index, sessions: Sequence[str], now: float) -> Moved:
     """Brings the sessions back, all or none."""
-    return _moved(store, index, sessions, ("unarchive", "brought back from the archive"), now, back=True)
+    return _moved(store, index, sessions, ("unarchive", "unarchived"), now, back=True)
 
 
 def bring_back(store: Store, index: Index, session: str, now: float) -> Moved:
     """Brings a session back that its agent goes on with."""
-    what = (operations.BACKGROUND, "back from the archive, since it goes on")
+    what = (operations.BACKGROUND, "unarchived, because it continues")
     return _moved(store, index, [session], what, now, back=True)
 
 
@@ -90,7 +90,7 @@ def old(index: Index, wanted: ls.Wanted, config: Path) -> Old:
         elif outline.name in managers:
             passed[outline.name] = "a manager"
         elif _has_gone_on(index.path, outline.name, places[outline.name], wanted.before or 0):
-            passed[outline.name] = "gone on unrecorded"
+            passed[outline.name] = "with unrecorded turns"
     return Old(tuple(o.name for o in found if o.name not in passed), passed)
 
 
@@ -122,7 +122,7 @@ def by_itself(store: Store, index: Index, config: Path, privacy: Privacy, now: f
     if not found:
         return Moved(())
     _settle(store, index, found, config, privacy)
-    return _moved(store, index, found, (operations.BACKGROUND, "archived by itself"), now)
+    return _moved(store, index, found, (operations.BACKGROUND, "archived automatically"), now)
 
 
 def _moved(
@@ -144,7 +144,7 @@ def _moved(
             store.repo.release()
         index.sync()
         return replace(found, operation=operation)
-    raise StoreError("the branches kept moving while they were archived", "Try again.")
+    raise StoreError("the branches kept changing while they were archived", "Try again.")
 
 
 def _moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple[Moved, list[Move]]:
@@ -160,7 +160,7 @@ def _moves(store: Path, sessions: Sequence[str], *, back: bool) -> tuple[Moved, 
     for session in sessions:
         if session not in branches.get(session, ()):
             if target + session not in held:
-                raise NotFoundError(f"{session} has no branch any more", "sessgit ls --all shows all conversations.")
+                raise NotFoundError(f"{session} no longer exists", "`sessgit ls --all` lists all conversations.")
             already.append(session)
         for name in branches.get(session, ()):
             tip, there = held[source + name], held.get(target + name)

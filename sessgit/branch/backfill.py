@@ -73,7 +73,7 @@ def bring_level(store: Store, session: str, config: Path, path: Path) -> int:
         return 0
     with locks.session(store.beside, session, _LOCK_WAIT) as held:
         if not held:
-            raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
+            raise StoreError(f"a recorder is writing {session[:8]}", "Try again.")
         tips = reassemble.branches(store, session)
         state = store.state(tips[session])
         if append_intent.load(store.beside, session) is not None:
@@ -125,7 +125,7 @@ def standing(store: Store, session: str, laid: Laid, path: Path) -> Standing:
     every = file.lacks(laid.pieces)
     if not any(piece.key in chain for piece in every):
         return Standing(True, ahead, parted, size=size)
-    # Where what a rewind left behind cannot come with the rest, it stays out.
+    # Where a branch left behind by a rewind cannot come with the rest, it stays out.
     for lacks in (every, [piece for piece in every if piece.key in chain or piece.is_tail]):
         found = file.new(lacks)
         turns = len({piece.key for piece in lacks if piece.key})
@@ -149,8 +149,8 @@ def _check(found: Standing, config: Path, state: Session, path: Path) -> None:
     short = state.id[:8]
     if found.parted or not found.fits:
         raise ConflictError(
-            f"{short} went on elsewhere, and the file at {path} by itself: neither has all turns",
-            f"sessgit fork {short} goes on with what is recorded, in a conversation of its own.",
+            f"{short} was continued elsewhere, and its file {path} here: neither has all turns",
+            f"`sessgit fork {short}` continues the recorded turns in a new conversation.",
         )
     _check_closed(config, state)
 
@@ -159,8 +159,8 @@ def _check_closed(config: Path, state: Session) -> None:
     short = state.id[:8]
     if home.is_open(config, state.agent_id):
         raise ConflictError(
-            f"{short} went on elsewhere, and is open in a client here, which would not see what its file gets",
-            f"Close it first, then sessgit resume {short}.",
+            f"{short} was continued elsewhere, and is open in a client here that would not see the new turns",
+            f"Close it first, then run `sessgit resume {short}`.",
         )
 
 

@@ -61,8 +61,8 @@ def export(store: Store, index: Index, branches: Sequence[Branch], folder: Path)
     taken = [path for path, outcome in outcomes.items() if outcome == LEFT]
     if taken:
         raise ConflictError(
-            f"there is a file at {taken[0]} already, and it holds something else",
-            "Nothing was written. Another folder has room for all of it.",
+            f"{taken[0]} already exists with other contents",
+            "Nothing was written. Name another folder.",
         )
     indexes = {path.parent / folders.INDEX for path in laid.transcripts}
     old = {path: _index(path) for path in sorted(indexes)}
@@ -76,7 +76,7 @@ def _lay_out(store: Store, head: Branch, folder: Path, laid: _Laid) -> None:
     project = folder / "projects" / folders.folder_name(state.transcript, state.project)
     path = home.transcript_place(folder, str(project / f"{state.agent_id}.jsonl"), state.agent_id, "")
     if path is None:
-        raise SessgitError(f"the id of {head.name} cannot be the name of a file: {state.agent_id!r}")
+        raise SessgitError(f"the id of {head.name} cannot be a file name: {state.agent_id!r}")
     kept = sidecars.of_session(store, head.name, reassemble.branches(store, head.name))
     place = Place(folder, project, state.agent_id, state.agent_version)
     for file in kept:
@@ -104,7 +104,7 @@ def _outcome(path: Path, data: Bytes) -> str:
 
 def _write(path: Path, file: SideFile, outcome: str) -> WrittenFile:
     if outcome == WRITTEN and sidecars.put(path, file.data) == LEFT:
-        raise ConflictError(f"there is a file at {path} now, and it holds something else", "It was left as it is.")
+        raise ConflictError(f"{path} now exists with other contents", "It was not changed.")
     return WrittenFile(path, file.kind, outcome, sidecars.secrets(file.data), file.counts)
 
 

@@ -59,10 +59,10 @@ def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
     for session in dict.fromkeys(sessions):
         branch = index.branch(session)
         if branch is None:
-            raise NotFoundError(f"{session} has no branch any more", "sessgit ls --all shows all conversations.")
+            raise NotFoundError(f"{session} no longer exists", "`sessgit ls --all` lists all conversations.")
         if branch.state.agent_id in live:
             raise ConflictError(
-                f"{session[:8]} is open in a client", "Nothing was deleted. End it there, and try again."
+                f"{session[:8]} is open in a client", "Nothing was deleted. Close it there, and try again."
             )
         own = [one for one in every if layout.session_of(one.branch) == session]
         shared = [one for one in own if index.sessions_holding([one.commit]) - set(sessions)]
@@ -109,7 +109,7 @@ def delete(store: Store, index: Index, going: Sequence[Doomed], now: float) -> O
         wait_for_recorders(store, names)
         index.sync()
         return operation
-    raise StoreError("the branches kept moving while they were deleted", "Try again.")
+    raise StoreError("the branches kept changing while they were deleted", "Try again.")
 
 
 def _check_there(names: Sequence[str], found: Sequence[Move]) -> None:
@@ -117,8 +117,8 @@ def _check_there(names: Sequence[str], found: Sequence[Move]) -> None:
     going = {move.ref for move in found}
     for name in names:
         if layout.head(name) not in going and layout.archived(name) not in going:
-            hint = "Nothing was deleted. sessgit ls --all shows all conversations."
-            raise NotFoundError(f"{name} has no branch any more", hint)
+            hint = "Nothing was deleted. `sessgit ls --all` lists all conversations."
+            raise NotFoundError(f"{name} no longer exists", hint)
 
 
 def deleted(store: Path) -> set[str]:

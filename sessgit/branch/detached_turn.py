@@ -31,7 +31,7 @@ def append(world: Context, session: str, given: GivenTurn) -> int:
     store, index = world.store, world.index
     with locks.session(store.beside, session, edit.WAIT) as held, tempdirs.room("sessgit-") as at:
         if not held:
-            raise ConflictError(f"someone else is writing {session[:8]}", "Try again.")
+            raise ConflictError(f"another process is writing {session[:8]}", "Try again.")
         state = world.branch(session).state
         agent_id, project = state.agent_id, state.project
         path = at / "projects" / "aside" / f"{agent_id}.jsonl"

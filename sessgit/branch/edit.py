@@ -78,10 +78,10 @@ def description(text: str) -> str:
     text = "\n".join(line.rstrip() for line in text.replace("\r\n", "\n").split("\n")).strip()
     if len(text) > LONGEST_DESCRIPTION:
         raise UsageError(
-            f"the description has {len(text):,} characters", f"{LONGEST_DESCRIPTION:,} are the most that it can have."
+            f"the description has {len(text):,} characters", f"At most {LONGEST_DESCRIPTION:,} are allowed."
         )
     if not canonical.is_printable(text.replace("\n", "")):
-        raise UsageError("a description cannot hold control characters", "Lines are the only thing that parts it.")
+        raise UsageError("a description cannot hold control characters", "Only line breaks are allowed.")
     return text
 
 
@@ -90,7 +90,7 @@ def stage(word: str) -> str:
     if word == "none":
         return ""
     if word not in STAGES:
-        raise UsageError(f"“{word}” is no stage", f"The stages are {', '.join(STAGES)}; none takes it away.")
+        raise UsageError(f"“{word}” is not a stage", f"The stages are {', '.join(STAGES)}; none removes it.")
     return word
 
 
@@ -103,7 +103,7 @@ def confidence(word: str) -> float | Literal[""]:
     except ValueError:
         value = math.nan
     if not 0 <= value <= 1:
-        raise UsageError(f"“{word}” is no confidence", "It is a number from 0 to 1; none takes it away.")
+        raise UsageError(f"“{word}” is not a confidence", "Use a number from 0 to 1, or none to remove it.")
     return abs(value)
 
 
@@ -111,8 +111,9 @@ def _label(text: str) -> str:
     label = text.strip()
     if not label or len(label) > LONGEST_LABEL or label[0] in "+-" or "," in label or not canonical.is_printable(label):
         raise UsageError(
-            f"“{canonical.printable(label)}” cannot be a label" if label else "a label cannot be empty",
-            f"A label has 1 to {LONGEST_LABEL} characters, no comma or control character, and no + or - in front.",
+            f"“{canonical.printable(label)}” cannot be a label" if label else "the label is empty",
+            f"A label has 1 to {LONGEST_LABEL} characters, no comma or control character, and does not start "
+            f"with + or -.",
         )
     return label
 
@@ -124,8 +125,9 @@ def session(found: Target) -> str:
     """The session of an address, of a side branch too; raises UsageError where the address names a turn."""
     if found.turn is not None:
         raise UsageError(
-            f"this belongs to a whole conversation, not to turn {found.turn}",
-            f"Leave the turn out: {found.session[:8]}. sessgit tag NAME {found.session[:8]}@{found.turn} marks a turn.",
+            f"only a whole conversation can be edited, not turn {found.turn}",
+            f"Leave out the turn: {found.session[:8]}. To mark a turn: `sessgit "
+            f"tag NAME {found.session[:8]}@{found.turn}`",
         )
     return found.session
 
@@ -166,14 +168,17 @@ def check_free(index: Index, name: str, session_id: str, project: str) -> None:
         if layout.is_side(branch) != ("." in name):
             continue
         if name in (branch, agent_id) or (len(name) >= resolve.SHORTEST_PREFIX and resolve.begins(branch, name)):
-            raise ConflictError(f"the id of {branch} begins with “{name}”", "An address could mean either of the two.")
+            raise ConflictError(f"the id of {branch} begins with “{name}”", "An address could mean either one.")
     for other in resolve.in_project(index.outlines(), project):
         if other.authored_name == name and other.name != session_id:
-            free = f"Names are unique in a project: choose another, or sessgit rename {other.name[:8]} OTHER first."
-            raise ConflictError(f"{other.name[:8]} is called “{name}” already", free)
+            free = (
+                f"Names are unique in a project: choose another name, or rename the other one first: `sessgit "
+                f"rename {other.name[:8]} OTHER`"
+            )
+            raise ConflictError(f"{other.name[:8]} is already called “{name}”", free)
     if name in refs.tags(index.path):
-        gone = f"sessgit tag -d {humanize.shell(name)}"
-        raise ConflictError(f"there is a tag “{name}”", f"Choose another name, or {gone} first.")
+        gone = f"`sessgit tag -d {humanize.shell(name)}`"
+        raise ConflictError(f"there is a tag “{name}”", f"Choose another name, or delete the tag first: {gone}")
 
 
 @contextmanager
@@ -202,7 +207,7 @@ def changed(store: Store, before: Session, changes: Changes) -> Edited:
     kept = set(before.labels) - set(changes.remove)
     added = {clean(label) for label in changes.add}
     if added - kept and len(kept | added) > MOST_LABELS:
-        raise UsageError(f"there would be {len(kept | added)} labels", f"{MOST_LABELS} are the most that it can have.")
+        raise UsageError(f"it would have {len(kept | added)} labels", f"At most {MOST_LABELS} are allowed.")
     after = replace(
         before,
         name=before.name if changes.name is None else clean(changes.name and check_name(changes.name)),

@@ -127,7 +127,7 @@ def _forked(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
             files = beside.write() if beside else []
             transcript.write(target, *written.parts)
         except SessgitError as error:
-            hint = f"The fork is there without it: sessgit restore {plan.id[:8]} writes its files."
+            hint = f"The fork exists without its files. Write them: `sessgit restore {plan.id[:8]}`"
             raise type(error)(str(error), hint) from error
         missing += sum(file.redacted for file in files if file.outcome == sidecars.WRITTEN)
     return Forked(state, commit, target, missing, written.dropped_calls, tuple(files))
@@ -189,8 +189,8 @@ def _up_to_cell(store: Store, point: Point) -> _Cut:
     if not ordinal:
         count = f"{len(found)} cell{'' if len(found) == 1 else 's'}"
         raise NotFoundError(
-            f"turn {point.turn} has {count}, there is no cell {point.cell}",
-            f"sessgit log {point.session} --cells shows them.",
+            f"turn {point.turn} has no cell {point.cell}; it has {count}",
+            f"`sessgit log {point.session} --cells` lists them.",
         )
     chosen = found[ordinal - 1]
     end = _program_end(body, chosen) if cells.is_program(body, chosen) else _message_end(found, chosen)
@@ -266,8 +266,8 @@ def _target(head: Session, plan: Plan) -> Path | None:
         return home.project_folder(plan.config, plan.project) / f"{plan.id}.jsonl"
     place = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
     if place is None:
-        hint = "--project DIR writes it for the client started in DIR, --no-restore forks without a file."
-        raise SessgitError(f"it is not known in which folder {head.id} was held", hint)
+        hint = "Name a folder with `--project DIR`, or fork without a file with `--no-restore`."
+        raise SessgitError(f"the folder of {head.id} is unknown", hint)
     return place.with_name(f"{plan.id}.jsonl")
 
 

@@ -101,10 +101,10 @@ def findings(store: Store) -> Iterator[Finding]:
     for one in found[:_MOST]:
         if one.ref in hollow:
             continue  # told of it as it is
-        what = "it holds what no object ever was" if one.ref in held else "it is gone, and no command took it away"
+        what = "it holds an id of no object" if one.ref in held else "it is missing, and no command removed it"
         yield Finding("damage", "ref", one.ref, what, _FIX, (one.oid,))
     if len(found) > _MOST:
-        yield Finding("damage", "ref", "refs", f"{len(found) - _MOST:,} more are gone as well", _FIX)
+        yield Finding("damage", "ref", "refs", f"{len(found) - _MOST:,} more are missing", _FIX)
 
 
 def _known(store: Store) -> tuple[dict[str, list[str]], dict[str, str]]:

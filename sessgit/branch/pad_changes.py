@@ -142,7 +142,9 @@ def resolve(ref: str, text: str) -> Change:
     def change(now: Standing) -> Wanted:
         entry = pads.find(now.pad, ref)
         if entry.kind not in pads.RESOLVABLE:
-            raise UsageError(f"{entry.id[:4]} is neither a tension nor a question", "Nothing else is resolved.")
+            raise UsageError(
+                f"{entry.id[:4]} is neither a tension nor a question", "Only tensions and questions can be resolved."
+            )
         said, secrets = _clean(now, text, pads.LONGEST, "answer") if text else ("", 0)
         if entry.resolved and entry.answer == said:
             return Wanted(now.state, now.lists, "", (entry,))
@@ -159,14 +161,16 @@ def reword(ref: str, text: str) -> Change:
     def change(now: Standing) -> Wanted:
         entry = pads.find(now.pad, ref)
         if entry.kind == "cycle":
-            raise UsageError("a cycle has no words", "sessgit pad cycle begins another one.")
+            raise UsageError("a cycle has no text", "`sessgit pad cycle` starts the next one.")
         longest = pads.LONGEST_DOCUMENT if entry.kind in ("thesis", "pass") else pads.LONGEST
         said, secrets = _clean(now, text, longest, entry.kind)
         if said == entry.text:
             return Wanted(now.state, now.lists, "", (entry,))
         after = pads.written(replace(entry, id="", text=said))
         if any(one.id == after.id for one in now.pad.entries):
-            raise ConflictError("that is on the pad already", f"sessgit pad drop {entry.id} takes this one away.")
+            raise ConflictError(
+                "the scratchpad already has this entry", f"Remove this one: `sessgit pad drop {entry.id}`"
+            )
         named = [one for one in now.pad.of("tension") if entry.id in one.between]
         renamed = [
             (one, pads.written(replace(one, between=tuple(after.id if i == entry.id else i for i in one.between))))
@@ -181,7 +185,7 @@ def reword(ref: str, text: str) -> Change:
 def drop(refs: Sequence[str]) -> Change:
     """Entries taken off; the history keeps them."""
     if not refs:
-        raise UsageError("it is not said which entries to take off", "Name them by their ids. Nothing was changed.")
+        raise UsageError("no entries selected", "Name their ids. Nothing was changed.")
 
     def change(now: Standing) -> Wanted:
         gone = tuple(dict.fromkeys(pads.find(now.pad, ref) for ref in refs))
@@ -200,7 +204,7 @@ def compact() -> Change:
         parts = [(found.doubles, "double", "doubles"), (found.passes, "pass", "passes")]
         less = [f"{len(one)} {name if len(one) == 1 else many}" for one, name, many in parts if one]
         changed = any(found.lists[name] != data for name, data in now.lists.items())
-        told = f"pad made few: {' and '.join(less) or 'lines that were there twice'}" if changed else ""
+        told = f"pad compacted: {' and '.join(less) or 'duplicate lines'}" if changed else ""
         return Wanted(now.state, found.lists, told, (*found.doubles, *found.passes), compacted=found)
 
     return change
@@ -241,7 +245,7 @@ def cycle() -> Change:
     def change(now: Standing) -> Wanted:
         number = pads.cycle(now.pad, now.state.id) + 1
         if number > pads.LATEST_CYCLE:
-            raise UsageError(f"there are {number - 1:,} cycles already", "That is as many as there can be.")
+            raise UsageError(f"there are already {number - 1:,} cycles", "That is the maximum.")
         return _added(now, replace(_made(now, "cycle", "", None), cycle=number), f"cycle {number}", 0)
 
     return change
@@ -254,8 +258,8 @@ def _made(now: Standing, kind: str, text: str, turn: int | None) -> Entry:
     state = now.state
     if turn is not None and not 1 <= turn <= state.turns:
         raise NotFoundError(
-            f"{state.id[:8]} has {humanize.counted(state.turns, 'turn')}, there is no turn {turn}",
-            f"sessgit log {state.id[:8]} shows them.",
+            f"{state.id[:8]} has no turn {turn}; it has {humanize.counted(state.turns, 'turn')}",
+            f"`sessgit log {state.id[:8]}` lists them.",
         )
     number = pads.cycle(now.pad, state.id)
     return Entry("", kind, text, now.time, state.id, turn if turn is not None else state.turns or None, number)
@@ -265,12 +269,12 @@ def _added(now: Standing, made: Entry, told: str, secrets: int) -> Wanted:
     many = len(now.pad.of(made.kind))
     if many >= pads.MOST:
         raise UsageError(
-            f"there are {many} on the list “{pads.LISTS[made.kind]}” already",
-            "sessgit pad compact makes it fewer, sessgit pad drop ID takes one off.",
+            f"the list “{pads.LISTS[made.kind]}” already has {many} entries",
+            "`sessgit pad compact` merges duplicates, `sessgit pad drop ID` removes one.",
         )
     made = pads.written(made)
     if any(one.id == made.id for one in now.pad.entries):
-        raise ConflictError("that was said this very moment", "Nothing was changed.")
+        raise ConflictError("the same was added just now", "Nothing was changed.")
     return Wanted(now.state, pads.added(now.lists, made), told, (made,), secrets)
 
 
@@ -279,15 +283,15 @@ def _check_size(before: Lists, after: Lists) -> None:
     old, new = (sum(map(len, one.values())) for one in (before, after))
     if new > max(old, pads.LARGEST):
         raise UsageError(
-            f"the pad would have {humanize.size(new)}, {humanize.size(pads.LARGEST)} are the most",
-            "sessgit pad compact makes it smaller, sessgit pad drop ID takes something off.",
+            f"the scratchpad would have {humanize.size(new)}, but at most {humanize.size(pads.LARGEST)} are allowed",
+            "`sessgit pad compact` makes it smaller, `sessgit pad drop ID` removes an entry.",
         )
 
 
 def _claim(pad: Pad, ref: str) -> Entry:
     entry = pads.find(pad, ref)
     if entry.kind != "claim":
-        raise UsageError(f"{ref} is no claim", "A tension is between claims.")
+        raise UsageError(f"{ref} is not a claim", "A tension is between claims.")
     return entry
 
 
@@ -295,11 +299,11 @@ def _clean(now: Standing, text: str, longest: int, what: str) -> tuple[str, int]
     """The words as they are stored, and how many secrets stand replaced in them; raises UsageError."""
     text = "\n".join(line.rstrip().expandtabs(4) for line in text.replace("\r\n", "\n").split("\n")).strip()
     if not text:
-        raise UsageError(f"the words of the {what} are missing", "sessgit pad --help shows how it goes.")
+        raise UsageError(f"the text of the {what} is missing", "`sessgit pad --help` lists the actions.")
     if len(text) > longest:
-        raise UsageError(f"the {what} has {len(text):,} characters", f"{longest:,} are the most that it can have.")
+        raise UsageError(f"the {what} has {len(text):,} characters", f"At most {longest:,} are allowed.")
     if not canonical.is_printable(text.replace("\n", "")):
-        raise UsageError(f"the {what} cannot hold control characters", "Lines are the only thing that parts it.")
+        raise UsageError(f"the {what} contains control characters", "Only line breaks are allowed.")
     return edits.without_secrets(now.store, text, now.state)
 
 

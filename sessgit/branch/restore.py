@@ -137,7 +137,7 @@ def restore(store: Store, session: str, config: Path, into: Into | None = None, 
 def write_to(store: Store, session: str, path: Path) -> Outcome:
     """Writes the session's transcript alone to `path`; never over a file that holds anything else."""
     if not path.parent.is_dir():
-        raise NotFoundError(f"there is no folder {path.parent}", "Make it first, or name another place.")
+        raise NotFoundError(f"there is no folder {path.parent}", "Create it first, or name another place.")
     restored = rebuild(store, session)
     is_there, rest = _held(path, restored.file)
     if not is_there:
@@ -189,13 +189,13 @@ def _held(path: Path, data: Unjoined) -> tuple[bool, bytes | None]:
 
 
 def _gone_on(path: Path) -> ConflictError:
-    return ConflictError(f"{path} is there, and has gone on since it was recorded", "Nothing of it is lost.")
+    return ConflictError(f"{path} exists, and has newer turns than the store", "Nothing needs to be restored.")
 
 
 def _other(path: Path) -> ConflictError:
     return ConflictError(
-        f"there is a file at {path} already, and it holds something else",
-        "It was left as it is. --output FILE writes the recorded one elsewhere.",
+        f"{path} already exists with other contents",
+        "It was not changed. To write elsewhere, use `--output FILE`.",
     )
 
 

@@ -76,9 +76,7 @@ def tag(  # noqa: PLR0913 - what is tagged how, and where it was said
         store.repo.hold()  # a value that is purged just now must be known
         try:
             if without_secrets(store, name, found.state)[1]:
-                raise UsageError(
-                    "that looks like a secret: a tag is stored as it is", "Choose a word that can be read."
-                )
+                raise UsageError("the tag looks like a secret", "Choose a readable word.")
             old = refs.read(store.path, ref)
             before = None if old is None else Tag(name, old, *resolve.points(index, [old]).get(old, ("", 0)))
             new = Tag(name, commit, *resolve.points(index, [commit]).get(commit, (branch, turn)))
@@ -86,14 +84,16 @@ def tag(  # noqa: PLR0913 - what is tagged how, and where it was said
                 if store.repo.peel(old) == commit:
                     return Tagged(new, before, changed=False)
                 if not force:
-                    raise ConflictError(f"the tag “{name}” stands at {address(before)}", "--force moves it.")
+                    raise ConflictError(
+                        f"the tag “{name}” is already at {address(before)}", "To move it, use `--force`."
+                    )
             operations.perform(store, "tag", f"tag {name} at {address(new)}", [Move(ref, old, commit)], now)
         except MovedError:
             continue
         finally:
             store.repo.release()
         return Tagged(new, before, changed=True)
-    raise StoreError(f"the tag “{name}” kept moving", "Try again.")
+    raise StoreError(f"the tag “{name}” kept changing", "Try again.")
 
 
 def delete(store: Store, index: Index, name: str, now: float) -> Tag:
@@ -103,20 +103,20 @@ def delete(store: Store, index: Index, name: str, now: float) -> Tag:
     if old is None:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
         raise NotFoundError(
-            f"there is no tag “{name}”", f"near ones: {', '.join(near)}" if near else "sessgit tag shows all tags."
+            f"there is no tag “{name}”", f"similar: {', '.join(near)}" if near else "`sessgit tag` lists all tags."
         )
     gone = Tag(name, old, *resolve.points(index, [old]).get(old, ("", 0)))
     try:
         operations.perform(store, "tag", f"tag {name} deleted", [Move(layout.TAGS + name, old, None)], now)
     except MovedError as error:
-        raise ConflictError(f"the tag “{name}” was moved by someone else just now", "It was left as it is.") from error
+        raise ConflictError(f"another process just moved the tag “{name}”", "It was not changed.") from error
     return gone
 
 
 def address(tag: Tag) -> str:
     """The address that a tag stands for, in short; the commit where it leads to no conversation."""
     if not tag.branch:
-        return f"{tag.commit[:12]}, which is no conversation here"
+        return f"{tag.commit[:12]}, which is not a conversation here"
     return f"{layout.short(tag.branch)}@{tag.turn}"
 
 
@@ -130,6 +130,6 @@ def _check_reachable(index: Index, name: str, where: Whereabouts) -> None:
     meant = resolve.called(index, name, where)
     if meant:
         raise ConflictError(
-            f"an address “{name}” means the conversation {meant[0]}",
-            "The tag would never be found. Choose another word.",
+            f"the address “{name}” already means the conversation {meant[0]}",
+            "Choose another word.",
         )

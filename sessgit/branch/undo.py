@@ -49,7 +49,7 @@ def undo(store: Store, wanted: str, config: Path, now: float, *, dry_run: bool =
     session = layout.session_at(found.moves[0].ref)
     with locks.session(store.beside, session, _LOCK_WAIT) as held:
         if not held:
-            raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
+            raise StoreError(f"a recorder is writing {session[:8]}", "Try again.")
         return _undo(store, found, config, now, session, dry_run=dry_run)
 
 
@@ -59,7 +59,8 @@ def _undo(store: Store, found: Operation, config: Path, now: float, session: str
     for move in found.moves:
         if not only_ended(store, move.new, held.get(move.ref)) or _is_back(move, found, held):
             raise ConflictError(
-                f"{_named(move.ref)} has gone on since “{found.summary}”", "Nothing was changed. sessgit ops lists all."
+                f"cannot undo “{found.summary}”: {_named(move.ref)} has changed since then",
+                "Nothing was changed. `sessgit ops` lists all operations.",
             )
     back = tuple(Move(move.ref, held.get(move.ref), move.old) for move in found.moves)
     unchanged, changed = _files(found, config)
@@ -80,10 +81,10 @@ def _undo(store: Store, found: Operation, config: Path, now: float, session: str
     try:
         done = perform(store, "undo", f"undo: {found.summary}", back, now, undoes=found.id, wrote=wrote)
     except MovedError as error:
-        raise ConflictError("a ref was moved just now", "Nothing was changed but files. Try again.") from error
+        raise ConflictError("a ref was just changed", "Only files were changed. Try again.") from error
     except StoreError as error:
         if unchanged or turned:
-            hint = f"Nothing was changed but files: sessgit undo {found.id} does the rest."
+            hint = f"Only files were changed. To finish: `sessgit undo {found.id}`"
             raise StoreError(str(error), hint) from error
         raise
     if session:
@@ -98,11 +99,11 @@ def _wanted(store: Store, wanted: str) -> Operation:
             if _is_next(one):
                 _check_there(store, one.operation, every)
                 return _undoable(one.operation)
-        raise NotFoundError("there is nothing to undo", "sessgit ops lists what commands did.")
+        raise NotFoundError("there is nothing to undo", "`sessgit ops` lists all operations.")
     found = named(every, wanted)
     if found.standing != "done":
-        state = "was undone already" if found.standing == "undone" else "was never done"
-        raise ConflictError(f"“{found.operation.summary}” {state}", "sessgit ops lists all.")
+        state = "was already undone" if found.standing == "undone" else "was never completed"
+        raise ConflictError(f"“{found.operation.summary}” {state}", "`sessgit ops` lists all operations.")
     return _undoable(found.operation)
 
 
@@ -122,19 +123,19 @@ def _check_there(store: Store, found: Operation, every: Sequence[Listed]) -> Non
     held = refs.read_all(store.path)
     for one in (one.operation for one in every if _is_next(one) and one.operation.command != PURGE):
         if is_there(one) and all(only_ended(store, move.new, held.get(move.ref)) for move in one.moves):
-            hint = f"sessgit undo {one.id} takes back “{one.summary}”."
+            hint = f"Undo “{one.summary}” instead: `sessgit undo {one.id}`"
             break
     else:
-        hint = "sessgit ops lists what commands did."
+        hint = "`sessgit ops` lists all operations."
     raise ConflictError(
-        f"“{found.summary}” cannot be undone any more: sessgit gc --prune made it final", f"Nothing was changed. {hint}"
+        f"“{found.summary}” can no longer be undone: sessgit gc --prune made it final", f"Nothing was changed. {hint}"
     )
 
 
 def _undoable(found: Operation) -> Operation:
     if found.command == PURGE:
         raise ConflictError(
-            "a purge cannot be undone: what it took away is nowhere", "sessgit undo OP takes an earlier operation back."
+            "a purge cannot be undone: the value is gone", "To undo an earlier operation: `sessgit undo OP`"
         )
     return found
 

@@ -48,8 +48,8 @@ def plan(folder: str, head: Head, path: Path | None, name: str, env: Env) -> Wor
     short = head.commit[:8]
     if not git.has(found.top, env, f"{head.commit}^{{commit}}"):
         raise NotFoundError(
-            f"commit {short}, which the project was at, is not in {found.top}",
-            "git fetch brings it, where another clone still has it. Without --worktree the fork needs no commit.",
+            f"the project's commit {short} is not in {found.top}",
+            "`git fetch` brings it if another clone still has it. Without --worktree, the fork needs no commit.",
         )
     path = path or _beside(folder, found.top, name)
     _check_free(path)
@@ -106,10 +106,10 @@ def _check_free(path: Path) -> None:
         if not os.path.lexists(path):
             above = next(folder for folder in path.parents if os.path.lexists(folder))
             if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-                raise SessgitError(f"{path} cannot be made in {above}", ROOM)
+                raise SessgitError(f"cannot create {path} in {above}", ROOM)
             return
         if path.is_dir() and not any(path.iterdir()):
             return
     except OSError as error:
         raise SessgitError(f"{path} cannot be read: {error.strerror}") from error
-    raise ConflictError(f"{path} is there already", "--worktree PATH makes the worktree somewhere else.")
+    raise ConflictError(f"{path} already exists", "Choose another place with `--worktree PATH`.")

@@ -57,7 +57,7 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
     store.repo.release()
     with locks.maintenance(store.beside, _LOCK_WAIT) as lock:
         if not lock:
-            raise ConflictError("another process is packing the store", "Nothing was done. Try again in a while.")
+            raise ConflictError("another process is packing the store", "Nothing was changed. Try again later.")
         operations.finish(store)
         interrupted.take_back(store, config, now)
         interrupted.write_down(store, config, now)
@@ -74,8 +74,9 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
         lost = lost_refs.forget_others(store)
         if prune and lost:
             named = lost[0].ref if len(lost) == 1 else f"{humanize.counted(len(lost), 'ref')}, {lost[0].ref} first,"
-            what = f"{named} {'is' if len(lost) == 1 else 'are'} gone that no command took away: nothing was pruned"
-            raise ConflictError(what, "sessgit doctor --fix puts back what is lost.")
+            are, them = ("is", "it") if len(lost) == 1 else ("are", "them")
+            what = f"{named} {are} missing, and no command removed {them}: nothing was pruned"
+            raise ConflictError(what, "`sessgit doctor --fix` restores what is lost.")
         final = _prune(store, index, lock) if prune else ()
         return Collected(before, maintenance.extent(store.path), leftovers, expired, final)
 
@@ -99,7 +100,7 @@ def _prune(store: Store, index: Index, lock: int) -> tuple[str, ...]:
     with locks.pruning(store.beside, _LOCK_WAIT) as alone:
         if not alone:
             raise ConflictError(
-                "a recorder or a command is just writing", "The store was packed, but not pruned. Try again in a while."
+                "a recorder or a command is writing", "The store was packed, but not pruned. Try again later."
             )
         deleted = delete.deleted(store.path)
         kept, final = _keeping(store, deleted)
@@ -148,5 +149,5 @@ def _drop(store: Store, kept: dict[str, str]) -> int:
     try:
         transaction.move_all(store.path, [Move(ref, tip, None) for ref, tip in kept.items()])
     except MovedError as error:
-        raise ConflictError("a ref was moved just now", "Try again.") from error
+        raise ConflictError("a ref was just changed", "Try again.") from error
     return len(kept)

@@ -32,8 +32,8 @@ _WAIT = 30.0
 _ROUNDS = 8
 """So often objects are looked for: those that are back may lead to others."""
 _ELSEWHERE = (
-    "sessgit repair {} --from FILE looks in another copy of its transcript; a remote may have it, too. "
-    "git -C {} update-ref -d {} gives it up."
+    "To search another copy of its transcript: `sessgit repair {} --from FILE`. A remote may have it too. "
+    "To give it up: `git -C {} update-ref -d {}`"
 )
 
 
@@ -193,15 +193,15 @@ def _check_copy(copy: Path) -> None:
         with reader.opened(copy):
             return
     except SessgitError as error:
-        raise type(error)(str(error), "--from names a copy of the conversation's transcript.") from error
+        raise type(error)(str(error), "--from needs a copy of the conversation's transcript.") from error
 
 
 def _check_open(store: Store) -> None:
     """Raises StoreError where packs may not be read: then nothing is known to be lost."""
     closed = packs.closed(store.path)
     if closed:
-        what = f"you may not read {closed[0]}: what is in it may be whole"
-        raise StoreError(what, "sessgit doctor says how to open it.")
+        what = f"no permission to read {closed[0]}, whose contents may be intact"
+        raise StoreError(what, "`sessgit doctor` shows how to make it readable.")
 
 
 def _anew(world: Context, branch: str, out_of_reach: Sequence[str], *, dry_run: bool) -> Repaired | None:
@@ -212,8 +212,8 @@ def _anew(world: Context, branch: str, out_of_reach: Sequence[str], *, dry_run: 
     if not _is_nowhere(world.store, branch) or not rebuild.has_file(world, branch):
         return None
     if out_of_reach:
-        what = f"nothing of {layout.short(branch)} can be read, and {out_of_reach[0]} could not be reached"
-        raise DamageError(what, "Try again once it can be.")
+        what = f"cannot read {layout.short(branch)}, nor reach {out_of_reach[0]}"
+        raise DamageError(what, "Try again when it is reachable.")
     if dry_run:
         return Repaired(branch, 0, anew=True)
     head = rebuild.recorded_anew(world, branch, _tip(world.store, branch))
@@ -248,11 +248,11 @@ def _mended(
         lines, strange = turned[0], [turned[1]]
     plan = line_mends.plan(lines, strange, alone=is_torn or turned is not None)
     if is_torn and not lines.last:
-        raise DamageError(f"nothing of {layout.short(branch)} can be read", _elsewhere(world.store, branch))
+        raise DamageError(f"cannot read {layout.short(branch)}", _elsewhere(world.store, branch))
     if plan.is_needed and not plan.is_conversation:
         raise DamageError(
-            f"no line of {layout.short(branch)} is one of a conversation: no client could go on from it",
-            "If its file is in another encoding than UTF-8, change that, and import it anew.",
+            f"{layout.short(branch)} has no line that a client could continue from",
+            "If its file is not UTF-8, convert it and import it again.",
         )
     made = mended_session.make(world, plan, new_id) if (is_torn or plan.mends) and not dry_run else None
     return Repaired(
@@ -287,7 +287,7 @@ def _readable(world: Context, branch: str) -> Lines:
             return line_mends.read(store, branch, commit)
         except SessgitError as wrong:
             error = error or wrong
-    raise DamageError(f"nothing of {layout.short(branch)} can be read: {error}", _elsewhere(world.store, branch))
+    raise DamageError(f"cannot read {layout.short(branch)}: {error}", _elsewhere(world.store, branch))
 
 
 def _of_branch(store: Store, branch: str) -> list[str]:

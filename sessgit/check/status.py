@@ -140,7 +140,7 @@ def recording(store: Path, config: Path) -> Recording:
     try:
         found = hook_settings.installed(hook_settings.read(config / "settings.json").document)
     except SessgitError as error:
-        return Recording(False, f"the client's settings cannot be read: {error}")
+        return Recording(False, f"cannot read the client's settings: {error}")
     hook = StorePaths(store).hook
     others = sorted(path for path in found.stubs if Path(path) != hook)
     if not found.entries and not found.plugin:
@@ -160,7 +160,7 @@ def recording(store: Path, config: Path) -> Recording:
     if missing:
         return Recording(True, f"no hook for {', '.join(missing)}: sessgit install")
     if found.entries and found.plugin:
-        return Recording(True, f"twice: the hooks run from the settings and from the plugin {found.plugin}")
+        return Recording(True, f"twice: both the settings and the plugin {found.plugin} run the hooks")
     return Recording(True)
 
 

@@ -29,7 +29,7 @@ from sessgit.store.store import Store
 _MANY = 400
 """So many turns are worth a second process: to start one takes as long as to check some dozens."""
 _BATCH = 16
-_FSCK = "sessgit repair with the conversation's id brings it back where a file or a remote has it."
+_FSCK = "To restore it from a file or a remote, run `sessgit repair` with the conversation's id."
 
 
 @dataclass(frozen=True, slots=True)

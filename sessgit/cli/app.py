@@ -24,19 +24,19 @@ from sessgit.model import canonical
 
 GROUPS = {
     "Record": ("install", "uninstall", "on", "off", "import", "recover", "status"),
-    "Find and read": ("ls", "tree", "log", "show", "search", "diff", "stats", "watch"),
-    "Look into turns": ("cells", "cell", "deps", "why", "replay", "bisect", "bridge"),
-    "Branch, bring together, go on": ("fork", "merge", "pick", "resume", "restore"),
-    "Say what it is": ("rename", "edit", "tag", "pad"),
-    "Keep in order": ("archive", "unarchive", "delete", "purge", "ops", "undo", "gc", "export"),
-    "Check and mend": ("verify", "repair", "doctor"),
-    "Other machines": ("remote", "push", "pull", "sync"),
+    "Read": ("ls", "tree", "log", "show", "search", "diff", "stats", "watch"),
+    "Inspect": ("cells", "cell", "deps", "why", "replay", "bisect", "bridge"),
+    "Branch and merge": ("fork", "merge", "pick", "resume", "restore"),
+    "Describe": ("rename", "edit", "tag", "pad"),
+    "Organize": ("archive", "unarchive", "delete", "purge", "ops", "undo", "gc", "export"),
+    "Check and repair": ("verify", "repair", "doctor"),
+    "Share": ("remote", "push", "pull", "sync"),
     "Settings": ("config", "id"),
 }
 """The commands by what one wants to do."""
 COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
 _READING = (
-    *GROUPS["Find and read"], *GROUPS["Look into turns"], *GROUPS["Branch, bring together, go on"], "tag", "pad", "ops",
+    *GROUPS["Read"], *GROUPS["Inspect"], *GROUPS["Branch and merge"], "tag", "pad", "ops",
     "export", "id",
 )  # fmt: skip
 """The commands that read what is recorded, but for `status`, which first tells what waits to be."""
@@ -48,46 +48,46 @@ _WHOLE = 1000
 """More characters than the first sentence of any help text has."""
 
 OTHER_WORDS = {
-    "add": "Nothing needs to be added: every turn is recorded by itself. sessgit status tells how that goes.",
-    "blame": "sessgit why FILE tells which calls wrote a file, and what each of them had read before.",
-    "branch": "sessgit fork makes a branch of a conversation, sessgit ls shows all of them.",
-    "cat": "sessgit show ADDRESS shows a conversation, a turn or a cell; sessgit log -p ADDRESS all that was said.",
-    "checkout": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
-    "cherry-pick": "sessgit pick ID@N takes single turns over into the current conversation.",
-    "clone": "sessgit remote add NAME URL and sessgit pull bring what is there; sessgit import, what a client holds.",
-    "commit": "Every turn is a commit already. sessgit status tells whether recording is on.",
-    "continue": "sessgit resume ADDRESS continues a conversation in the client.",
-    "fetch": "sessgit pull brings conversations from a remote; sessgit pull -n shows what would come.",
-    "find": "sessgit search WORDS finds what was said and done, and conversations by name, title and label.",
-    "grep": "sessgit search WORDS finds what was said and done, in all conversations.",
-    "history": "sessgit log ADDRESS shows the turns of a conversation, sessgit ops what commands did.",
-    "init": "sessgit install makes a store and records from now on.",
-    "label": "sessgit edit ADDRESS --label LABEL adds a label, --label -LABEL removes it; sessgit ls --label finds it.",
-    "list": "sessgit ls lists the conversations of this project, sessgit ls --all those of every project.",
-    "mv": "sessgit rename ADDRESS NAME gives a conversation a name. Where its file lies is the client's own.",
-    "name": "sessgit rename ADDRESS NAME gives a conversation a name.",
-    "notes": "sessgit edit --description TEXT says what a conversation is about, sessgit tag NAME marks a turn.",
-    "open": "sessgit resume ADDRESS continues a conversation in the client, sessgit show ADDRESS shows it.",
-    "rebase": "What is recorded is never rewritten. sessgit fork ID --at N begins anew from a turn.",
-    "remove": "sessgit delete ADDRESS deletes a conversation, sessgit archive ADDRESS puts it out of the way.",
-    "reset": "sessgit fork ID --at N goes back to a turn and loses nothing.",
-    "rm": "sessgit delete ADDRESS deletes a conversation, sessgit archive ADDRESS puts it out of the way.",
-    "stash": "Nothing is ever lost: sessgit fork ID --at N begins anew from a turn, the rest stays.",
-    "switch": "sessgit resume goes on with a conversation, sessgit fork ID --at N with its first N turns.",
-    "view": "sessgit show ADDRESS shows a conversation, a turn or a cell; sessgit log -p ADDRESS all that was said.",
+    "add": "Every turn is recorded automatically. `sessgit status` shows whether recording is on.",
+    "blame": "`sessgit why FILE` shows which calls wrote a file, and what they had read.",
+    "branch": "`sessgit fork` branches a conversation, `sessgit ls` lists all of them.",
+    "cat": "`sessgit show ADDRESS` shows a conversation, a turn or a cell; `sessgit log -p ADDRESS` the full text.",
+    "checkout": "`sessgit resume` continues a conversation, `sessgit fork ID --at N` continues from turn N.",
+    "cherry-pick": "`sessgit pick ID@N` copies single turns into the current conversation.",
+    "clone": "`sessgit remote add NAME URL`, then `sessgit pull`. `sessgit import` imports a client's conversations.",
+    "commit": "Every turn is committed automatically. `sessgit status` shows whether recording is on.",
+    "continue": "`sessgit resume ADDRESS` continues a conversation in the client.",
+    "fetch": "`sessgit pull` fetches conversations from a remote; `sessgit pull -n` is a dry run.",
+    "find": "`sessgit search WORDS` searches all turns, and conversations by name, title and label.",
+    "grep": "`sessgit search WORDS` searches what was said and done in all conversations.",
+    "history": "`sessgit log ADDRESS` shows the turns of a conversation, `sessgit ops` what commands did.",
+    "init": "`sessgit install` creates the store and starts recording.",
+    "label": "`sessgit edit ADDRESS --label LABEL` adds a label, `sessgit ls --label LABEL` finds it.",
+    "list": "`sessgit ls` lists the conversations of this project, `sessgit ls --all` those of all projects.",
+    "mv": "`sessgit rename ADDRESS NAME` names a conversation. The client decides where its file is.",
+    "name": "`sessgit rename ADDRESS NAME` names a conversation.",
+    "notes": "`sessgit edit --description TEXT` describes a conversation, `sessgit tag NAME` marks a turn.",
+    "open": "`sessgit resume ADDRESS` continues a conversation in the client, `sessgit show ADDRESS` shows it.",
+    "rebase": "Recorded turns are never rewritten. `sessgit fork ID --at N` starts again from a turn.",
+    "remove": "`sessgit delete ADDRESS` deletes a conversation, `sessgit archive ADDRESS` hides it.",
+    "reset": "`sessgit fork ID --at N` goes back to a turn and loses nothing.",
+    "rm": "`sessgit delete ADDRESS` deletes a conversation, `sessgit archive ADDRESS` hides it.",
+    "stash": "Nothing needs to be put aside: `sessgit fork ID --at N` starts again from a turn, and the rest stays.",
+    "switch": "`sessgit resume` continues a conversation, `sessgit fork ID --at N` continues from turn N.",
+    "view": "`sessgit show ADDRESS` shows a conversation, a turn or a cell; `sessgit log -p ADDRESS` the full text.",
 }
 """What to type for words that other programs have as commands."""
 
 EPILOG = """\
 \b
-ADDRESS is SESSION[@TURN[.CELL]]: an id or four letters of it, a name, a
-title as ls prints it or its beginning, a tag; @7 or nothing is the current
-session, A@-1 the last turn of A.
+ADDRESS is SESSION[@TURN[.CELL]]. SESSION is an id or its first four
+letters, a name, a title or its beginning, or a tag. @7 is turn 7 of the
+current session, A@-1 the last turn of A.
 
 \b
-Exit codes: 0 ok, 1 user error, 2 usage, 3 conflict, 4 not found, 5 the
-store is newer than this program, 6 a check found damage, 7 the store cannot
-be read or written, 70 a bug.
+Exit codes: 0 ok, 1 error, 2 usage, 3 conflict, 4 not found, 5 the store is
+newer than this program, 6 a check found damage, 7 the store cannot be read
+or written, 70 a bug.
 """
 
 _BUG = 70
@@ -142,7 +142,7 @@ class _Commands(Light, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name in OTHER_WORDS:
-            raise UsageError(f"sessgit has no “{name}”.", OTHER_WORDS[name])
+            raise UsageError(f"sessgit has no command “{name}”.", OTHER_WORDS[name])
         if name == "version" and len(args) == 1:
             _version(True)
         if name == "help":
@@ -156,8 +156,8 @@ class _Commands(Light, TyperGroup):
                 name, COMMANDS, n=1, cutoff=_LIKE
             )
             raise UsageError(
-                f"there is no command “{name}”.",
-                f"Did you mean sessgit {near[0]}?" if near else "sessgit --help shows all commands.",
+                f"sessgit has no command “{name}”.",
+                f"Did you mean `sessgit {near[0]}`?" if near else "`sessgit --help` lists all commands.",
             )
         return super().resolve_command(ctx, args)
 
@@ -253,7 +253,7 @@ def _check_words(words: list[str]) -> None:
     """Raises UsageError for a word that is no text: no name, no path and no id is one here."""
     for word in words:
         if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
-            raise UsageError(f"{word!r} is no UTF-8.", "Names, words and paths are text.")
+            raise UsageError(f"{word!r} is not UTF-8.", "Arguments must be text.")
 
 
 def _unexpected(error: Exception) -> NoReturn:
@@ -267,11 +267,15 @@ def _unexpected(error: Exception) -> NoReturn:
             where = f"{error.filename}: " if error.filename else ""
             render.error(StoreError(f"{where}{error.strerror}", ROOM))
         else:
-            render.error(StoreError(f"{type(error).__name__}: {error}", "SESSGIT_DEBUG=1 shows where it happened."))
+            render.error(
+                StoreError(
+                    f"{type(error).__name__}: {error}", "Run it again with SESSGIT_DEBUG=1 to see where it happened."
+                )
+            )
         sys.exit(StoreError.exit_code)
     problem = SessgitError(
         f"a bug in sessgit {__version__}: {type(error).__name__}: {error}",
-        "Run it again with SESSGIT_DEBUG=1 and report what it prints.",
+        "Run it again with SESSGIT_DEBUG=1 and report the output.",
     )
     render.error(problem)
     sys.exit(_BUG)

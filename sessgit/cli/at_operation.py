@@ -80,7 +80,7 @@ def headline(here: Invocation, asof: AsOf | None) -> Iterator[str]:
     paint = render.Paint(here.colour)
     yield from (paint("dim", line) for line in text.wrapped(before + text.cut(summary, room) + after, here.width))
     if asof.past.lost:
-        gone = f"{text.counted(len(asof.past.lost), 'conversation')} of then: gone for good, by sessgit gc --prune."
+        gone = f"Not shown: {text.counted(len(asof.past.lost), 'conversation')} deleted for good by sessgit gc --prune."
         yield from (paint("dim", line) for line in text.wrapped(gone, here.width))
 
 
@@ -114,12 +114,12 @@ def _missing(here: Invocation, asof: AsOf, address: str) -> NotFoundError | None
         name = fitting[0] if len(fitting) == 1 else ""
     if session_of(name) in asof.past.lost:
         return NotFoundError(
-            f"{name[:8]} as it was then is gone for good", "sessgit gc --prune made final what was taken away."
+            f"{name[:8]} as it was then was deleted for good", "`sessgit gc --prune` made the deletion final."
         )
     if name and here.index.branch(name) is None:
         return NotFoundError(
-            f"{here.ident(name)} was not there then, {_after(asof)}",
-            f"sessgit log {here.ident(name)} shows it as it is now.",
+            f"{here.ident(name)} did not exist {_after(asof)}",
+            f"`sessgit log {here.ident(name)}` shows it as it is now.",
         )
     return None
 

@@ -32,13 +32,15 @@ def target(here: Invocation, address: str, command: str) -> Target:
         node = listing.named(here.store, here.index, found.branch, match["cell"])
         return replace(found, turn=node.turn, cell=str(node.ordinal))
     if _BARE.fullmatch(address):
-        raise UsageError(f"{address} names no conversation", f"In the current one it is sessgit {command} @{address}.")
+        raise UsageError(
+            f"{address} does not name a conversation", f"In the current session: `sessgit {command} @{address}`."
+        )
     found = session_argument.target(here, address)
     if not found.cell:
         short = here.ident(found.branch.name)
         raise UsageError(
-            f"{command} is about one cell, and “{address}” names none.",
-            f"sessgit cells {short} lists them: sessgit {command} {short}@{found.turn or 1}.1 is the first of a turn.",
+            f"{command} needs a cell, but “{address}” does not name one.",
+            f"`sessgit cells {short}` lists them. For example: `sessgit {command} {short}@{found.turn or 1}.1`",
         )
     return found
 

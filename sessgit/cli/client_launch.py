@@ -18,7 +18,7 @@ def way_on(here: Invocation, state: Session, command: str) -> str:
     from sessgit.history import client_files
 
     if client_files.is_gone(state.project):
-        return f"Continue it in a folder that is there:  sessgit fork {here.ident(state.id)} --project DIR"
+        return f"Continue it in another folder:  sessgit fork {here.ident(state.id)} --project DIR"
     return f"Continue it:  {command}"
 
 
@@ -32,8 +32,8 @@ def resume(state: Session, cwd: str, prompt: str = "") -> NoReturn:
         os.chdir(folder)
     except OSError as error:
         raise NotFoundError(
-            f"the project's folder cannot be entered: {folder}: {error.strerror}",
-            "The client finds a conversation only from the folder in which it was held.",
+            f"cannot enter the project's folder {folder}: {error.strerror}",
+            "The client finds a conversation only from its own folder.",
         ) from error
     sys.stdout.flush()
     named = fork.resumed_by(state)
@@ -41,6 +41,6 @@ def resume(state: Session, cwd: str, prompt: str = "") -> NoReturn:
         os.execvp(PROGRAM, [PROGRAM, "--resume", named, *([prompt] if prompt else [])])
     except OSError as error:
         raise NotFoundError(
-            f"{PROGRAM} cannot be started: {error.strerror}",
-            f"Where it is installed: {PROGRAM} --resume {humanize.shell(named)}",
+            f"cannot start {PROGRAM}: {error.strerror}",
+            f"Install the client, then run `{PROGRAM} --resume {humanize.shell(named)}`.",
         ) from error

@@ -140,7 +140,7 @@ class Invocation:
             self._check_torn()
             raise NotFoundError(
                 f"nothing is recorded yet: there is no store at {self.short(self.store_path)}.",
-                "sessgit install records from now on, sessgit import brings in older conversations.",
+                "`sessgit install` starts recording, `sessgit import` imports older conversations.",
             )
 
     def _check_torn(self) -> None:
@@ -150,9 +150,7 @@ class Invocation:
         lacks = torn(self.store_path)
         if lacks:
             what = " and ".join("the folder objects" if name == "objects" else name for name in lacks)
-            hint = (
-                "sessgit doctor --fix puts it back." if lacks == ["HEAD"] else "sessgit doctor says what can be done."
-            )
+            hint = "`sessgit doctor --fix` restores it." if lacks == ["HEAD"] else "`sessgit doctor` shows what to do."
             raise StoreError(f"the store at {self.short(self.store_path)} is damaged: it lacks {what}", hint)
 
     def check_recorded(self) -> None:
@@ -163,7 +161,7 @@ class Invocation:
                 raise damage
             raise NotFoundError(
                 "nothing is recorded yet.",
-                "sessgit import brings in older conversations, sessgit status tells whether new ones are recorded.",
+                "`sessgit import` imports older conversations, `sessgit status` shows whether recording is on.",
             )
 
     def create_store(self) -> None:

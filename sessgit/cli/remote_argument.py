@@ -36,7 +36,7 @@ def meant(here: Invocation, first: str, others: Sequence[str]) -> tuple[Remote, 
     if first in known:
         return remotes.find(here.store_path, first), tuple(others)
     if len(known) > 1 and first:
-        raise UsageError(f"“{first}” is none of the remotes: {', '.join(known)}.", "Say first which one is meant.")
+        raise UsageError(f"“{first}” is not a remote; there are {', '.join(known)}.", "Name the remote first.")
     return remotes.find(here.store_path, ""), (first, *others) if first else ()
 
 
@@ -51,7 +51,7 @@ def unknown(remote: Remote, word: str, error: NotFoundError) -> NotFoundError:
     """The error for a first word that names neither a remote nor a conversation; other errors stay."""
     if isinstance(error, AmbiguousError):
         return error
-    return NotFoundError(f"{error}, nor is there a remote “{word}”: there is {remote.name}", error.hint)
+    return NotFoundError(f"{error}, and there is no remote “{word}”, only {remote.name}", error.hint)
 
 
 @contextmanager

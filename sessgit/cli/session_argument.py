@@ -78,7 +78,7 @@ def _told(here: Invocation, start: str) -> Iterator[None]:
 def mending(otherwise: str) -> str:
     """What to do where something of the conversation that a command was about cannot be read."""
     session = _asked.get()
-    return f"sessgit repair {humanize.shell(session)} brings back what can be had." if session else otherwise
+    return f"`sessgit repair {humanize.shell(session)}` restores what can be found." if session else otherwise
 
 
 def current(here: Invocation) -> Target | None:
@@ -126,7 +126,7 @@ def _transcript(here: Invocation, address: Address) -> Path | None:
 def _catch_up(here: Invocation, found: Target) -> None:
     caught = catch_up.catch_up(lambda: here.store, here.index, found.state, here.config, here.privacy, time.time())
     if caught.off:
-        render.tell(f"{here.ident(found.session)} has gone on since it was recorded last: {caught.why}")
+        render.tell(f"{here.ident(found.session)} has turns that are not recorded: {caught.why}")
     elif not caught.level:
         render.tell(f"{here.ident(found.session)}: {caught.why}")
     here.index.sync(found.session)

@@ -25,10 +25,10 @@ def told(files: Sequence[WrittenFile], *, count_secrets: bool = True) -> Iterato
     came = [file for file in files if file.outcome != "left"]
     if named := things(came):
         secrets = sum(file.redacted for file in came) if count_secrets else 0
-        but = f", but for {text.counted(secrets, 'secret')} replaced when they were recorded" if secrets else ""
-        yield f"With it: {named}{but}."
+        but = f" ({text.counted(secrets, 'secret')} redacted)" if secrets else ""
+        yield f"Also written: {named}{but}."
     if named := things([file for file in files if file.outcome == "left"]):
-        yield f"Left as it is, since it is there and holds something else: {named}."
+        yield f"Not overwritten, because the contents differ: {named}."
 
 
 def as_json(files: Sequence[WrittenFile]) -> list[dict[str, object]]:
@@ -41,4 +41,4 @@ def as_json(files: Sequence[WrittenFile]) -> list[dict[str, object]]:
 
 def appended(turns: int) -> str:
     """What is said where a transcript got turns that came from elsewhere."""
-    return f"{text.counted(turns, 'turn')} that came from elsewhere {'was' if turns == 1 else 'were'} appended."
+    return f"{text.counted(turns, 'turn')} from elsewhere {'was' if turns == 1 else 'were'} appended."

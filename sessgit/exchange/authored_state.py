@@ -147,7 +147,7 @@ def _tell_of_memory(rest: _Rest, system: str, session: Foreign) -> None:
         many, most = (
             humanize.size(one) for one in (unified_state.size(found.working_memory), unified_state.LARGEST_MEMORY)
         )
-        rest.notes.append(f"its working memory has {many}, and {most} are the most here: kept as a file")
+        rest.notes.append(f"its working memory has {many}, but at most {most} are allowed: kept as a file")
         rest.files[f"{system}/{MEMORY}"] = files.document(found.working_memory)
 
 
@@ -183,7 +183,7 @@ def _stated(
             edit.check_free(index, new["name"], before.id, index.here(before.project))
         except SessgitError:
             name = new.pop("name")
-            rest.notes.append(f"another conversation is called “{name}” already: it has no name here")
+            rest.notes.append(f"another conversation is already called “{name}”: imported without a name")
             new["title"] = said["title"] or before.title or name
     values = {key: new[key] for key in ("name", "title", "description", "stage", "confidence") if key in new}
     after = replace(before, **values)
@@ -250,7 +250,7 @@ def _pad(
 def _tell_of_entries(rest: _Rest, system: str, over: Mapping[str, list[bytes]]) -> None:
     for name, lines in over.items():
         many = humanize.counted(len(lines), "entry", "entries")
-        rest.notes.append(f"{many} of its {name} had no room on the pad: kept as a file")
+        rest.notes.append(f"{many} of its {name} did not fit on the scratchpad: kept as a file")
         rest.files[f"{system}/pad/{name}.jsonl"] = pads.joined(lines)
 
 

@@ -138,7 +138,7 @@ def run(  # noqa: PLR0913, PLR0917 - what is brought in, whereto, and how
             try:
                 operation = operations.perform(real, "import", summary, moves, now)
             except MovedError as error:
-                raise ConflictError("one of them was written just now", "Nothing was changed. Try again.") from error
+                raise ConflictError("one of them was just changed", "Nothing was changed. Try again.") from error
             return Imported(system, done, told, moves, operation)
     finally:
         if real is not None:
@@ -200,7 +200,7 @@ def _brought(work: _Work, session: Foreign, own: str) -> Brought:
     if data is None:
         if is_from_there or known.state.agent_id not in (session.id.lower(), session.agent):
             raise _conflict(work, known.tip, known.state, session)
-        told = replace(told, why="its turns stay as they are here")
+        told = replace(told, why="its turns here do not change")
     elif not is_from_there:
         session = replace(session, kept={})  # with the same turns it is an export, and its files are views
     if known.archived:
@@ -276,8 +276,8 @@ def _conflict(work: _Work, tip: str, state: Session, session: Foreign) -> Confli
     was = session_files.source_note(work.store, tip, state.id)
     where = f"from {was['system']}" if was.get("system") == work.system else "as another conversation"
     return ConflictError(
-        f"{state.id[:8]} is here already, {where}, with other turns: {session.id} was left as it is",
-        f"sessgit show {state.id[:8]} shows the one that is here.",
+        f"{state.id[:8]} already exists, {where}, with other turns: {session.id} was skipped",
+        f"`sessgit show {state.id[:8]}` shows the existing one.",
     )
 
 

@@ -52,7 +52,7 @@ def export(world: World, system: str, branches: Sequence[Branch], folder: Path, 
         for path, data in _files(world, system, head, progress).items():
             both = shared_documents.united(path, laid[path], data) if path in laid else data
             if both is None:
-                raise SessgitError(f"two of them would have the file {path}", "Export them into folders of their own.")
+                raise SessgitError(f"two of them would have the file {path}", "Export them into separate folders.")
             laid[path] = both
     planned = [_planned(folder, path, data) for path, data in laid.items()]
     already = sum(_put(one) for one in planned)
@@ -89,7 +89,7 @@ def _planned(folder: Path, path: str, data: bytes) -> _Planned:
     above = [place.parents[n] for n in range(path.count("/") + 1)]
     odd = next((one for one in above if one.is_symlink() or (one.exists() and not one.is_dir())), None)
     if odd is not None and odd != folder:
-        raise ConflictError(f"{odd} is no folder", "Nothing was written. Another folder has room for all of it.")
+        raise ConflictError(f"{odd} is not a folder", "Nothing was written. Name another folder.")
     if not place.exists() and not place.is_symlink():
         return _Planned(place, data)
     found = sidecars.read(place)
@@ -98,8 +98,8 @@ def _planned(folder: Path, path: str, data: bytes) -> _Planned:
     both = shared_documents.united(path, found, data) if found is not None else None
     if both is None:
         raise ConflictError(
-            f"there is a file at {place} already, and it holds something else",
-            "Nothing was written. Another folder has room for all of it.",
+            f"{place} already exists with other contents",
+            "Nothing was written. Name another folder.",
         )
     return _Planned(place, both, unites=True)
 
@@ -108,7 +108,7 @@ def _put(file: _Planned) -> bool:
     """Makes a file, or of a document that sessions share one that has all of them; returns whether it was there."""
     outcome = sidecars.put(file.place, file.data)
     if outcome == sidecars.LEFT and not file.unites:
-        raise ConflictError(f"there is a file at {file.place} now, and it holds something else", "It was left.")
+        raise ConflictError(f"{file.place} now exists with other contents", "It was not changed.")
     if outcome == sidecars.LEFT:
         try:
             write_private(file.place, file.data)

@@ -28,5 +28,5 @@ def write(system: str, session: Foreign) -> Mapping[str, bytes]:
 
 def _module(system: str) -> Any:
     if system not in SYSTEMS:
-        raise UsageError(f"nothing is known of “{system}”", f"There is: {', '.join(sorted(SYSTEMS))}.")
+        raise UsageError(f"unknown system “{system}”", f"SYSTEM is one of {', '.join(sorted(SYSTEMS))}.")
     return import_module(f"sessgit.exchange.layouts.{SYSTEMS[system]}")

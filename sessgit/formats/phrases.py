@@ -115,7 +115,7 @@ def place(text: str, project: str) -> str:
 
 def relative(member: Relative) -> str:
     """`4 turns`, `6 turns, left at turn 4`."""
-    where = "" if member.left is None else f", left at {f'turn {member.left}' if member.left else 'the start'}"
+    where = "" if member.left is None else f", forked at {f'turn {member.left}' if member.left else 'the start'}"
     return f"{humanize.counted(member.turns, 'turn')}{where}"
 
 

@@ -55,10 +55,12 @@ def as_of(store: Store, index: Index, wanted: str) -> Past:
     every = operations.listed(store)
     found = operations.named(every, wanted)
     if found.standing == "not done":
-        raise ConflictError(f"“{found.operation.summary}” was never done", "sessgit ops lists all.")
+        raise ConflictError(f"“{found.operation.summary}” was never completed", "`sessgit ops` lists all operations.")
     moment = canonical.seconds(found.operation.time)
     if moment is None:
-        raise DamageError(f"operation {found.operation.id} does not say when it was done", "sessgit ops lists others.")
+        raise DamageError(
+            f"operation {found.operation.id} does not say when it was done", "`sessgit ops` lists others."
+        )
     place = every.index(found)
     since, until = (
         [one.operation for one in part if one.standing != "not done"] for part in (every[:place], every[place:])

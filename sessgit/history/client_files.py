@@ -122,7 +122,7 @@ def is_gone(project: str) -> bool:
 def check_folder(project: str) -> None:
     """Raises NotFoundError where a session shall be continued in a folder that is none; ``""`` is no wish."""
     if is_gone(project):
-        raise NotFoundError(f"there is no folder {project}", "--project names the folder to start the client in.")
+        raise NotFoundError(f"there is no folder {project}", "--project needs the folder in which to start the client.")
 
 
 def copies(config: Path, path: Path) -> list[Path]:
@@ -137,9 +137,8 @@ def target(config: Path, state: Session, project: str, beside: StorePaths | None
     place = home.transcript_place(config, "", state.agent_id, project) if project else place_of(config, state, beside)
     if place is None:
         raise SessgitError(
-            f"it is not known where the file of {state.id} was",
-            f"sessgit restore {short(state.id)} --project DIR writes it for the client started in DIR, "
-            "--output FILE to any place.",
+            f"the place of {state.id}'s file is unknown",
+            f"Choose a place: `sessgit restore {short(state.id)} --project DIR`, or `--output FILE`.",
         )
     return place
 
@@ -163,7 +162,7 @@ def move_along(config: Path, state: Session, target: Path) -> bool:
             target.hardlink_to(others[0])
         others[0].unlink()
     except OSError as error:
-        raise SessgitError(f"{others[0]} cannot be moved to {target}: {error.strerror or error}", ROOM) from error
+        raise SessgitError(f"cannot move {others[0]} to {target}: {error.strerror or error}", ROOM) from error
     return True
 
 
@@ -175,9 +174,8 @@ def check_alone(config: Path, target: Path) -> None:
     others = [] if home.is_there(target) else copies(config, target)
     if others:
         raise ConflictError(
-            f"its transcript is there, in another folder: {others[0]}. With a second one the client finds neither",
-            f"Moved to {target} it is found there. "
-            f"sessgit fork {short(target.stem)} --project DIR leaves it where it is.",
+            f"its transcript exists in another folder: {others[0]}. With two, the client finds neither",
+            f"Move it to {target}, or leave it and fork: `sessgit fork {short(target.stem)} --project DIR`",
         )
 
 

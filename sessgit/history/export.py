@@ -62,8 +62,8 @@ def chosen(index: Index, choice: Choice) -> list[Row]:
     branch, name = choice.branch, layout.short(choice.branch.name)
     end = branch.state.turns if choice.end is None else choice.end
     if not end:
-        hint = f"sessgit log {name} shows its turns." if branch.state.turns else "sessgit ls shows others."
-        raise UsageError(f"{name} has no turn to export", hint)
+        hint = f"`sessgit log {name}` lists its turns." if branch.state.turns else "`sessgit ls` lists others."
+        raise UsageError(f"{name} has no turns to export", hint)
     wanted = numbers(choice.turns, end, name) if choice.turns else range(1, end + 1)
     rows = {row.turn: row for row in index.turns(branch.name, 1, end)}
     return [rows.get(number) or row_of(index, branch, number) for number in wanted]
@@ -78,17 +78,19 @@ def numbers(text: str, end: int, name: str = "") -> list[int]:
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None or not (match[1] or match[3]) or bool(match[3]) > bool(match[2]):
-            raise UsageError(f"“{text}” names no turns", "Turns are 3, 3-9, 3-, -9, or several as in 2,4-6.")
+            raise UsageError(
+                f"“{text}” is not a turn or a range of turns", "Use 3, 3-9, 3-, -9, or several, such as 2,4-6."
+            )
         first = int(match[1] or 1)
         last = int(match[3]) if match[3] else (end if match[2] else first)
         outside = next((number for number in (first, last) if not 1 <= number <= end), None)
         if outside is not None:
             turns = humanize.counted(end, "turn")
             raise NotFoundError(
-                f"{name} has {turns} here, there is no turn {outside}", f"sessgit log {name} shows them."
+                f"{name} has {turns} here, there is no turn {outside}", f"`sessgit log {name}` lists them."
             )
         if first > last:
-            raise UsageError(f"“{part.strip()}” counts backwards", f"Turns {last} to {first} are {last}-{first}.")
+            raise UsageError(f"“{part.strip()}” counts backwards", f"Use {last}-{first}.")
         found.update(range(first, last + 1))
     return sorted(found)
 
@@ -278,7 +280,7 @@ def place(output: Path, name: str, *, is_folder: bool) -> Path:
         return output / name
     folder = output if is_folder else output.parent
     if not folder.is_dir():
-        raise NotFoundError(f"there is no folder {folder}", "Make it first, or name another place.")
+        raise NotFoundError(f"there is no folder {folder}", "Create it first, or name another place.")
     return output
 
 
@@ -290,8 +292,8 @@ def write(path: Path, data: Iterable[bytes], *, replacing: bool = False) -> int:
     if not replacing:
         _check_free(path)
     elif path.exists() and not path.is_file():
-        what = "a folder" if path.is_dir() else "no regular file"
-        raise ConflictError(f"{path} is {what}", "It was left as it is. -o - writes to standard output.")
+        what = "a folder" if path.is_dir() else "not a regular file"
+        raise ConflictError(f"{path} is {what}", "It was not changed. `-o -` writes to standard output.")
     beside = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:8]}.tmp")
     size = 0
     try:
@@ -323,4 +325,4 @@ def _put(beside: Path, path: Path, *, replacing: bool) -> None:
 
 def _check_free(path: Path) -> None:
     if os.path.lexists(path):
-        raise ConflictError(f"there is a file at {path} already", "It was left as it is. --force replaces it.")
+        raise ConflictError(f"{path} already exists", "It was not changed. Overwrite it with `--force`.")

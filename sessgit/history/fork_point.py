@@ -36,8 +36,8 @@ def point(store: Store, index: Index, found: Target) -> Point:
     number = branch.state.turns if found.turn is None else found.turn
     if not number:
         raise UsageError(
-            f"nothing would be in a fork of {layout.short(branch.name)} before its first turn",
-            "A fork keeps turn 1 at least.",
+            f"a fork of {layout.short(branch.name)} before its first turn would be empty",
+            "A fork keeps at least turn 1.",
         )
     row = row_of(index, branch, number)
     session = branch.name if layout.is_side(branch.name) else found.session

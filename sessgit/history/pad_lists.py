@@ -41,7 +41,7 @@ def changes(store: Store, commit: str, before: Lists, after: Lists) -> Changes:
         known = entries.get(name + SUFFIX)
         if (held and not held[1]) or (known and (known[1] or name not in before)):
             path = f"{layout.PAD}/{name}{SUFFIX}" if held and held[1] else layout.PAD
-            raise ConflictError(f"what lies at {path} in the store is no list", "It came from elsewhere; it stays.")
+            raise ConflictError(f"{path} in the store is not a list", "It came from elsewhere and was not changed.")
         out[f"{layout.PAD}/{name}{SUFFIX}"] = (store.repo.write_blob(data), False) if data else None
     return out
 

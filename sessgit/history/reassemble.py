@@ -146,7 +146,7 @@ def branches(store: Store, session: str) -> dict[str, str]:
             if name == session or (layout.is_rewound(name) and layout.session_of(name) == session):
                 own[name] = tip
     if session not in own:
-        raise NotFoundError(f"{session} has no branch", "sessgit ls --all shows all conversations.")
+        raise NotFoundError(f"{session} has no branch", "`sessgit ls --all` lists all conversations.")
     return own
 
 
@@ -304,6 +304,6 @@ class _Collector:
         if hash_of(lines) != expected:
             raise DamageError(
                 f"the lines of turn {message.get('Turn') or '@0'} are not those that were recorded",
-                "sessgit verify tells what is damaged.",
+                "`sessgit verify` shows what is damaged.",
             )
         self.out.checked += 1

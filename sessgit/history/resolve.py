@@ -78,7 +78,7 @@ def target(index: Index, address: Address, where: Whereabouts, *, changes: bool 
     branch = index.branch(name)
     if branch is None:
         raise NotFoundError(
-            f"the current conversation, {name[:8]}, is not recorded", "sessgit status tells whether recording is on."
+            f"the current conversation, {name[:8]}, is not recorded", "`sessgit status` shows whether recording is on."
         )
     return Target(branch, _turn_number(branch, turn), cell, guess)
 
@@ -94,15 +94,15 @@ def current(index: Index, where: Whereabouts, *, changes: bool = False) -> tuple
     live = [c for c in home.live_clients(where.config) if c.cwd and project.key(c.cwd) == here]
     if changes and len(live) > 1:
         names = ", ".join(ids.session_id(client.agent_id)[:8] for client in live)
-        raise ConflictError(f"several conversations are open here: {names}", "Name the one that you mean.")
+        raise ConflictError(f"several conversations are open here: {names}", "Name one of them.")
     known = of_project(index, where.cwd)
     if not known:
         raise NotFoundError(
             "no conversation of this project is recorded",
-            "sessgit ls --all shows those of other projects, sessgit import brings in older ones.",
+            "`sessgit ls --all` lists those of other projects, `sessgit import` imports older ones.",
         )
     latest = known[0]
-    return latest.name, f"{latest.name[:8]} is the conversation of this project written last"
+    return latest.name, f"using {latest.name[:8]}, the most recent conversation in this project"
 
 
 def in_project(outlines: Iterable[Outline], folder: str) -> list[Outline]:
@@ -121,13 +121,13 @@ def _branch_name(index: Index, text: str, where: Whereabouts) -> tuple[str, int 
     """The branch that a word names, and the turn if the word is a tag or a commit."""
     found = called(index, text, where)
     if found:
-        return _only(text, found, index, "Give more of the id."), None
+        return _only(text, found, index, "Type more of the id."), None
     point = _tag_or_commit(index, text)
     if point is not None:
         return point
     found = titled(index, text, where)
     if found:
-        return _only(text, found, index, "Give more of the title, or an id."), None
+        return _only(text, found, index, "Type more of the title, or an id."), None
     raise _unknown(index, text)
 
 
@@ -270,7 +270,7 @@ def row_of(index: Index, branch: Branch, number: int) -> Row:
     """The turn of a branch; raises NotFoundError where the store has none of that number."""
     row = index.turn(branch.name, number)
     if row is None:
-        raise NotFoundError(f"{branch.name} has no turn {number} in the store", "sessgit restore --verify checks it.")
+        raise NotFoundError(f"{branch.name} has no turn {number} in the store", "`sessgit restore --verify` checks it.")
     return row
 
 
@@ -288,9 +288,9 @@ def _near(index: Index, text: str) -> str:
     close += [named[word] for word in difflib.get_close_matches(text, named, n=3, cutoff=_NEAR_NAME)]
     close += [named[word] for word in named if text and text in word]
     if not close:
-        return "sessgit ls --all shows all conversations."
+        return "`sessgit ls --all` lists all conversations."
     shown = list(dict.fromkeys(close))[:3]
-    return "near ones: " + ", ".join(f"{name[:_ID]} ({_title(index, name)[:40]})" for name in shown)
+    return "similar: " + ", ".join(f"{name[:_ID]} ({_title(index, name)[:40]})" for name in shown)
 
 
 def _turn_number(branch: Branch, turn: int | None) -> int | None:
@@ -302,5 +302,5 @@ def _turn_number(branch: Branch, turn: int | None) -> int | None:
     if not 0 <= number <= count:
         name = layout.short(branch.name)
         turns = humanize.counted(count, "turn")
-        raise NotFoundError(f"{name} has {turns}, there is no turn {turn}", f"sessgit log {name} shows them.")
+        raise NotFoundError(f"{name} has no turn {turn}; it has {turns}", f"`sessgit log {name}` lists them.")
     return number

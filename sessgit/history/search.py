@@ -140,7 +140,7 @@ def _asked(
             return question(words), behind
         except sqlite3.Error as error:
             if attempt or not cache_file.is_damage(error):
-                raise StoreError(f"the text index cannot be used: {error}", "Try again in a while.") from error
+                raise StoreError(f"cannot use the full-text index: {error}", "Try again later.") from error
             words.remove()
         finally:
             words.close()
@@ -151,20 +151,20 @@ def _opened(index: Index) -> TextIndex:
     try:
         return TextIndex(index.path)
     except sqlite3.Error as error:
-        raise StoreError(f"the text index cannot be made: {error}", "It needs an SQLite with FTS5.") from error
+        raise StoreError(f"cannot create the full-text index: {error}", "It needs SQLite with FTS5.") from error
 
 
 def _followed(index: Index, words: TextIndex, progress: Progress, at_hand: fulltext_update.At) -> str:
     if fulltext_update.is_level(index, words):
         return ""
     if words.read_only:
-        return "the text index cannot be written here: what was recorded last is not searched"
+        return "cannot write the full-text index: the most recent turns are not searched"
     try:
         fulltext_update.follow(index, words, progress, at_hand=at_hand)
     except sqlite3.OperationalError as error:
         if cache_file.is_damage(error):
             raise
-        return f"the text index is behind: {error}"
+        return f"the full-text index is behind: {error}"
     return ""
 
 

@@ -192,7 +192,8 @@ def cell(store: Store, index: Index, branch: Branch, number: int, name: str) -> 
     """The cell of that ordinal or id; raises NotFoundError where the turn has none."""
     if not number:
         raise NotFoundError(
-            "there is no cell before the first turn", f"sessgit show {layout.short(branch.name)}@1 shows that turn's."
+            "there is no cell before the first turn",
+            f"`sessgit show {layout.short(branch.name)}@1` shows the first turn.",
         )
     shown = turn(store, index, branch, number)
     ordinal = _ordinal(branch, shown.row, shown.told.cells, name)
@@ -261,7 +262,7 @@ def _ordinal(branch: Branch, row: Row, cells: tuple[Cell, ...], name: str) -> in
     ordinal = next((n for n, cell in enumerate(cells, start=1) if wanted in (cell.id, str(n))), 0)
     if not ordinal:
         raise NotFoundError(
-            f"turn {row.turn} has {humanize.counted(len(cells), 'cell')}, there is no cell {name}",
-            f"sessgit show {layout.short(branch.name)}@{row.turn} shows them.",
+            f"turn {row.turn} has no cell {name}; it has {humanize.counted(len(cells), 'cell')}",
+            f"`sessgit show {layout.short(branch.name)}@{row.turn}` lists them.",
         )
     return ordinal

@@ -35,13 +35,13 @@ def parse(text: str, at: str | None = None) -> Address:
     """The address that `text` spells, with `at` as its turn (and cell) where that is given; raises UsageError."""
     session, sign, rest = text.partition("@")
     if at is not None and sign:
-        raise UsageError(f"{text} names a turn already", "Say it once: either @TURN or --at TURN.")
+        raise UsageError(f"{text} already names a turn", "Use either @TURN or --at TURN.")
     rest = at if at is not None else rest
     if not rest:
         return Address(session)
     match = _TURN.fullmatch(rest)
     if match is None:
-        raise UsageError(f"“{rest}” is no turn", "A turn is a number, with a cell as in 7.3; -1 is the last turn.")
+        raise UsageError(f"“{rest}” is not a turn", "A turn is a number, a cell is 7.3; -1 is the last turn.")
     return Address(session, int(match[1]), match[2] or "")
 
 
@@ -50,11 +50,11 @@ def check_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > 100 or _BAD_NAME.search(name) or not canonical.is_printable(name):
         raise UsageError(
-            f"“{canonical.printable(name)}” cannot be a name" if name else "a name cannot be empty",
-            "A name has 100 characters at most, no @, / or control characters, and does not begin with -.",
+            f"“{canonical.printable(name)}” cannot be a name" if name else "the name is empty",
+            "A name has at most 100 characters, no @, / or control characters, and does not start with -.",
         )
     if _ID.fullmatch(name):
-        raise UsageError(f"“{name}” cannot be a name: it looks like an id", "Choose a word that says what it is about.")
+        raise UsageError(f"“{name}” cannot be a name: it looks like an id", "Choose a descriptive name.")
     return name
 
 
@@ -63,7 +63,8 @@ def check_tag(name: str) -> str:
     bad = _BAD_TAG.search(name) or not name or len(name) > 100 or len(name.encode("utf-8", "replace")) > _LONGEST_FILE
     if bad or not canonical.is_printable(name) or _ID.fullmatch(name):
         raise UsageError(
-            f"“{canonical.printable(name)}” cannot be a tag" if name else "a tag cannot be empty",
-            "A tag is one word as git allows it, without @ and /, of 100 characters at most, and no id: before-merge.",
+            f"“{canonical.printable(name)}” cannot be a tag" if name else "the tag is empty",
+            "A tag is one word that git allows, at most 100 characters, without @ and /, and not an id, such as "
+            "before-merge.",
         )
     return name

@@ -85,7 +85,7 @@ def seconds(span: str) -> float:
         return math.inf
     found = _SPAN.fullmatch(span)
     if not found:
-        raise ValueError(f"“{span}” is no time span: it has a number and a unit, as in 30d, 12w or 48h")
+        raise ValueError(f"“{span}” is not a time span: use a number and a unit, such as 30d, 12w or 48h")
     return int(found[1]) * _UNITS[found[2]]
 
 

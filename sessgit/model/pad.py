@@ -241,10 +241,12 @@ def find(pad: Pad, prefix: str) -> Entry:
     """The entry whose id begins so; raises NotFoundError or AmbiguousError."""
     matching = [entry for entry in pad.entries if prefix and entry.id.startswith(prefix.lower())]
     if not matching:
-        raise NotFoundError(f"no entry of the pad has an id that begins with “{prefix}”", "sessgit pad shows them.")
+        raise NotFoundError(
+            f"no entry of the scratchpad has an id that starts with “{prefix}”", "`sessgit pad` lists them."
+        )
     if len(matching) > 1:
         every = ", ".join(entry.id for entry in matching)
-        raise AmbiguousError(f"“{prefix}” could be any of {every}", "Give more of the id.")
+        raise AmbiguousError(f"“{prefix}” could be any of {every}", "Type more of the id.")
     return matching[0]
 
 

@@ -15,7 +15,7 @@ SURE = 0.8
 """A result that is so sure can be written down."""
 LONGEST_BRIEF = 32_000
 _LISTS = (
-    ("claim", "Claims"), ("evidence", "Evidence"), ("counter", "Counters"), ("insight", "Insights"),
+    ("claim", "Claims"), ("evidence", "Evidence"), ("counter", "Counterarguments"), ("insight", "Insights"),
     ("pattern", "Patterns"), ("risk", "Risks"),
 )  # fmt: skip
 _NO_FILE = "@ "
@@ -38,7 +38,7 @@ def check_stage(before: str, after: str) -> None:
     if STAGES.index(after) > place + 1:
         raise UsageError(
             f"{STAGES[place + 1]} comes before {after}",
-            f"sessgit edit --stage {after} sets it all the same.",
+            f"To set it anyway: `sessgit edit --stage {after}`",
         )
 
 
@@ -53,25 +53,25 @@ def next_step(pad: Pad, session: str, stage: str, confidence: float | None) -> S
     if not pad.of(*pads.MARKERS, "claim"):
         return Step("Note what you find", "sessgit pad add insight TEXT")
     if not pad.of("claim"):
-        return Step("Say what follows from it", "sessgit pad add claim TEXT")
-    return Step("Go on to shape it", "sessgit pad stage shaping")
+        return Step("Write down what follows from it", "sessgit pad add claim TEXT")
+    return Step("Continue with shaping", "sessgit pad stage shaping")
 
 
 def _shaping(pad: Pad) -> Step:
     claims = len(pad.of("claim"))
     if not claims:
-        return Step("Say what follows from what you found", "sessgit pad add claim TEXT")
+        return Step("Write down what follows from what you found", "sessgit pad add claim TEXT")
     if claims > 1 and not pad.of("tension"):
-        return Step(f"Look for what stands against each other in {claims} claims", "sessgit pad add tension TEXT")
+        return Step(f"Look for tensions between the {claims} claims", "sessgit pad add tension TEXT")
     if not pad.of("thesis"):
-        return Step("Write down what it comes to", "sessgit pad thesis TEXT")
-    return Step("Go on to question it", "sessgit pad stage critiquing")
+        return Step("Write the thesis", "sessgit pad thesis TEXT")
+    return Step("Continue with critiquing", "sessgit pad stage critiquing")
 
 
 def _critiquing(pad: Pad, session: str, confidence: float | None) -> Step:
     now, tensions = pads.cycle(pad, session), [entry for entry in pad.of("tension") if entry.is_open]
     if not pad.of("thesis"):
-        return Step("Write down what there is to question", "sessgit pad thesis TEXT")
+        return Step("Write a thesis to question", "sessgit pad thesis TEXT")
     if tensions:
         which = "" if len(tensions) == 1 else ", beginning with the first"
         name = pads.shown_ids(pad)[tensions[0].id]
@@ -79,21 +79,19 @@ def _critiquing(pad: Pad, session: str, confidence: float | None) -> Step:
             f"Settle {humanize.counted(len(tensions), 'open tension')}{which}", f"sessgit pad resolve {name} TEXT"
         )
     if not any(entry.cycle == now and entry.session == session for entry in pad.of("counter", "risk")):
-        return Step("Look for what speaks against the thesis", "sessgit pad add counter TEXT")
+        return Step("Look for arguments against the thesis", "sessgit pad add counter TEXT")
     if pads.is_little(pad, session) or (confidence or 0) >= SURE:
-        return Step("Write the result down", "sessgit pad stage synthesized")
-    return Step("Begin another cycle", "sessgit pad cycle")
+        return Step("Write down the result", "sessgit pad stage synthesized")
+    return Step("Start another cycle", "sessgit pad cycle")
 
 
 def _synthesized(pad: Pad) -> Step:
     if not pad.of("thesis"):
-        return Step("Write down what it comes to", "sessgit pad thesis TEXT")
+        return Step("Write the thesis", "sessgit pad thesis TEXT")
     questions = sum(entry.is_open for entry in pad.of("question"))
     if questions:
-        return Step(
-            f"{humanize.counted(questions, 'question')} left: a conversation of its own can follow", "sessgit fork"
-        )
-    return Step("Nothing is left to do")
+        return Step(f"{humanize.counted(questions, 'question')} left: fork a conversation for them", "sessgit fork")
+    return Step("Nothing left to do")
 
 
 def brief(pad: Pad, session: str, title: str, stage: str, confidence: float | None) -> str:
@@ -106,7 +104,7 @@ def brief(pad: Pad, session: str, title: str, stage: str, confidence: float | No
         return ""
     step = next_step(pad, session, stage, confidence)
     parts = [
-        f"We go on with “{canonical.one_line(title, 100)}”. This is what we have noted so far.",
+        f"We continue “{canonical.one_line(title, 100)}”. This is what we have noted so far.",
         _standing(pad, session, stage, confidence),
         *(f"Thesis{_whose(one, session)}:\n{_plain(one.text, pads.LONGEST_DOCUMENT)}" for one in pad.of("thesis")),
         *(part for kind, called in _LISTS for part in _listed(called, pad.of(kind), session)),
@@ -116,7 +114,7 @@ def brief(pad: Pad, session: str, title: str, stage: str, confidence: float | No
         f"Suggested next: {step.what}.",
     ]
     text = "\n\n".join(part for part in parts if part).replace("@", _NO_FILE)
-    return text if len(text) <= LONGEST_BRIEF else f"{text[:LONGEST_BRIEF].rstrip()}…\n\nsessgit pad shows all of it."
+    return text if len(text) <= LONGEST_BRIEF else f"{text[:LONGEST_BRIEF].rstrip()}…\n\n`sessgit pad` shows all of it."
 
 
 def _standing(pad: Pad, session: str, stage: str, confidence: float | None) -> str:
@@ -127,7 +125,7 @@ def _standing(pad: Pad, session: str, stage: str, confidence: float | None) -> s
         "" if confidence is None else f"confidence {confidence:g}",
     ]
     line = ", ".join(part for part in said if part)
-    return f"It stands at {line}." if line else ""
+    return f"Current state: {line}." if line else ""
 
 
 def _listed(called: str, entries: Sequence[Entry], session: str) -> Iterator[str]:

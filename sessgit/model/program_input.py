@@ -142,12 +142,14 @@ def check(task: Task) -> Task:
     if not task.operation:
         raise UsageError("a cell needs an operation, such as “peek”", _HINT)
     if task.id and not CELL_ID.fullmatch(task.id):
-        raise UsageError(f"“{_shown(task.id)}” is no id of a cell: cell_ and eight of a-z0-9 are one", _HINT)
+        raise UsageError(f"“{_shown(task.id)}” is not a cell id: cell_ and eight of a-z0-9", _HINT)
     if len(task.dependencies) > MOST_DEPENDENCIES:
-        raise UsageError(f"a cell can depend on {MOST_DEPENDENCIES:,} others, not on {len(task.dependencies):,}", _HINT)
+        raise UsageError(
+            f"a cell can depend on at most {MOST_DEPENDENCIES:,} others, not on {len(task.dependencies):,}", _HINT
+        )
     for other in task.dependencies:
         if not isinstance(other, str) or not CELL_ID.fullmatch(other):
-            raise UsageError(f"“{_shown(other)}” is no id of a cell that another one could depend on", _HINT)
+            raise UsageError(f"“{_shown(other)}” is not a cell id", _HINT)
     as_json(task.args, "the arguments of a cell")
     if not isinstance(task.args, Mapping):
         raise UsageError("the arguments of a cell are an object with names", _HINT)

@@ -99,10 +99,10 @@ def parse(text: str) -> Query:
             groups.append([term])
         either = False
     if not groups:
-        wrong = "words that must not be there are all that is asked for" if without else f"“{text}” has no word in it"
+        wrong = "the query has only excluded words" if without else f"“{text}” contains no word"
         raise UsageError(wrong, _HINT)
     if len(without) + sum(map(len, groups)) > MOST_TERMS:
-        raise UsageError(f"that are more than {MOST_TERMS} words to look for", "Leave the frequent ones out.")
+        raise UsageError(f"the query has more than {MOST_TERMS} words", "Leave out the frequent words.")
     return Query(tuple(map(tuple, groups)), tuple(without))
 
 

@@ -12,7 +12,7 @@ from sessgit.store import journal, locks, operations
 from sessgit.store.layout import StorePaths
 from sessgit.store.secrets import denylist
 
-_HINT = "sessgit purge --list names what is kept out."
+_HINT = "`sessgit purge --list` lists purged values."
 _SHORTEST_ID = 4
 _LOCK_WAIT = 10.0
 
@@ -36,18 +36,18 @@ def every(beside: StorePaths) -> list[Kept]:
 def lift(beside: StorePaths, prefix: str) -> Kept:
     """Lets the value whose id begins so be stored again, and returns it.
 
-    Raises NotFoundError or AmbiguousError, and ConflictError while somebody else purges or packs the store.
+    Raises NotFoundError or AmbiguousError, and ConflictError while another process is purging or packing the store.
     """
     with locks.maintenance(beside, _LOCK_WAIT) as lock:
         if not lock:
-            raise ConflictError("somebody else purges or packs the store", "Nothing was changed. Try again in a while.")
-        if beside.purging.exists():
             raise ConflictError(
-                "a purge was interrupted", "Nothing was changed. sessgit doctor --fix brings it to its end."
+                "another process is purging or packing the store", "Nothing was changed. Try again later."
             )
+        if beside.purging.exists():
+            raise ConflictError("a purge was interrupted", "Nothing was changed. `sessgit doctor --fix` completes it.")
         found = [one for one in every(beside) if len(prefix) >= _SHORTEST_ID and one.id.startswith(prefix.lower())]
         if not found:
-            raise NotFoundError(f"no value that is kept out has an id that begins with “{prefix}”", _HINT)
+            raise NotFoundError(f"no purged value has an id that starts with “{prefix}”", _HINT)
         if len(found) > 1:
             raise AmbiguousError(f"“{prefix}” could be any of {', '.join(one.id for one in found)}", _HINT)
         denylist.lift(beside, denylist.Value(found[0].id, found[0].time, ()))
@@ -57,17 +57,17 @@ def lift(beside: StorePaths, prefix: str) -> Kept:
 def faults(beside: StorePaths) -> Iterator[Finding]:
     """What was purged and is not kept out any more."""
     if gone := denylist.lost(beside):
-        many = f"{counted(len(gone), 'value')} that {'was' if len(gone) == 1 else 'were'} purged may be stored again"
+        many = f"{counted(len(gone), 'value')} that {'was' if len(gone) == 1 else 'were'} purged can be stored again"
         yield Finding(
             "wrong",
             "purge",
             f"state/{beside.forbidden_lost.name}",
-            f"{many}: the key that told {'it' if len(gone) == 1 else 'them'} is gone",
-            "Purge them again; sessgit purge --lift ID takes one off this list.",
+            f"{many}: the key that recognized {'it' if len(gone) == 1 else 'them'} is gone",
+            "Purge them again, or remove one from this list: `sessgit purge --lift ID`",
         )
     elif not beside.forbidden.exists() and (times := _purges(beside)):
         done = "a purge was" if len(times) == 1 else f"{len(times)} purges were"
-        what = f"{done} made, the first on {times[0][:10]}, and the list of what must not come back is gone"
+        what = f"{done} made, the first on {times[0][:10]}, and the list of purged values is gone"
         yield Finding("wrong", "purge", f"state/{beside.forbidden.name}", what, "Purge the same values again.")
 
 

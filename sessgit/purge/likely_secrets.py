@@ -21,7 +21,7 @@ _CODE = re.compile(
 )
 _TEXT = re.compile(rb"[\t\r\n -~]{16,}")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
-_HINT = "sessgit purge --find lists them."
+_HINT = "`sessgit purge --find` lists them."
 _SHORTEST_ID = 4
 _PLACES = 20
 
@@ -137,7 +137,7 @@ def named(every: list[Likely], prefix: str) -> Likely:
     """The one whose id begins so; raises NotFoundError or AmbiguousError."""
     matching = [one for one in every if len(prefix) >= _SHORTEST_ID and one.id.startswith(prefix.lower())]
     if not matching:
-        raise NotFoundError(f"no likely secret has an id that begins with “{prefix}”", _HINT)
+        raise NotFoundError(f"no likely secret has an id that starts with “{prefix}”", _HINT)
     if len(matching) > 1:
         raise AmbiguousError(f"“{prefix}” could be any of {', '.join(one.id for one in matching)}", _HINT)
     return matching[0]

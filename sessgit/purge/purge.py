@@ -95,23 +95,23 @@ def literal(text: str) -> Wanted:
     size = len(text.encode("utf-8", "surrogatepass"))
     if size < value_match.SHORTEST or not text.strip():
         raise UsageError(
-            f"a value of {counted(size, 'byte')} stands in too many places",
-            f"What can be purged has at least {value_match.SHORTEST} bytes. Nothing was changed.",
+            f"a value of {counted(size, 'byte')} is too short to purge",
+            f"The minimum is {value_match.SHORTEST} bytes. Nothing was changed.",
         )
     if size > value_match.LONGEST:
-        raise UsageError(f"the value has {size:,} bytes", f"{value_match.LONGEST:,} are the most.")
+        raise UsageError(f"the value has {size:,} bytes", f"The maximum is {value_match.LONGEST:,}.")
     return Wanted((text,))
 
 
 def expression(pattern: str) -> re.Pattern[str]:
     """The regular expression; raises UsageError where it is none."""
     if len(pattern) > _LONGEST_REGEX:
-        raise UsageError("the regular expression is too long", f"{_LONGEST_REGEX:,} characters are the most.")
+        raise UsageError("the regular expression is too long", f"The maximum is {_LONGEST_REGEX:,} characters.")
     try:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(
-            f"this is no regular expression: {error}", "Without --regex the words themselves are meant."
+            f"invalid regular expression: {error}", "Without --regex, PATTERN is taken literally."
         ) from None
 
 
@@ -123,7 +123,7 @@ def matching(store: Path, config: Path, pattern: str, progress: Progress) -> Wan
     wanted = expression(pattern)
     found = scan.matches(store, config, wanted, progress)
     if len(found) > _MOST_VALUES:
-        raise UsageError(f"it matches {len(found):,} different values", f"{_MOST_VALUES:,} are the most at once.")
+        raise UsageError(f"it matches {len(found):,} different values", f"The maximum is {_MOST_VALUES:,}.")
     return Wanted(tuple(value for one in sorted(found) for value in literal(one).values))
 
 
@@ -149,15 +149,15 @@ def purge(store: Store, index: Index, wanted: Wanted, config: Path, now: float, 
     store.repo.release()
     if lost_refs.lost(store):
         raise ConflictError(
-            "refs are gone that no command took away, and what they held would go for good",
-            "sessgit doctor --fix puts them back. Nothing was changed.",
+            "refs are missing that no command removed, and their data would be lost",
+            "Nothing was changed. `sessgit doctor --fix` restores them.",
         )
     with (
         locks.maintenance(store.beside, _LOCK_WAIT) as lock,
         locks.pruning(store.beside, _LOCK_WAIT if lock else 0) as alone,
     ):
         if not lock or not alone:
-            raise ConflictError("a recorder or a command is just writing", "Nothing was changed. Try again in a while.")
+            raise ConflictError("a recorder or a command is writing", "Nothing was changed. Try again later.")
         with store.repo.alone():
             return _purged(store, index, wanted, config, now, watch, (lock, alone))
 
@@ -281,7 +281,7 @@ def _kept_out(store: Store, values: Sequence[str], begun: _Begun, now: float) ->
         return ""
     _note(store, begun)  # else a value that is forbidden already would never get its operation
     denylist.add(store.beside, values, now)
-    summary = f"{counted(len(new), 'value')} kept out, which nothing held"
+    summary = f"{counted(len(new), 'value')} blocked, which nothing held"
     done = journal.append(store.beside, Operation(canonical.rfc3339(now), operations.PURGE, summary, ())).id
     store.beside.purging.unlink(missing_ok=True)
     return done
@@ -303,9 +303,7 @@ def _prove(store: Store, work: _Work) -> int:
         if not found:
             return objects
     named = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
-    raise DamageError(
-        f"the value is still in the store: {named}", "Run the same command again: it goes on where this one ended."
-    )
+    raise DamageError(f"the value is still in the store: {named}", "Run the same command again to continue.")
 
 
 def _told(work: _Work, store: Store, config: Path) -> Purged:

@@ -30,8 +30,8 @@ _PLACES = {
     layout.SUBAGENTS: "subagents", layout.FILES: "large tool results",
 }  # fmt: skip
 _PARTS = {
-    layout.TAIL: "messages", layout.LIVE: "plans and todos", layout.PAD: "the pad", layout.KEPT: "kept files",
-    layout.STATE: "what is said of it",
+    layout.TAIL: "messages", layout.LIVE: "plans and todos", layout.PAD: "the scratchpad", layout.KEPT: "kept files",
+    layout.STATE: "its details",
 }  # fmt: skip
 _OURS = ("config", "config.toml", "hook", "key", "HEAD")
 """What nobody but a person changes: a value in there is theirs to take out."""
@@ -145,7 +145,7 @@ def where(store: Store, holds: Callable[[str], bool], hits: Collection[str]) -> 
             turns, places = _of_commit(store, tip, holds, hits)
             for commit in store.repo.first_parents(tip):
                 if commit.id in hits and store.message(commit.id).get("Session") == layout.session_of(name):
-                    places.add("titles of commits")
+                    places.add("commit subjects")
         except SessgitError:
             continue  # what cannot be read is none of a session's
         if turns or places:
@@ -182,8 +182,12 @@ def check_settings(store: Path, matcher: ValueMatcher) -> None:
     for name in _OURS:
         path = store / name
         if path.is_file() and matcher.holds(path.read_bytes()):
-            what = "the address of a remote" if name == "config" else f"the file {name} of the store"
-            hint = "sessgit remote remove and add, with another address." if name == "config" else "Take it out first."
+            what = "the address of a remote" if name == "config" else f"the store's file {name}"
+            hint = (
+                "Change the address: `sessgit remote remove`, then `sessgit remote add`."
+                if name == "config"
+                else "Remove it first."
+            )
             raise ConflictError(f"{what} holds the value", f"Nothing was changed. {hint}")
     for path in StorePaths(store).state.glob("*.append"):
         try:
@@ -191,16 +195,16 @@ def check_settings(store: Path, matcher: ValueMatcher) -> None:
         except FileNotFoundError:  # it was just done
             continue
         if matcher.holds(noted) or matcher.holds(_appended(path)):
-            what, first = f"a merge into {path.stem[:8]} was interrupted", "Run that command again first."
+            what, first = f"a merge into {path.stem[:8]} was interrupted", "Run that merge again first."
             if refs.read(store, layout.tombstone(path.stem)):
-                what, first = f"{what} by its deletion", "sessgit undo, or gc --prune, goes first."
+                what, first = f"{what} by its deletion", "Run `sessgit undo` or `sessgit gc --prune` first."
             raise ConflictError(f"{what}, and its lines hold the value", f"Nothing was changed. {first}")
     for ref in refs.read_all(store):
         space, name = layout.parts(ref)
         if space in (layout.HEADS, layout.ARCHIVE, layout.DELETED) and matcher.holds(name.encode()):
             raise ConflictError(
                 "the value is part of the id of a conversation",
-                "Nothing was changed. sessgit delete and sessgit gc --prune take the conversation away.",
+                "Nothing was changed. To remove the conversation: `sessgit delete`, then `sessgit gc --prune`",
             )
 
 

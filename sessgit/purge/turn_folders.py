@@ -116,8 +116,8 @@ def changed(stored: tuple[Sequence[bytes], Sequence[bytes]], matcher: ValueMatch
     for before, (after, count) in zip(old, found, strict=True):
         if count and _identities(before) != _identities(after):
             raise ConflictError(
-                "the value is part of the ids or kinds by which the lines of a conversation hang together",
-                "Nothing was changed. sessgit delete takes a whole conversation away.",
+                "the value is part of ids or types that link the lines of a conversation",
+                "Nothing was changed. To delete a whole conversation, use `sessgit delete`.",
             )
     _check_gone(b"\n".join(line for line, _ in found), matcher)
     return Changed(len(stored[0]), old, tuple(line for line, _ in found), tuple(count for _, count in found))
@@ -148,8 +148,8 @@ def _check_gone(clean: bytes, matcher: ValueMatcher) -> None:
     """Raises ConflictError if a value is still there: it begins in one string or line and ends in another."""
     if matcher.holds(clean):
         raise ConflictError(
-            "the value reaches over the ends of the strings or lines that hold it",
-            "Nothing was changed. Purge what stands in one of the strings.",
+            "the value spans several strings or lines",
+            "Nothing was changed. Purge the part inside one string.",
         )
 
 

@@ -22,7 +22,7 @@ from sessgit.store.recorder.cursor import Cursor
 if TYPE_CHECKING:
     from sessgit.store.store import Store
 
-_ON = "It is recorded when that is gone: sessgit on switches a project on."
+_ON = "To record the project again: `sessgit on`"
 
 WAIT = 1.0
 """Seconds that a command waits for a recorder that is at work on the session already."""
@@ -127,15 +127,15 @@ def record_file(  # noqa: PLR0913 - what to record, where to, and how
         store = open_store()
         with locks.session(store.beside, source.session, WAIT) as held:
             if not held:
-                return CaughtUp(False, "a recorder is at work on it; what is shown may be older")
+                return CaughtUp(False, "a recorder is writing it; this may be an older state")
             done = record(store, index, source, rules_by(privacy.rules))
     except SessgitError as error:
-        return CaughtUp(False, f"its transcript could not be read: {error}")
+        return CaughtUp(False, f"cannot read its transcript: {error}")
     if done.aside == "deleted":
-        again = f"sessgit import --id {source.session} records it again."
+        again = f"To record it again: `sessgit import --id {source.session}`"
         return CaughtUp(False, "it was deleted here", off=True, hint=again)
     if done.aside == "archived" and not is_level(store.beside, source.session, path):
-        return CaughtUp(False, "it is archived, and has gone on since: sessgit unarchive brings it back")
+        return CaughtUp(False, "it is archived, and has new turns: sessgit unarchive")
     return CaughtUp(True)
 
 

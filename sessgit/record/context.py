@@ -38,7 +38,7 @@ class Context:
         self.index.sync(session)
         found = self.index.branch(session)
         if found is None:
-            gone = NotFoundError(f"{session[:8]} is there no more", "sessgit ls --all shows all conversations.")
+            gone = NotFoundError(f"{session[:8]} no longer exists", "`sessgit ls --all` lists all conversations.")
             raise self.index.damaged.get(session, gone)
         return found
 
@@ -47,6 +47,4 @@ class Context:
         private.check_on(off=self.privacy.off)
         verdict = private.verdict(self.privacy, project)
         if not verdict.recorded:
-            raise ConflictError(
-                f"nothing is recorded of {project}: it is off ({verdict.why})", "sessgit on switches a project on."
-            )
+            raise ConflictError(f"{project} is not recorded: it is off ({verdict.why})", "To record it: `sessgit on`")

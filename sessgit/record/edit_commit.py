@@ -55,7 +55,7 @@ def on_head(
             store.repo.release()
         index.sync(session)
         return said, commit
-    raise StoreError(f"the branch of {session} kept moving while it was edited", "Try again.")
+    raise StoreError(f"the branch of {session} kept changing while it was edited", "Try again.")
 
 
 def _head(store: Store, session: str) -> tuple[str, str]:
@@ -64,4 +64,4 @@ def _head(store: Store, session: str) -> tuple[str, str]:
         tip = refs.read(store.path, ref)
         if tip is not None:
             return ref, tip
-    raise NotFoundError(f"{session} has no branch any more", "sessgit ls --all shows all conversations.")
+    raise NotFoundError(f"{session} no longer exists", "`sessgit ls --all` lists all conversations.")

@@ -105,10 +105,10 @@ def run_one(  # noqa: PLR0913, PLR0917 - what `run` takes, and which one
     seen.files.extend(f for f in _examined(near, seen.errors) if ids.session_id(f.agent_id).startswith(session))
     found = sorted({ids.session_id(file.agent_id) for file in seen.files})
     if len(found) > 1:
-        raise AmbiguousError(f"“{session}” fits {', '.join(found)}", "Give more of the id.")
+        raise AmbiguousError(f"“{session}” matches {', '.join(found)}", "Type more of the id.")
     if not found:
         raise NotFoundError(
-            f"there is no transcript of a conversation “{session}”", "sessgit import --id ID PATH names its file."
+            f"there is no transcript of a conversation “{session}”", "Name its file: `sessgit import --id ID PATH`"
         )
     if _recorded(index, seen.files, privacy):
         operations.drop_tombstone(store, found[0], now)
@@ -125,11 +125,13 @@ def from_claude(
     """
     private.check_on(off=privacy.off)
     if not paths:
-        raise UsageError("--from claude needs the folder to import", "sessgit import --from claude DIR")
+        raise UsageError("--from claude needs the folder to import", "`sessgit import --from claude DIR`")
     seen = _Seen()
     for path in paths:
         if not (path / "projects").is_dir():
-            raise NotFoundError(f"{path} has no folder projects", "A folder of the client has one, as ~/.claude has.")
+            raise NotFoundError(
+                f"{path} has no subfolder “projects”", "A folder of the client, such as ~/.claude, has one."
+            )
         folder = config if path.resolve() == config.resolve() else path.absolute()
         seen.folders.extend(discovery.of_client(folder))
         for file in _examined(home.transcripts(folder), seen.errors):
@@ -147,11 +149,11 @@ SOURCES: dict[str, Importer] = {"claude": from_claude}
 def _is_sound(folder: Path, file: File, errors: list[Failure]) -> bool:
     """Whether all that a recording of the file reads lies in the folder itself."""
     if not sidecar_files.PLAIN.fullmatch(file.agent_id):
-        errors.append(Failure(file.path, "the session's id in it cannot be the name of a file"))
+        errors.append(Failure(file.path, "the session id in it cannot be a file name"))
         return False
     found = next(folders.links(folder, file.path, file.agent_id), None)
     if found is not None:
-        errors.append(Failure(file.path, f"{found} is a link, and none is followed"))
+        errors.append(Failure(file.path, f"{found} is a link; links are not followed"))
     return found is None
 
 
@@ -254,7 +256,7 @@ def _examined(paths: Iterable[Path], errors: list[Failure]) -> Iterator[File]:
                 size = source.size
             root = fork_detection.first_prompt(path)
             if not root and not discovery.has_lines(path):
-                errors.append(Failure(path, "it holds no line of a transcript"))
+                errors.append(Failure(path, "it has no transcript lines"))
                 continue
             agent_id, by_name = discovery.agent_id(path)
             yield File(path, agent_id, size, root, by_name=by_name)

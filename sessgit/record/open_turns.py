@@ -57,8 +57,8 @@ def hold(beside: StorePaths, session: str) -> HeldTurn | None:
     key = (str(beside.locks), session)
     if key in _held and _held[key].is_mine:
         raise UsageError(
-            f"this thread has a turn of {session[:8]} open already, or a cell outside of turns",
-            "One turn is open at a time: end it first. What belongs to it goes through the Session that opened it.",
+            f"this thread already has an open turn of {session[:8]}, or an open cell outside of turns",
+            "Only one turn can be open at a time. End it first, or use the Session object that opened it.",
         )
     handle = locks.turn(beside, session)
     if not handle:

@@ -34,7 +34,7 @@ class Verdict:
         """Why it is not recorded, in words for a person; ``""`` where it is."""
         if self.recorded:
             return ""
-        return f"record.exclude has “{self.glob}”" if self.glob else "record.include does not name it"
+        return f"record.exclude has “{self.glob}”" if self.glob else "record.include does not include it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Privacy:
 def check_on(*, off: bool) -> None:
     """Raises UsageError where nothing may be recorded because a command asks; `off` is that of `Privacy`."""
     if off:
-        raise UsageError("SESSGIT_OFF=1 is set here, so that nothing is recorded", "Without it, it is.")
+        raise UsageError("SESSGIT_OFF=1 is set, so nothing is recorded", "Unset it to record.")
 
 
 def verdict(privacy: Privacy, folder: str) -> Verdict:
@@ -110,7 +110,7 @@ def switch_off(beside: StorePaths, folder: str, home: str) -> Switched:
     if not Path(folder).is_dir():
         raise NotFoundError(
             f"there is no folder {folder}",
-            "What is not there yet can be put into record.exclude: sessgit config shows the settings.",
+            "To exclude a folder that does not exist yet, add it to record.exclude: `sessgit config record.exclude`",
         )
     root = _named(project.root(folder))
     there: list[str] = []
@@ -159,12 +159,12 @@ def recorded_of(index: Index, root: str) -> list[str]:
 def _still_off(root: str, glob: str, exclude: Sequence[str], home: str) -> ConflictError:
     above = globs.literal(_forms(glob, home)[0])
     if above is not None:
-        hint = f"sessgit on {shlex.quote(above)} switches that on, with all below it."
-        return ConflictError(f"{root} stays off with {above}", hint)
+        hint = f"To turn it on with all its subfolders: `sessgit on {shlex.quote(above)}`"
+        return ConflictError(f"{root} is still off, because {above} is off", hint)
     rest = ", ".join(settings.toml(other) for other in exclude if other != glob)
     return ConflictError(
-        f"{root} stays off: record.exclude has “{glob}”",
-        f"sessgit config record.exclude {shlex.quote(f'[{rest}]')} takes that out, for all that it fits.",
+        f"{root} is still off: record.exclude has “{glob}”",
+        f"Remove the glob, for all folders it matches: `sessgit config record.exclude {shlex.quote(f'[{rest}]')}`",
     )
 
 
@@ -225,7 +225,7 @@ def _named(root: str) -> str:
         root.encode()
     except UnicodeEncodeError as error:
         raise SessgitError(
-            "the name of this folder is no UTF-8, which the settings are",
-            "A glob with ? in the place of what is not does it: sessgit config record.exclude.",
+            "the name of this folder is not UTF-8, so the settings cannot hold it",
+            "Use a glob with ? for those characters: `sessgit config record.exclude`",
         ) from error
     return root

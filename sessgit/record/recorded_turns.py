@@ -37,7 +37,7 @@ def check_tips(store: Store, session: str, tips: Mapping[str, str]) -> None:
     was there before, and what follows from it must not get as far as the first of several refs.
     """
     if tips_of(store, session) != tips:
-        raise MovedError(f"the branches of {session} were moved by someone else")
+        raise MovedError(f"another process moved the branches of {session}")
 
 
 def given_names(store: Store, session: str, tips: Iterable[str], known: str) -> Iterator[str]:

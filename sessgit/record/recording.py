@@ -76,7 +76,7 @@ def record(store: Store, index: Index, source: Source, rules: Rules, heard: Hear
             most[turn.branch] = turn.number - 1
         finally:
             store.repo.release()
-    raise StoreError(f"the branch of {source.session} kept moving while it was recorded", "Try again.")
+    raise StoreError(f"the branch of {source.session} kept changing while it was recorded", "Try again.")
 
 
 class Pass:
@@ -447,11 +447,11 @@ class Pass:
 
 
 _WAY_BACK: dict[Aside, str] = {
-    "archived": "sessgit unarchive brings it back.",
-    "deleted": "sessgit undo takes that back, as long as it is kept.",
+    "archived": "`sessgit unarchive` unarchives it.",
+    "deleted": "`sessgit undo` restores it, until `sessgit gc --prune`.",
 }
 
 
 def left_out(session: str, why: Aside) -> ConflictError:
     """The error that nothing of a session is recorded, since it is out of the way."""
-    return ConflictError(f"{session[:8]} is {why}: nothing of it is recorded", _WAY_BACK[why])
+    return ConflictError(f"{session[:8]} is {why}, so it is not recorded", _WAY_BACK[why])

@@ -28,7 +28,7 @@ def beside(other: Path | None) -> Iterator[Store]:
         try:
             folder = stack.enter_context(tempdirs.room("sessgit-"))
         except OSError as error:
-            raise StoreError(f"there is no place to work in: {error.strerror or error}", ROOM) from error
+            raise StoreError(f"cannot create a working folder: {error.strerror or error}", ROOM) from error
         path = folder / "store"
         stores.create(path)
         if other is not None:
@@ -43,7 +43,7 @@ def take_over(scratch: Store, into: Store) -> None:
     ConflictError where something was purged from that one meanwhile, which must not come back.
     """
     if _purged(scratch) != _purged(into):
-        raise ConflictError("something was purged just now", "Nothing was changed. Try again.")
+        raise ConflictError("a value was just purged", "Nothing was changed. Try again.")
     try:
         for folder in sorted((scratch.path / "objects").glob("[0-9a-f][0-9a-f]")):
             target = into.path / "objects" / folder.name
@@ -98,7 +98,7 @@ def _refer(path: Path, other: Path) -> None:
             shutil.copyfile(there.forbidden, own.forbidden)
     except OSError as error:
         said = f"cannot read the store at {other}: {error.strerror or error}"
-        raise StoreError(said, "sessgit doctor says why.") from error
+        raise StoreError(said, "`sessgit doctor` shows why.") from error
     _index(StorePaths(other), StorePaths(path))
 
 

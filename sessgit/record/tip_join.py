@@ -95,9 +95,9 @@ def _check_kept(store: Store, tip: str, before: str) -> None:
         for mine, theirs in zip(own[:-1], there, strict=False)
     )
     if lost:
-        raise DamageError("it goes on from what is here, and leaves out turns of it")
+        raise DamageError("it continues the conversation here, but without some of its turns")
     if store.state(tip).rules.get("redact") and not store.state(before).rules.get("redact"):
-        raise DamageError("it says of what is here unredacted that it was redacted")
+        raise DamageError("it marks lines as redacted that are not redacted here")
 
 
 def folders(store: Store, tip: str) -> list[tuple[str, str]]:

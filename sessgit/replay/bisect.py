@@ -27,8 +27,8 @@ Report = Callable[[int, int, Answer | None], None]
 """Told of each turn that is tested: its number, how many turns there are left to choose from, and the answer; None
 before there is one."""
 
-_NOT_NOTED = "no commit is noted"
-_RECORDED_LIVE = "One is noted where a turn is recorded while it is held, in a git repository."
+_NOT_NOTED = "no commit recorded"
+_RECORDED_LIVE = "Commits are recorded only while a conversation runs in a git repository, not by import."
 _SHELL_FAILED = (126, 127)
 
 
@@ -95,8 +95,8 @@ def by_command(
             known[turn] = head
     if not known:
         raise NotFoundError(
-            f"no commit of the project is noted with any turn of {_turns(branch, span)}",
-            f"{_RECORDED_LIVE} --cell-fails looks at what the conversation itself ran.",
+            f"no turn of {_turns(branch, span)} has a recorded commit of the project",
+            f"{_RECORDED_LIVE} `--cell-fails` checks what the conversation itself ran.",
         )
     passed_over = {turn: _NOT_NOTED for turn in rows if turn not in known}
     with bench(branch.state.project, command.env) as place:
@@ -148,7 +148,7 @@ def _searched(
     if high == low:
         raise SessgitError(
             f"only turn {low} can be tested, and it is good{_because(low, answers[low])}",
-            f"To find what went bad a good turn and a later bad one are compared. {_hint_of_one(answers)}".strip(),
+            f"bisect needs a good turn and a later bad turn. {_hint_of_one(answers)}".strip(),
         )
     if answers[high].verdict == "good":
         raise SessgitError(*_good_still(branch, low, high, answers))
@@ -157,19 +157,22 @@ def _searched(
 
 
 def _bad_already(branch: Branch, turn: int, turns: Sequence[int], answer: Answer) -> tuple[str, str]:
-    said = f"turn {turn}, the first that can be tested, is bad already{_because(turn, answer)}"
+    said = f"turn {turn}, the first that can be tested, is already bad{_because(turn, answer)}"
     if answer.exit_code in _SHELL_FAILED:
-        return said, "The shell could not run the command: is it there in a fresh checkout, where nothing is installed?"
+        return (
+            said,
+            "The shell could not run the command: does it exist in a fresh checkout, where nothing is installed?",
+        )
     if turn == turns[0] == 1:
-        return said, f"Nothing before it is known. sessgit show {layout.short(branch.name)}@1 shows it."
-    return said, "--good N names a turn in which it was good."
+        return said, f"No earlier turn is known. `sessgit show {layout.short(branch.name)}@1` shows it."
+    return said, "Name a good turn with `--good N`."
 
 
 def _good_still(branch: Branch, low: int, high: int, answers: Mapping[int, Answer]) -> tuple[str, str]:
     said = f"turn {high}, the last that can be tested, is good{_because(high, answers[high])}"
     if answers[low].commit and answers[low].commit == answers[high].commit:
-        return f"{said}, at the same commit as turn {low}", "What was not committed cannot be tested."
-    return said, "--bad N names a turn in which it is bad."
+        return f"{said}, at the same commit as turn {low}", "Uncommitted changes cannot be tested."
+    return said, "Name a bad turn with `--bad N`."
 
 
 def _because(turn: int, answer: Answer) -> str:
@@ -185,13 +188,13 @@ def _whys(answers: Mapping[int, Answer]) -> str:
 
 def _hint_of_none(answers: Mapping[int, Answer]) -> str:
     if any(answer.commit for answer in answers.values()):
-        return "git fetch brings commits back that another clone still has."
-    return "The pattern is looked for in a tool's name and its argument, as in “Bash python -m pytest”."
+        return "`git fetch` restores commits that another clone still has."
+    return "The pattern is searched in a tool's name and argument, as in “Bash python -m pytest”."
 
 
 def _hint_of_one(answers: Mapping[int, Answer]) -> str:
     """What to look for else, where a pattern fits the calls of one turn alone."""
-    return "A wider pattern may fit calls of more turns." if any(one.cells for one in answers.values()) else ""
+    return "A wider pattern may match calls of more turns." if any(one.cells for one in answers.values()) else ""
 
 
 def _turns(branch: Branch, span: Span) -> str:

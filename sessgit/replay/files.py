@@ -76,13 +76,13 @@ def write(root: str, path: str, tool: str, given: Mapping[str, Any]) -> Wrote:
 
 def _edited(before: str | None, edits: Any) -> str:
     if not isinstance(edits, list) or not all(isinstance(edit, Mapping) for edit in edits):
-        raise DeclinedError("its arguments name no edits")
+        raise DeclinedError("its arguments contain no edits")
     text = before
     for edit in edits:
         old, new = _said(edit, "old_string"), _said(edit, "new_string")
         if not old:
             if text:
-                raise DeclinedError("the file is there already, and the text to replace is empty")
+                raise DeclinedError("the file already exists, and the text to replace is empty")
             text = new
             continue
         text = _there(text)
@@ -91,7 +91,7 @@ def _edited(before: str | None, edits: Any) -> str:
             raise DeclinedError("the text to replace is not in the file")
         everywhere = edit.get("replace_all") is True
         if found > 1 and not everywhere:
-            raise DeclinedError(f"the text to replace is {found} times in the file")
+            raise DeclinedError(f"the text to replace occurs {found} times in the file")
         text = text.replace(old, new)
     return text or ""
 
@@ -123,14 +123,14 @@ def _notebook(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("cells"), list):
-        raise DeclinedError("it is no notebook")
+        raise DeclinedError("it is not a notebook")
     return found
 
 
 def _cells(book: Mapping[str, Any]) -> list[dict[str, Any]]:
     cells: list[dict[str, Any]] = book["cells"]
     if not all(isinstance(cell, dict) for cell in cells):
-        raise DeclinedError("it is no notebook")
+        raise DeclinedError("it is not a notebook")
     return cells
 
 
@@ -161,27 +161,27 @@ def _read(root: str, path: str) -> str:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise DeclinedError("it is no file")
+            raise DeclinedError("it is not a file")
         if found.st_size > _LARGEST:
             raise DeclinedError(f"the file is larger than {_LARGEST >> 20} MiB")
         data = file.read(_LARGEST)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DeclinedError("the file is no text in UTF-8") from error
+        raise DeclinedError("the file is not UTF-8 text") from error
 
 
 def _write(root: str, path: str, text: str) -> None:
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise DeclinedError("what shall be written is no text in UTF-8") from error
+        raise DeclinedError("the new text is not UTF-8") from error
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with _folder_of(root, path, make=True) as (folder, name):
         handle = os.open(name, flags, 0o666, dir_fd=folder)
     with os.fdopen(handle, "wb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise DeclinedError("it is no file")
+            raise DeclinedError("it is not a file")
         file.write(data)
 
 

@@ -53,7 +53,7 @@ def send(world: Context, found: Target, partner: Partner, id: str = "", progress
     store, branch = world.store, found.branch
     rows = [row for row in world.index.turns(branch.name) if found.turn is None or row.turn <= found.turn]
     if not rows:
-        raise UsageError(f"{layout.short(branch.name)} has no prompt to send", "sessgit log shows its turns.")
+        raise UsageError(f"{layout.short(branch.name)} has no prompts to send", "`sessgit log` lists its turns.")
     address = f"{layout.short(branch.name)}{f'@{found.turn}' if found.turn is not None else ''}"
     kept = None
     if id:

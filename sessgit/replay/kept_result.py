@@ -60,7 +60,9 @@ def check(world: Context, state: Session) -> None:
     try:
         world.check_on(state.project)
     except SessgitError as error:
-        raise type(error)(str(error), f"{error.hint} --no-keep runs it and keeps nothing.".strip()) from error
+        raise type(error)(
+            str(error), f"{error.hint} Or use `--no-keep` to run it without keeping the results.".strip()
+        ) from error
 
 
 def add(world: Context, kept: Kept, turns: Iterable[GivenTurn]) -> Kept:

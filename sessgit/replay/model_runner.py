@@ -56,7 +56,7 @@ def protocol(command: str) -> Protocol:
         found = (word for word in shlex.split(command) if "=" not in word)
     except ValueError as error:
         raise SessgitError(
-            f"“{canonical.one_line(command, 60)}” is no command: {error}", "A shell would not take it, either."
+            f"“{canonical.one_line(command, 60)}” is not a command: {error}", "A shell could not parse it either."
         ) from error
     return "stream-json" if os.path.basename(next(found, "")) == "claude" else "each"  # noqa: PTH119 - of a word
 
@@ -105,8 +105,8 @@ def _alone(partner: Partner, held: process_limits.Confinement, prompt: str) -> S
     if ended.code is None:
         return Said(why=ended.why)
     if ended.code:
-        return Said(why=f"it left with {ended.code}")
-    return Said(said) if said else Said(why="it said nothing")
+        return Said(why=f"it exited with code {ended.code}")
+    return Said(said) if said else Said(why="it printed nothing")
 
 
 def _spoken(partner: Partner, running: Running, ask: int, lines: Lines, way: _Way, prompt: str) -> Said:
@@ -128,17 +128,17 @@ def _spoken(partner: Partner, running: Running, ask: int, lines: Lines, way: _Wa
             return Said(why=f"it took longer than {partner.seconds:g} s")
         running.stop()
         code, ended = running.wait()
-        return Said(why=f"it left with {code} before it answered" if code is not None else _ended(ended))
+        return Said(why=f"it exited with code {code} before it answered" if code is not None else _ended(ended))
 
 
 def _ended(why: str) -> str:
-    return f"it said a line of more than {humanize.size(_LONGEST)}" if why == "ended" else why
+    return f"it printed a line of more than {humanize.size(_LONGEST)}" if why == "ended" else why
 
 
 def _line(lines: Lines, deadline: float) -> Said:
     found = _object(lines, deadline)
     if not isinstance(found.get("answer"), str):
-        raise _NoAnswerError(f"it said a line without an answer: {canonical.one_line(json.dumps(found), 100)}")
+        raise _NoAnswerError(f"it printed a line without an answer: {canonical.one_line(json.dumps(found), 100)}")
     return Said(found["answer"].strip(), model=_text(found.get("model")))
 
 
@@ -158,7 +158,7 @@ def _client(lines: Lines, deadline: float) -> Said:
         usage = found.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         tokens = {"input": count(usage.get("input_tokens")), "output": count(usage.get("output_tokens"))}
-        return Said(said, "" if said else "it said nothing", model, tokens)
+        return Said(said, "" if said else "it printed nothing", model, tokens)
 
 
 def _object(lines: Lines, deadline: float) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _object(lines: Lines, deadline: float) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         shown = canonical.one_line(line[:400].decode("utf-8", "replace"), 100)
-        raise _NoAnswerError(f"it said a line that is no JSON object: {shown}")
+        raise _NoAnswerError(f"it printed a line that is not a JSON object: {shown}")
     return found
 
 

@@ -174,7 +174,7 @@ def _named(found: Graph, branch: Branch, turn: int | None, name: str) -> str:
         short = branch.name[:8]
         raise NotFoundError(
             f"{short} has no cell “{canonical.one_line(name, 40)}”",
-            f"sessgit cells {short} lists them: --cell takes 7.3, an id, or with one turn a number.",
+            f"`sessgit cells {short}` lists them. --cell takes 7.3, an id, or a number if the address names a turn.",
         )
     return address
 
@@ -207,16 +207,16 @@ def _item(node: Node, turns: Mapping[int, _Turn], folder: str, choice: Choice) -
         why = _no_executor(node)
     if kind in ("read", "search", "write") and not below(path(item), choice.root):
         refused = "refused: " if kind == "write" else ""
-        why = f"{refused}{canonical.one_line(path(item), 200)} lies outside of the project"
+        why = f"{refused}{canonical.one_line(path(item), 200)} is outside of the project"
     elif kind == "repl" and code(item.arguments) is None:
         why = f"none of its arguments is code: {', '.join(CODE)}"
     elif kind == "model" and not choice.model:
-        why = "a model said it: --llm COMMAND asks one"
+        why = "a model wrote it: ask one with --llm COMMAND"
     return Item(node, call, None if why else kind, why, item.cwd)
 
 
 def _without_call(node: Node) -> str:
-    return _MESSAGE if node.cell.type == "llm_call" else "its lines do not tell what it was"
+    return _MESSAGE if node.cell.type == "llm_call" else "its lines do not describe the call"
 
 
 def _why_not(item: Item) -> str:
@@ -226,15 +226,15 @@ def _why_not(item: Item) -> str:
     if call.cell.ok is None:
         return "no result is recorded: there is nothing to compare with"
     if call.cell.ok is False and call.output.startswith(_NEVER_RAN):
-        return "it did not run then: the client refused it"
+        return "it did not run: the client refused it"
     if any(_REDACTED in text for text in _texts(call.input)):
-        return "a secret in its arguments stands replaced"
+        return "a secret in its arguments is redacted"
     if call.input.get("run_in_background") is True:
         return "it ran in the background"
     if call.output.startswith(_UNCHANGED) and call.tool == "Read":
-        return "the client gave no lines: it had given the same before"
+        return "the client printed no lines, because it had printed them before"
     if call.images and not call.output.strip():
-        return "an image came of it"
+        return "its result is an image"
     return ""
 
 
@@ -253,8 +253,8 @@ def _no_executor(node: Node) -> str:
     if operation == "PowerShell":
         return "there is no PowerShell here"
     if node.cell.program:
-        return f"only a function that a program registers runs {operation}"
-    return f"nothing here runs {operation}" if node.cell.type == "tool" else f"nothing here runs a {node.cell.type}"
+        return f"only a function registered by a program can run {operation}"
+    return f"{operation} cannot be run here" if node.cell.type == "tool" else f"a {node.cell.type} cannot be run here"
 
 
 def _texts(value: Any) -> list[str]:

@@ -111,7 +111,7 @@ class _Runner:
         assert item.call is not None
         command = item.arguments.get("command")
         if not isinstance(command, str) or "\0" in command:
-            raise _SkippedError("its arguments name no command")
+            raise _SkippedError("its arguments contain no command")
         shell = shutil.which("bash", path=self.held.env.get("PATH")) or "/bin/sh"
         ended = self._ran([shell, "-c", self.sandbox.inward(command)], item)
         output = self.sandbox.outward(ended.output.decode("utf-8", "replace"))
@@ -168,12 +168,12 @@ class _Runner:
         if self.repl is None:
             self.repl = self.stack.enter_context(repl.started(self.sandbox.project, self.held))
         if self.repl.why:
-            raise _FailedError(f"the process that held the names is gone: {self.repl.why}")
+            raise _FailedError(f"the Python process with the variables is gone: {self.repl.why}")
         told = self.repl.run(self.sandbox.inward(plan.code(item.arguments) or ""))
         if told is None:
             raise _FailedError(self.repl.why)
         if told.get("memory"):
-            raise _FailedError("it used more memory than it may")
+            raise _FailedError("it exceeded the memory limit")
         error, printed = (self.sandbox.outward(str(told.get(key, ""))) for key in ("error", "printed"))
         if error:
             return compare.error(item.call, error)
@@ -191,7 +191,7 @@ class _Runner:
         if ended.code is None:
             raise _FailedError(ended.why)
         if ended.code:
-            raise _FailedError(f"“{self.how.llm}” left with {ended.code}")
+            raise _FailedError(f"“{self.how.llm}” exited with code {ended.code}")
         said = ended.output.decode("utf-8", "replace").strip()
         return compare.answer(item.call, said)
 
@@ -211,7 +211,7 @@ class _Runner:
         """How a command ended in the sandbox; raises where it did not end by itself."""
         cwd = self.sandbox.inward(item.cwd) if self.sandbox.is_inside(item.cwd) else self.sandbox.project
         if not Path(cwd).is_dir():
-            raise _FailedError(f"the folder {item.cwd}, in which it ran, is not there")
+            raise _FailedError(f"its folder {item.cwd} does not exist")
         ended = process_limits.run(command, cwd, self.held, given)
         if ended.code is None:
             raise _FailedError(ended.why)

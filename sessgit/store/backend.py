@@ -34,7 +34,7 @@ _WRITE_TRIES = 5
 _LOCK_TRIES = 300
 _LOCK_WAIT = 0.01
 _UNBORN_HEAD = "refs/heads/HEAD-stays-unborn"
-_MEND = "sessgit verify names the conversations that need it, sessgit repair brings it back for each."
+_MEND = "`sessgit verify` names the damaged conversations, `sessgit repair` repairs each of them."
 _FIRST = 5
 """The priority of the backend that new objects go to: libgit2 writes to the first one. Its own have 1 and 2."""
 _KINDS = {"commit": ObjectType.COMMIT, "tree": ObjectType.TREE, "blob": ObjectType.BLOB}
@@ -127,7 +127,7 @@ class Repository:
         self._pack = pack
         self._aside = durable_write.Aside(path) if fsync else None
         self._pruned, self.was_reopened = locks.last_pruning(self._beside), False
-        with _translated(f"cannot open the store at {path}", "sessgit doctor says what is wrong with it."):
+        with _translated(f"cannot open the store at {path}", "`sessgit doctor` shows the cause."):
             self._open()
         self.written = 0
         """Objects that this process asked to be written: the measure of work of a recording."""
@@ -420,8 +420,8 @@ class Repository:
             except (pygit2.GitError, pygit2.AlreadyExistsError, OSError, ValueError) as error:
                 if (now := self.ref(name)) != old:
                     if now == new and isinstance(error, OSError):
-                        raise StoreError(f"{name} was moved, but may not be on the disk: {error}", ROOM) from error
-                    raise MovedError(f"{name} was moved by someone else", "Try again.") from error
+                        raise StoreError(f"{name} was moved, but may not be saved to disk: {error}", ROOM) from error
+                    raise MovedError(f"another process moved {name}", "Try again.") from error
                 locked = "lock" in str(error) and not refs.is_denied(str(error))
                 if not locked or not tries_left:
                     hint = refs.LOCKED if locked else refs.hint(str(error), ROOM)
@@ -437,7 +437,7 @@ class Repository:
             return
         reference = self._repo.references.get(name)
         if reference is None or str(reference.target) != old:
-            raise MovedError(f"{name} was moved by someone else", "Try again.")
+            raise MovedError(f"another process moved {name}", "Try again.")
         if new is None:
             reference.delete()
         else:
@@ -452,7 +452,7 @@ def _commit(found: pygit2.Commit) -> Commit:
 def _unreadable(oid: str, error: Exception) -> UnreadableError:
     if isinstance(error, KeyError | ValueError):
         return UnreadableError(f"the store lacks the object {oid}", _MEND)
-    return UnreadableError(f"the store cannot be read: {error}", _MEND)
+    return UnreadableError(f"cannot read the store: {error}", _MEND)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from sessgit.model.progress import Progress
 from sessgit.store import refs
 from sessgit.store.files import private
 
-DAMAGED = "sessgit verify tells what is missing or damaged. Nothing was changed."
+DAMAGED = "Nothing was changed. `sessgit verify` shows what is missing or damaged."
 """The hint where git finds something that it cannot read."""
 LARGE = "64m"
 """git reads what is larger piece by piece, and looks for nothing that is like it: that takes several times as much
@@ -41,7 +41,7 @@ def program(path: str | None = None) -> str:
 
 def not_run(error: OSError) -> StoreError:
     """What a caller is told where git is there and cannot be started."""
-    return StoreError(f"git could not be run: {error.strerror or error}", "git --version says whether it works.")
+    return StoreError(f"cannot run git: {error.strerror or error}", "Check that `git --version` works.")
 
 
 def run(

@@ -333,7 +333,7 @@ class Index:
     def _renew(self, error: sqlite3.Error) -> None:
         """Puts an empty index in the place of a damaged file; any other error goes on as one of ours."""
         if not cache_file.is_damage(error):
-            raise StoreError(f"the index cannot be used: {error}", "Delete index.sqlite3: it is made anew.") from error
+            raise StoreError(f"cannot use the index: {error}", "Delete index.sqlite3: sessgit rebuilds it.") from error
         self._db.close()
         cache_file.remove(layout.StorePaths(self.path).index)
         self._db = self._opened()

@@ -94,7 +94,7 @@ def append(beside: StorePaths, operation: Operation) -> Operation:
                 left = left[file.write(left) :]
             os.fsync(file.fileno())
     except OSError as error:
-        said = f"the operation cannot be written down: {error.strerror or error}"
+        said = f"cannot write the journal: {error.strerror or error}"
         raise StoreError(said, f"Nothing was changed. {ROOM}") from error
     return replace(operation, id=str(document["id"]), summary=str(document["summary"]))
 

@@ -138,7 +138,7 @@ def writing(beside: StorePaths) -> int:
     """
     held = _acquire(beside.lock("objects"), LONGEST_PRUNE, shared=True)
     if not held:
-        raise StoreError("sessgit gc has been pruning the store for minutes", "Try again when it is done.")
+        raise StoreError("sessgit gc is pruning the store", "Try again when it is done.")
     return held
 
 

@@ -101,11 +101,9 @@ def _performed(store: Store, planned: Operation, held: Mapping[str, str]) -> Ope
     moves = planned.moves
     troubles = {store.repo.trouble(move.new) for move in moves if move.new is not None}
     if "damaged" in troubles:
-        raise StoreError("a commit that it needs is damaged", "sessgit verify names it. Nothing was changed.")
+        raise StoreError("a commit that it needs is damaged", "Nothing was changed. `sessgit verify` names the commit.")
     if "missing" in troubles:
-        raise ConflictError(
-            "what it needs is gone for good: sessgit gc --prune made that final", "Nothing was changed."
-        )
+        raise ConflictError("the data it needs was deleted for good by sessgit gc --prune", "Nothing was changed.")
     store.repo.settle()
     mark = packed_refs.length(store.beside)
     written = journal.append(store.beside, planned)
@@ -174,8 +172,8 @@ def named(every: Sequence[Listed], wanted: str) -> Listed:
     """The operation whose id begins so; raises NotFoundError where there is none, or several."""
     fitting = [one for one in every if one.operation.id.startswith(wanted)]
     if len(fitting) != 1:
-        what = f"“{wanted}” fits {len(fitting)} operations" if fitting else f"there is no operation “{wanted}”"
-        raise NotFoundError(what, "sessgit ops lists them.")
+        what = f"“{wanted}” matches {len(fitting)} operations" if fitting else f"there is no operation “{wanted}”"
+        raise NotFoundError(what, "`sessgit ops` lists the operations.")
     return fitting[0]
 
 

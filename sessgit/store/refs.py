@@ -32,11 +32,11 @@ NEW_PACKED = f"{PACKED}.new"
 """What git writes before it takes the place of the packed refs."""
 _LONGEST = 1024
 _CUT = re.compile(r"corrupted packed references|un(terminated|expected) line in .*packed-refs")
-_WHOLE_AGAIN = "packed-refs in the store is damaged: sessgit doctor --fix mends it, and puts back what it lost."
-_DOCTOR = "sessgit doctor says what keeps them from being read."
+_WHOLE_AGAIN = "packed-refs in the store is damaged: `sessgit doctor --fix` repairs it, and restores lost refs."
+_DOCTOR = "`sessgit doctor` shows why."
 _MAY_NOT = "permission denied"
-_DENIED = "sessgit doctor says where you may not write."
-LOCKED = "If a process was killed just now, it left its lock: try again in a minute."
+_DENIED = "`sessgit doctor` shows what is not writable."
+LOCKED = "If a process was just killed, its lock is still there: try again in a minute."
 """The hint where a ref stays locked."""
 
 

@@ -91,7 +91,7 @@ def check(beside: StorePaths, key: str, value: object | None) -> None:
     """Raise UsageError where `change` would; nothing is written."""
     document = read(beside)
     if value is None and not _is_there(document, key) and not _is_known(key):
-        raise UsageError(f"there is no setting {key}", "sessgit config shows all of them.")
+        raise UsageError(f"there is no setting “{key}”", "`sessgit config` lists all settings.")
     try:
         _edited(beside, {key: value})
     except RecursionError as error:
@@ -112,7 +112,7 @@ def _changing(beside: StorePaths) -> Iterator[None]:
 
     with locks.settings(beside) as held:
         if not held:
-            raise StoreError("another command has been changing the settings for seconds", "Try again.")
+            raise StoreError("another command is changing the settings", "Try again.")
         yield
 
 
@@ -135,7 +135,7 @@ def _edited(beside: StorePaths, changes: Mapping[str, object | None]) -> str:
         for name in above:
             table = table.setdefault(name, tomlkit.table()) if value is not None else table.get(name, {})
             if not isinstance(table, dict):
-                raise UsageError(f"there is no setting {key}", "sessgit config shows all of them.")
+                raise UsageError(f"there is no setting “{key}”", "`sessgit config` lists all settings.")
         if value is None:
             table.pop(last, None)
         else:
@@ -152,8 +152,8 @@ def _instead(changes: Mapping[str, object | None]) -> str:
     for key, value in changes.items():
         with suppress(ValueError):
             if key in SPANS and seconds(f"{value}d"):
-                return f"Nothing was changed: sessgit config {key} {value}d"
-    return "Nothing was changed: sessgit config shows keys and values."
+                return f"Nothing was changed. Use `sessgit config {key} {value}d`."
+    return "Nothing was changed. `sessgit config` lists keys and values."
 
 
 def _put(table: Any, name: str, value: object) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sessgit.store import backend
 
 
-_NEW_KEY = "sessgit doctor --fix makes a new one; then those values have to be purged again."
+_NEW_KEY = "`sessgit doctor --fix` creates a new one; then purge those values again."
 _NO_KEY = "sessgit doctor --fix makes a new one where it is gone."
 _DIGITS = 10
 _STATES = 256
@@ -317,7 +317,7 @@ class Store:
         try:
             key = self.beside.key.read_bytes()
         except OSError as error:
-            raise StoreError(f"the store's key cannot be read: {error.strerror or error}", _NO_KEY) from error
+            raise StoreError(f"cannot read the store's key: {error.strerror or error}", _NO_KEY) from error
         digest = hmac.new(key, digestmod=hashlib.sha256)
         for part in parts:
             digest.update(part)

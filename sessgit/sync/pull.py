@@ -29,10 +29,10 @@ from sessgit.sync.outcome import Left, Pulled
 from sessgit.sync.purged_values import Purged
 
 _TRIES = 5
-_UNDO = "sessgit undo brings it back, until sessgit gc --prune made that final; sessgit ops lists all."
+_UNDO = "To restore it: `sessgit undo`, until `sessgit gc --prune`. `sessgit ops` lists all operations."
 
-_TAG = "A push of its conversation takes the tag away there."
-_STAYS = "It stays here. sessgit delete {} deletes it here too."
+_TAG = "A push of its conversation removes the tag there."
+_STAYS = "It was kept. To delete it here too: `sessgit delete {}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def pull(  # noqa: PLR0913 - what is brought, from where to where
     finally:
         store.repo.release()
         purged.drop(link.remote.name)
-    raise StoreError("the branches kept moving while they were pulled", "Try again.")
+    raise StoreError("the branches kept changing while they were pulled", "Try again.")
 
 
 def _moved(store: Store, index: Index, link: Link, plan: _Plan, now: float) -> Operation:
@@ -184,7 +184,7 @@ def _fetched(store: Store, link: Link, sessions: Collection[str] | None, purged:
 def _unserved(link: Link) -> list[Left]:
     """The refs of the remote that were skipped since git does not serve them."""
     hint = f"Delete it in {link.remote.shown}: its line in packed-refs, or its file."
-    return [Left(ref, "git serves no ref of such a name", hint) for ref in sorted(link.unserved)]
+    return [Left(ref, "git does not serve a ref with that name", hint) for ref in sorted(link.unserved)]
 
 
 def _is_wanted(ref: str, here: Mapping[str, Held], sessions: Collection[str] | None) -> bool:
@@ -229,7 +229,9 @@ def _planned(sides: _Sides, index: Index, config: Path, now: float) -> _Plan:
         elif theirs.head:
             _brought(sides, plan, ours, theirs)
         elif theirs.branches:
-            plan.left.append(Left(session, "the remote has branches of it, but not its head", "Push it again there."))
+            plan.left.append(
+                Left(session, "the remote has side branches of it, but not its head", "Push it again from there.")
+            )
     if plan.going:
         doomed = delete.doomed(index, list(plan.going), config)
         plan.moves += delete.moves(sides.store, doomed, now, plan.going)
@@ -253,12 +255,12 @@ def _brought(sides: _Sides, plan: _Plan, ours: Held, theirs: Held) -> None:
         agreed = sides.before.archived.get(session)
         archived = archive_state.archived(store, ours, theirs, agreed) if ours.head else theirs.archived
     except (DamageError, StoreError) as error:
-        mend = f"sessgit repair {session} looks for it."
-        plan.left.append(Left(session, f"it cannot be read here: {error}", mend))
+        mend = f"Search for it: `sessgit repair {session}`"
+        plan.left.append(Left(session, f"cannot read it here: {error}", mend))
         return
     if archived and not ours.archived and ours.head and _is_open(sides, ours):
         plan.left.append(
-            Left(session, "it was archived there, and is open in a client here", "End it, and pull again.")
+            Left(session, "it was archived there, and is open in a client here", "Close it, and pull again.")
         )
         archived = False
     plan.moves += branches.moves(ours, done.branches, archived=archived)
@@ -276,11 +278,11 @@ def _deleted_there(sides: _Sides, plan: _Plan, ours: Held, stone: str) -> None:
         return
     tips = frozenset(map(sides.purged.now, named))
     if session not in sides.before.archived and session not in sides.there.known:
-        left = Left(session, "it is deleted there, and was never seen there from here", _STAYS.format(session))
+        left = Left(session, "it is deleted there, and was never pulled from there", _STAYS.format(session))
         plan.left.append(left)
         return
     if _is_open(sides, ours):
-        left = Left(session, "it was deleted there, and is open in a client here", "End it, and pull again.")
+        left = Left(session, "it was deleted there, and is open in a client here", "Close it, and pull again.")
         plan.left.append(left)
         return
     plan.stones[session] = stone
@@ -323,12 +325,16 @@ def _tags(sides: _Sides, plan: _Plan) -> None:
         if sides.asked is not None and session not in sides.asked:
             continue
         if (clean := sides.purged.name(name)) != name:
-            plan.left.append(Left(clean, "the remote has a tag that is called by a value that was purged here", _TAG))
+            plan.left.append(Left(clean, "the remote has a tag whose name contains a value that was purged here", _TAG))
         elif here is not None and store.repo.peel(here) == commit:
             plan.agreed_tags[key] = commit
         elif here is not None:
             plan.left.append(
-                Left(name, "the tag stands elsewhere here", f"sessgit tag -d {humanize.shell(name)} makes room for it.")
+                Left(
+                    name,
+                    "the tag is at another turn here",
+                    f"To accept the remote's tag: `sessgit tag -d {humanize.shell(name)}`",
+                )
             )
         elif (before.tags.get(key) != commit or _was_undone(store, ref)) and _leads(store, commit, after.get(session)):
             plan.moves.append(Move(ref, None, oid))

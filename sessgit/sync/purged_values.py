@@ -17,9 +17,9 @@ from sessgit.sync.branches import Held
 from sessgit.sync.outcome import Left
 
 _LOCK_WAIT = 10.0
-_WHY = "what the remote holds of it has a value that was purged here"
-_HINT = "sessgit push {} puts there what is here now; on other machines purge it too, before they push."
-_ON = "Another machine went on with it: purge the value there too, and push from there."
+_WHY = "the remote's copy has a value that was purged here"
+_HINT = "Replace it: `sessgit push {}`. Purge the value on other machines too, before they push."
+_ON = "Another machine continued it: purge the value there too, and push from there."
 
 
 class Purged:

@@ -23,7 +23,7 @@ from sessgit.sync.outcome import Left, Pushed
 from sessgit.sync.purged_values import Purged
 
 _TRIES = 5
-_NAMED_SO = "a tag of the remote is called by a value that was purged here, and it lets nobody take one away"
+_NAMED_SO = "a tag of the remote contains a value that was purged here, and the remote does not allow deleting tags"
 _NAMED = 5
 """So many sessions are named where a push is refused."""
 
@@ -135,7 +135,7 @@ def push(  # noqa: PLR0913 - what is sent, from where to where
     finally:
         store.repo.release()
         purged.drop(link.remote.name)
-    raise StoreError(f"{link.remote.name} kept moving while it was pushed to", "Try again.")
+    raise StoreError(f"{link.remote.name} kept changing during the push", "Try again.")
 
 
 def _send(store: Store, link: Link, part: _Part, sent: list[Change]) -> None:
@@ -159,8 +159,8 @@ def _send_if_let(store: Store, link: Link, part: _Part, sent: list[Change]) -> b
 def _refused(session: str) -> Left:
     return Left(
         session,
-        "the remote lets nobody take a branch away",
-        "It is archived or deleted here alone. receive.denyDeletes of the remote says so.",
+        "the remote does not allow deleting branches",
+        "It is archived or deleted only here. The remote has receive.denyDeletes set.",
     )
 
 
@@ -202,13 +202,13 @@ def _planned(sides: _Sides, index: Index, wanted: _Wanted, *, rewinds: bool) -> 
             plan.left.append(out)
             continue
         if theirs.stone and session not in wanted.named:
-            plan.left.append(Left(session, "it is deleted there", "Push it by its address to bring it back there."))
+            plan.left.append(Left(session, "it is deleted there", "To restore it there, push it by its address."))
             continue
         try:
             _sent(sides, plan, session, rewinds=rewinds)
         except (DamageError, StoreError) as error:
-            mend = f"sessgit repair {session} looks for it."
-            plan.left.append(Left(session, f"it cannot be read: {error}", mend))
+            mend = f"Search for it: `sessgit repair {session}`"
+            plan.left.append(Left(session, f"cannot read it: {error}", mend))
     if wanted.deletions:
         for session in sorted(sides.here):
             ours, theirs = sides.of(session)
@@ -244,7 +244,7 @@ def _sent(sides: _Sides, plan: _Plan, session: str, *, rewinds: bool) -> None:
     archived = archive_state.archived(store, ours, theirs, agreed) if theirs.head else ours.archived
     beside = [purged.now(tip) for tip in theirs.shadowed.values()]
     if (archived or place) and not all(validation.covered(store, tip, done.branches.values()) for tip in beside):
-        plan.left.append(Left(session, "it is there twice, live and archived", "Pull it first: then both are here."))
+        plan.left.append(Left(session, "it exists twice there, live and archived", "Pull it first, to have both here."))
         return
     moved = branches.moves(theirs, done.branches, archived=place)
     part.moves += moved
@@ -278,8 +278,8 @@ def _purged_shadows(store: Store, purged: Purged, theirs: Held) -> list[Move]:
 def _brought_back(session: str) -> Left:
     return Left(
         session,
-        "it was deleted here and there, and was brought back there",
-        f"sessgit undo brings it back here too; or delete {session} there.",
+        "it was deleted here and there, and restored there",
+        f"Restore it here too with `sessgit undo`, or delete {session} there.",
     )
 
 
@@ -292,8 +292,8 @@ def _deleted(sides: _Sides, plan: _Plan, session: str) -> None:
         plan.left.append(
             Left(
                 session,
-                "it was deleted here, and has turns there that were not here",
-                f"sessgit undo brings it back here, and a pull then those; or delete {session} there.",
+                "it was deleted here, but has turns there that were not here",
+                f"Restore it here with `sessgit undo`, then pull; or delete {session} there.",
             )
         )
         return
@@ -323,7 +323,9 @@ def _tags(sides: _Sides, index: Index, plan: _Plan, sent: Mapping[str, Held]) ->
         elif there is not None and sides.purged.commits.get(there) == commit:
             plan.onward.moves.append(Move(ref, there, oid))
         elif there is not None:
-            plan.left.append(Left(one.name, "the tag stands elsewhere there", "Tags stay where they are on a remote."))
+            plan.left.append(
+                Left(one.name, "the tag is at another turn there", "A push does not move tags on a remote.")
+            )
         elif session not in passed_over:
             plan.onward.moves.append(Move(ref, None, oid))
             plan.tags.append(one.name)
@@ -348,7 +350,7 @@ def _purged_tags(sides: _Sides, plan: _Plan, sent: Mapping[str, Held]) -> None:
             plan.onward.moves.append(Move(ref, oid, commit))
         if clean != name:
             plan.away.moves.append(Move(ref, commit, None))
-            plan.away.refused.append(Left(clean, _NAMED_SO, "Take the tag away there: it has the value in its name."))
+            plan.away.refused.append(Left(clean, _NAMED_SO, "Delete the tag there: its name contains the value."))
 
 
 # What goes along
@@ -375,6 +377,6 @@ def _carried(
             raise ConflictError(
                 f"{counted(len(bare), 'conversation')} would leave this machine without redaction: "
                 f"{', '.join(name[:8] for name in bare[:_NAMED])}{more}",
-                "Nothing was sent. --unredacted sends them as they are.",
+                "Nothing was sent. To send them unredacted, use `--unredacted`.",
             )
     return tuple(sorted(set(of.values()) - {*wanted.sessions, ""}))

@@ -36,7 +36,7 @@ def chosen(index: Index, choice: Choice) -> list[str]:
         found = resolve.in_project(found, choice.folder)
     names = [outline.name for outline in found if set(choice.labels) <= _labels(outline)]
     if not names and not choice.everything:
-        raise NotFoundError("no conversation is chosen by that", "sessgit ls --all shows all, and their labels.")
+        raise NotFoundError("no conversation matches", "`sessgit ls --all` lists all conversations and their labels.")
     return names
 
 
@@ -76,8 +76,8 @@ def _one(index: Index, known: Sequence[str], word: str, where: Whereabouts) -> s
     fitting = [word] if word in known else [name for name in known if name.startswith(word)]
     if len(fitting) > 1 and len(word) >= _SHORTEST:
         raise AmbiguousError(
-            f"“{word}” begins {len(fitting)} conversations there: {', '.join(fitting[:_SHORTEST])}",
-            "Say more of the id.",
+            f"{len(fitting)} conversations there start with “{word}”: {', '.join(fitting[:_SHORTEST])}",
+            "Type more of the id.",
         )
     if len(fitting) == 1 and len(word) >= _SHORTEST:
         return fitting[0]
@@ -89,7 +89,7 @@ def _one(index: Index, known: Sequence[str], word: str, where: Whereabouts) -> s
         return here.pop()
     raise NotFoundError(
         f"the remote has no conversation “{word}”",
-        "Say its id, or four letters of it; without one a pull brings all that is there.",
+        "Name its id, or the first four letters. Without an id, pull fetches all conversations.",
     )
 
 

@@ -13,7 +13,7 @@ from sessgit.store.store import Store
 from sessgit.sync.outcome import Left
 
 _OID = re.compile(r"[0-9a-f]{40}")
-HINT = "It stays on the remote as it is. Who pushed it may know more."
+HINT = "It was not changed on the remote. Ask the person who pushed it."
 
 
 def readable(
@@ -32,7 +32,7 @@ def readable(
         except NewerStoreError:
             raise
         except (SessgitError, ValueError, TypeError, KeyError, RecursionError) as error:
-            left.append(Left(branch, f"what the remote holds of it cannot be read: {error}", HINT))
+            left.append(Left(branch, f"cannot read the remote's copy: {error}", HINT))
     return good, left
 
 
@@ -52,7 +52,7 @@ def _check_turns(store: Store, tip: str, count: int) -> None:
     for tree, _ in hundreds.values():
         names |= {name: oid for name, (oid, _) in store.repo.tree(tree).items()}
     if sorted(names) != [f"{number:06d}" for number in range(1, len(names) + 1)] or len(names) != count:
-        raise DamageError(f"it says that it has {count} turns, and holds other ones")
+        raise DamageError(f"it says that it has {count} turns, but has others")
     for name, folder in names.items():
         body = store.repo.tree(folder).get(layout.BODY)
         if body is None or body[1]:

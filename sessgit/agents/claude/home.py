@@ -116,7 +116,7 @@ def make_folder(path: Path) -> None:
     SessgitError where a link would lead to it."""
     link = link_above(path)
     if link is not None:
-        raise SessgitError(f"{link} is a link, and nothing is written through it", "Put what it leads to in its place.")
+        raise SessgitError(f"{link} is a link; sessgit does not write through links", "Replace it with its target.")
     private.folder(path.parent)
 
 

@@ -163,10 +163,10 @@ def _hooks(settings: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the hooks that can be added to, or a refusal: the client ignores what has another shape."""
     hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict):
-        raise ConflictError('"hooks" in the settings is not an object', "correct it by hand first")
+        raise ConflictError('"hooks" in the settings is not an object', "fix it by hand first")
     for event, groups in hooks.items():
         if not isinstance(groups, list):
-            raise ConflictError(f'"hooks.{event}" in the settings is not a list', "correct it by hand first")
+            raise ConflictError(f'"hooks.{event}" in the settings is not a list', "fix it by hand first")
     return dict(hooks)
 
 
@@ -245,7 +245,7 @@ def read(path: Path) -> Snapshot:
             raise ConflictError(f"{path} is not a file", "move it away first")
     except (OSError, RuntimeError) as error:  # RuntimeError: symlinks in a circle
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise StoreError(f"{path} cannot be read: {why}", "Is the file yours?") from error
+        raise StoreError(f"cannot read {path}: {why}", "Is the file yours?") from error
     return Snapshot(path, target, content, _parse(path, content or b""))
 
 
@@ -268,14 +268,14 @@ def replace(snapshot: Snapshot, document: Mapping[str, Any], *, keep_empty: bool
         private.folder(snapshot.target.parent)
         _swap(snapshot, content)
     except FileNotFoundError as error:
-        raise ConflictError(f"{snapshot.path} was removed meanwhile", "try again") from error
+        raise ConflictError(f"{snapshot.path} was just removed", "try again") from error
     except OSError as error:
-        raise StoreError(f"{snapshot.path} cannot be written: {error.strerror or error}", ROOM) from error
+        raise StoreError(f"cannot write {snapshot.path}: {error.strerror or error}", ROOM) from error
     return True
 
 
 def _parse(path: Path, content: bytes) -> Document:
-    hint = "nothing was changed; correct the file by hand first (JSON knows no comments)"
+    hint = "nothing was changed; fix the file by hand first (JSON has no comments)"
     if not content.strip(b" \t\r\n"):
         return {}
     try:
@@ -288,7 +288,7 @@ def _parse(path: Path, content: bytes) -> Document:
     except (ValueError, RecursionError) as error:
         raise ConflictError(f"{path} is not valid JSON: {error}", hint) from error
     if not isinstance(document, dict):
-        raise ConflictError(f"{path} holds no JSON object", hint)
+        raise ConflictError(f"{path} is not a JSON object", hint)
     return document
 
 
@@ -296,12 +296,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> Document:
     """The client takes the last of two equal keys; writing the file back would lose the first."""
     document = dict(pairs)
     if len(document) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("an object has a duplicate key")
     return document
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON value")
+    raise ValueError(f"{constant} is not a JSON value")
 
 
 def _finite(text: str) -> float:
@@ -346,4 +346,4 @@ def _swap(snapshot: Snapshot, content: bytes) -> None:
 
 def _unchanged(snapshot: Snapshot) -> None:
     if (snapshot.target.read_bytes() if snapshot.target.exists() else None) != snapshot.content:
-        raise ConflictError(f"{snapshot.path} was changed by another program meanwhile", "try again")
+        raise ConflictError(f"another program just changed {snapshot.path}", "try again")

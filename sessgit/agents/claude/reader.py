@@ -42,7 +42,7 @@ def opened(path: Path) -> Iterator[Opened]:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             os.close(handle)
-            hint = "Name a file, or move away what is there."
+            hint = "Name a file, or move that aside."
             raise SessgitError(f"cannot read {path}: it is not a regular file", hint)
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no file {path}") from error
@@ -50,7 +50,7 @@ def opened(path: Path) -> Iterator[Opened]:
         reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or error
         raise SessgitError(f"cannot read {path}: {reason}") from error
     except ValueError as error:  # NUL or half a character in it
-        raise NotFoundError(f"there can be no file {path}") from error
+        raise NotFoundError(f"{path} cannot be a file path") from error
     with os.fdopen(handle, "rb", buffering=0) as file:
         yield Opened(file, info.st_ino, info.st_size, info.st_mtime)
 

@@ -114,7 +114,7 @@ def _check_memory(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     if new > unified_state.LARGEST_MEMORY and new > unified_state.size(before):
         raise UsageError(
             f"the working memory would have {humanize.size(new)}, "
-            f"{humanize.size(unified_state.LARGEST_MEMORY)} are the most",
+            f"but at most {humanize.size(unified_state.LARGEST_MEMORY)} are allowed",
             "Take something out of it, or keep what is large in a cell or a file, and its name here.",
         )
     if unified_state.is_deeper(after, unified_state.DEEPEST_MEMORY):

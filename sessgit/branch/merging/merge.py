@@ -214,7 +214,7 @@ def _alone(world: World, session: str) -> Iterator[At]:
     store, index = world.store, world.index
     with locks.session(store.beside, session, _LOCK_WAIT) as held:
         if not held:
-            raise StoreError(f"a recorder is at work on {session[:8]}", "Try again.")
+            raise StoreError(f"a recorder is writing {session[:8]}", "Try again.")
         index.sync(session)
         writing.prepare(store, index, _branch(index, session), world.config, world.privacy)
         store.repo.hold()  # who is just purging is waited for before anything is appended; what is recorded lets go
@@ -235,7 +235,7 @@ def _alone(world: World, session: str) -> Iterator[At]:
 def _branch(index: Index, session: str) -> Branch:
     found = index.branch(session)
     if found is None or found.archived:
-        raise NotFoundError(f"{session} has no branch any more", "sessgit ls shows all conversations.")
+        raise NotFoundError(f"{session} no longer exists", "`sessgit ls` lists all conversations.")
     return found
 
 
@@ -265,7 +265,8 @@ def _head(store: Store, session: str) -> str:
     if head is None:
         raise ConflictError(
             f"{session[:8]} was archived or deleted just now",
-            f"Its file has the turns already: sessgit unarchive {session[:8]}, and the same again, completes it.",
+            f"Its file already has the turns. To complete the merge: `sessgit unarchive {session[:8]}`, then "
+            f"merge again.",
         )
     return head
 

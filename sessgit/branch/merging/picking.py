@@ -17,10 +17,10 @@ def turn(index: Index, one: Target) -> Row:
     """The turn that an address names; raises UsageError where it names no whole turn, NotFoundError where none is."""
     name, short = one.branch.name, layout.short(one.branch.name)
     if one.turn is None or one.turn == 0 or one.cell:
-        raise UsageError(f"{short} names no whole turn", f"Name one: {short}@{one.turn or one.state.turns}.")
+        raise UsageError(f"{short} does not name a turn", f"Name one: {short}@{one.turn or one.state.turns}.")
     row = index.turn(name, one.turn)
     if row is None:
-        raise NotFoundError(f"{name} has no turn {one.turn} in the store", "sessgit restore --verify checks it.")
+        raise NotFoundError(f"{name} has no turn {one.turn} in the store", "`sessgit restore --verify` checks it.")
     return row
 
 
@@ -34,10 +34,13 @@ def check(store: Store, index: Index, ours: Branch, rows: Sequence[Row]) -> None
             raise UsageError(f"turn {row.turn} of {layout.short(row.branch)} is named twice", "Name each turn once.")
         if address(row) in brought or (row.prompt in held and is_same_turn(store, held[row.prompt], row)):
             own, name = layout.short(ours.name), layout.short(row.branch)
-            hint = f"sessgit diff {own} {name} shows what is not."
+            hint = f"`sessgit diff {own} {name}` shows what is not."
             if row.branch == ours.name:
-                hint = f"--into names another conversation; sessgit fork {name} --at {row.turn} goes on from that turn."
-            raise UsageError(f"turn {row.turn} of {name} is in {own} already", hint)
+                hint = (
+                    f"Name another conversation with `--into`, or continue from that turn: `sessgit fork "
+                    f"{name} --at {row.turn}`"
+                )
+            raise UsageError(f"turn {row.turn} of {name} is already in {own}", hint)
         seen[row.prompt] = row
 
 

@@ -135,8 +135,10 @@ def check_conflicts(found: Plan) -> None:
         return
     lines = [f"{told(d.path)}: ours {shown(d.ours)}, theirs {shown(d.theirs)}" for d in found.conflicts]
     settable = next((d.path for d in found.conflicts if d.path in merge_decisions.SCALARS), "")
-    hint = "--ours or --theirs decides all of them" + (f", --set {settable}=VALUE one." if settable else ".")
-    raise ConflictError("both sides changed the same:\n  " + "\n  ".join(lines), f"{hint} Nothing was changed.")
+    hint = "Use `--ours` or `--theirs` for all of them" + (
+        f", or `--set {settable}=VALUE` for one." if settable else "."
+    )
+    raise ConflictError("both sides changed:\n  " + "\n  ".join(lines), f"{hint} Nothing was changed.")
 
 
 def shown(value: object) -> str:
@@ -170,13 +172,13 @@ def _picked(found: Sides, wanted: Sequence[int]) -> tuple[Row, ...]:
     for number in wanted:
         if not 1 <= number <= last:
             raise NotFoundError(
-                f"{name} has {humanize.counted(last, 'turn')}, there is no turn {number}",
-                f"sessgit log {name} shows them.",
+                f"{name} has no turn {number}; it has {humanize.counted(last, 'turn')}",
+                f"`sessgit log {name}` lists them.",
             )
         if number not in by_number:
             ours = layout.short(found.ours.name)
-            hint = f"sessgit diff {ours} {name} shows what is not."
-            raise UsageError(f"turn {number} of {name} is in {ours} already", hint)
+            hint = f"`sessgit diff {ours} {name}` shows what is not."
+            raise UsageError(f"turn {number} of {name} is already in {ours}", hint)
     return tuple(by_number[number] for number in sorted(set(wanted)))
 
 
@@ -226,7 +228,8 @@ def _check_labels(decisions: Sequence[Decision]) -> None:
     count = max((len(d.value) for d in decisions if d.path == "labels"), default=0)
     if count > MOST_LABELS:
         raise ConflictError(
-            f"there would be {count} labels, {MOST_LABELS} are the most", "sessgit edit --label -LABEL takes one away."
+            f"there would be {count} labels, but at most {MOST_LABELS} are allowed",
+            "Remove one: `sessgit edit --label -LABEL`",
         )
 
 
@@ -236,7 +239,7 @@ def _check_memory(ours: Session, theirs: Session, decisions: Sequence[Decision])
     size = max((unified_state.size(d.value) for d in decisions if d.path == unified_state.MEMORY), default=0)
     if size > max(unified_state.LARGEST_MEMORY, *sides):
         raise ConflictError(
-            f"there would be a working memory of {humanize.size(size)}, "
-            f"{humanize.size(unified_state.LARGEST_MEMORY)} are the most",
-            "The program that keeps it can take something out of one of the two.",
+            f"the working memory would have {humanize.size(size)}, but at most "
+            f"{humanize.size(unified_state.LARGEST_MEMORY)} are allowed",
+            "The program that owns it can remove something from one of the two.",
         )

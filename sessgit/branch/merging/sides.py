@@ -54,16 +54,16 @@ def check(ours: Target, theirs: Target) -> None:
     if ours.branch.name == theirs.branch.name:
         raise UsageError(
             f"both addresses name {name}",
-            "sessgit merge THEIRS --into OURS takes two conversations.",
+            "Name two conversations: `sessgit merge THEIRS --into OURS`",
         )
     if theirs.cell:
         raise UsageError(
-            "a merge takes whole turns, no cells",
-            f"Leave the cell out: {name}@{theirs.turn}.",
+            "only whole turns can be merged",
+            f"Leave out the cell: {name}@{theirs.turn}.",
         )
     check_ours(ours)
     if not theirs.state.turns or theirs.turn == 0:
-        raise UsageError(f"{name} has no turn that could be brought back", "sessgit log shows turns.")
+        raise UsageError(f"{name} has no turns to merge", "`sessgit log` lists turns.")
 
 
 def check_ours(ours: Target) -> None:
@@ -71,21 +71,19 @@ def check_ours(ours: Target) -> None:
     name = ours.branch.name
     if ours.turn is not None:
         raise UsageError(
-            f"a merge goes on behind the last turn of {name[:8]}, not behind turn {ours.turn}",
-            f"sessgit fork {name[:8]} --at {ours.turn} makes a conversation that ends there.",
+            f"a merge appends after the last turn of {name[:8]}, not after turn {ours.turn}",
+            f"`sessgit fork {name[:8]} --at {ours.turn}` makes a conversation that ends there.",
         )
     if layout.is_side(name):
-        what = "what a rewind left behind" if layout.is_rewound(name) else "another version of the conversation"
+        what = "a branch left behind by a rewind" if layout.is_rewound(name) else "another version of the conversation"
         raise UsageError(
-            f"{layout.short(name)} is {what}: nothing is merged into it",
-            f"sessgit fork {layout.short(name)} makes a conversation of it.",
+            f"{layout.short(name)} is {what}: you cannot merge into it",
+            f"`sessgit fork {layout.short(name)}` makes it a conversation.",
         )
     if ours.branch.archived:
-        raise ConflictError(f"{name[:8]} is archived", f"sessgit unarchive {name[:8]} brings it back.")
+        raise ConflictError(f"{name[:8]} is archived", f"`sessgit unarchive {name[:8]}` unarchives it.")
     if not ours.state.turns:
-        raise UsageError(
-            f"{name[:8]} has no turn yet that anything could go on from", "--into names another conversation."
-        )
+        raise UsageError(f"{name[:8]} has no turns to continue from", "Name another conversation with `--into`.")
 
 
 def sides(store: Store, index: Index, ours: Branch, theirs: Branch, turn: int | None = None) -> Sides:

@@ -56,17 +56,19 @@ def retold(command: str, given: str, cwd: str, env: Mapping[str, str]) -> str:
     try:
         code, data = _run(command, given.encode("utf-8", "replace"), cwd, {**env, "SESSGIT_OFF": "1"})
     except OSError as error:
-        raise SessgitError(f"“{command}” cannot be run: {error.strerror or error}", "Nothing was changed.") from error
+        raise SessgitError(f"cannot run “{command}”: {error.strerror or error}", "Nothing was changed.") from error
     if len(data) > _LONGEST:
         raise SessgitError(
-            f"“{command}” says more than {_LONGEST >> 20} MiB", "Nothing was changed: a few pages are enough."
+            f"“{command}” printed more than {_LONGEST >> 20} MiB", "Nothing was changed: use a shorter summary."
         )
     if code:
-        how = f"left with {code}" if code > 0 else f"was killed by {_signal(-code)}"
+        how = f"exited with code {code}" if code > 0 else f"was killed by {_signal(-code)}"
         raise SessgitError(f"“{command}” {how}", "Nothing was changed.")
     said = data.decode("utf-8", "replace").strip()
     if not said:
-        raise SessgitError(f"“{command}” said nothing", "Nothing was changed. It gets the text on standard input.")
+        raise SessgitError(
+            f"“{command}” printed nothing", "Nothing was changed. The command gets the text on standard input."
+        )
     return said
 
 

@@ -45,7 +45,7 @@ from sessgit.store.store import Store, TurnLines
 
 _LATER = 2
 """Milliseconds."""
-_ELSEWHERE = "--new brings it together in a new conversation and leaves this one as it is."
+_ELSEWHERE = "Or use `--new` to merge into a new conversation."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +89,13 @@ def end(store: Store, branch: Branch, config: Path) -> Iterator[End]:
     state = branch.state
     path = client_files.place_of(config, state, store.beside)
     if path is None or not state.transcript:
-        raise ConflictError(
-            f"{branch.name[:8]} has no file yet that could go on", f"sessgit restore {branch.name[:8]} writes it."
-        )
+        raise ConflictError(f"{branch.name[:8]} has no file here", f"Write it: `sessgit restore {branch.name[:8]}`")
     check_closed(branch, config)
     if home.is_there(path):
         yield _of_file(store, branch, path)
         return
     if others := client_files.copies(config, path):
-        raise ConflictError(f"the file of {branch.name[:8]} lies in another folder: {others[0]}", _ELSEWHERE)
+        raise ConflictError(f"the file of {branch.name[:8]} is in another folder: {others[0]}", _ELSEWHERE)
     with tempdirs.room("sessgit-") as folder:
         yield _stand_in(store, branch, path, folder)
 
@@ -159,7 +157,7 @@ def append(store: Store, index: Index, at: End, batch: Batch, config: Path, rule
     check_closed(branch, config)  # telling may have taken a while
     if open_turns.is_open(store.beside, branch.name):
         raise ConflictError(
-            f"a program has a turn of {branch.name[:8]} open, which what is appended would end",
+            f"a program has an open turn of {branch.name[:8]}, which the merge would end",
             f"Wait for it. {_ELSEWHERE}",
         )
     data = b"\n" * at.unended + b"".join(line + b"\n" for turn in batch.turns for line in turn.lines)
@@ -196,7 +194,7 @@ def check_closed(branch: Branch, config: Path) -> None:
     """Raises ConflictError where a client has the session open."""
     if home.is_open(config, branch.state.agent_id):
         raise ConflictError(
-            f"{branch.name[:8]} is open in a client, which would not see what is appended to its file",
+            f"{branch.name[:8]} is open in a client that would not see the appended turns",
             f"Close it first. {_ELSEWHERE}",
         )
 
@@ -205,14 +203,14 @@ def _of_file(store: Store, branch: Branch, path: Path) -> End:
     known = cursors.load(store.beside, branch.name)
     if not catch_up.is_level(store.beside, branch.name, path) or (known and known.torn):
         raise ConflictError(
-            f"the file of {branch.name[:8]} holds more than is recorded, or ends in the middle of a line",
-            f"sessgit log {branch.name[:8]} records it, where its project is on. {_ELSEWHERE}",
+            f"the file of {branch.name[:8]} has unrecorded lines, or ends in the middle of one",
+            f"`sessgit log {branch.name[:8]}` records it if its project is on. {_ELSEWHERE}",
         )
     assert known is not None
     if known.current is None or not stands_on(store, branch.tip, known.commit):
         raise ConflictError(
-            f"{branch.name[:8]} went on elsewhere, and its file here lacks that",
-            f"sessgit restore {branch.name[:8]} appends it.",
+            f"{branch.name[:8]} was continued elsewhere, and its file here lacks those turns",
+            f"Append them: `sessgit restore {branch.name[:8]}`",
         )
     with opened(path) as source:
         if not cursors.fits(known, path, source.file, source.inode, source.size):

@@ -22,9 +22,9 @@ from sessgit.store.store import Store
 
 _FIX = "sessgit doctor --fix"
 _TOLD = {
-    "index": "its index is missing or damaged: git reads nothing of it",
-    "cut": "it was cut, or is not the one of its index: git reads nothing of it",
-    "lost": "the pack is gone, only its index is there",
+    "index": "its index is missing or damaged, so git cannot read it",
+    "cut": "it was truncated, or does not match its index, so git cannot read it",
+    "lost": "the pack is gone, only its index is left",
 }
 
 
@@ -32,12 +32,12 @@ def bones(patient: Patient) -> Iterator[Ailment]:
     """What a store without which is none: it would be taken for one in which nothing is recorded yet."""
     lacks = stores.torn(patient.store)
     if "HEAD" in lacks:
-        what = "it is missing, or holds nothing: git takes the store for none. All else may be whole"
+        what = "it is missing or empty, so git sees no store. All other data may be intact"
         finding = Finding("damage", "store", str(patient.store / "HEAD"), what, _FIX)
         yield Ailment(finding, lambda: _headed(patient))
     if "objects" in lacks:
-        what = "it is missing: all that was recorded is in it"
-        mend = "Put it back from a copy. sessgit doctor --fix begins a new one, and brings back what files still have."
+        what = "it is missing, and it holds all recordings"
+        mend = "Restore it from a backup. `sessgit doctor --fix` creates a new one, and restores what files still have."
         finding = Finding("damage", "store", str(patient.store / "objects"), what, mend)
         yield Ailment(finding, lambda: _begun(patient))
 
@@ -48,7 +48,7 @@ def check(patient: Patient) -> Iterator[Ailment]:
     closed = packs.closed(patient.store)
     for path in (path for path in closed if path.is_file()):
         finding = Finding(
-            "damage", "permissions", str(path), "you may not read it: what is in it seems to be missing",
+            "damage", "permissions", str(path), "no permission to read it, so its contents seem to be missing",
             f"chmod u+r {humanize.shell(str(path))}",
         )  # fmt: skip
         yield Ailment(finding, lambda path=path: _opened(path))  # type: ignore[misc]
@@ -65,7 +65,7 @@ def may_not(patient: Patient) -> Iterator[Ailment]:
     """What may not be read or written. Nothing mends it: somebody may want it so."""
     found = shut(patient)
     if found:
-        what = "you may not read and write there: nothing is recorded"
+        what = "no permission to read and write there, so nothing is recorded"
         mend = f"chmod -R u+rwX {humanize.shell(str(patient.store))}"
         yield Ailment(Finding("damage", "permissions", str(found[0]), what, mend))
 
@@ -95,8 +95,8 @@ def _unread(patient: Patient, store: Store) -> Iterator[Ailment]:
     sessions = list(dict.fromkeys(layout.session_of(name) for name in torn))
     if sessions:
         many = "it" if len(sessions) == 1 else f"{humanize.counted(len(sessions), 'conversation')}, this one first,"
-        what = f"{many} cannot be read: what the store held of {'it' if len(sessions) == 1 else 'them'} is lost"
-        mend = f"{_FIX} looks in files, sessgit repair {humanize.shell(sessions[0])} on remotes, too."
+        what = f"{many} cannot be read: the store lost data of {'it' if len(sessions) == 1 else 'them'}"
+        mend = f"`{_FIX}` searches files, `sessgit repair {humanize.shell(sessions[0])}` also remotes."
         finding = Finding("damage", "session", sessions[0], what, mend)
         yield Ailment(finding, lambda: _brought_back(patient, store, sessions))
 
@@ -106,34 +106,34 @@ def _unread(patient: Patient, store: Store) -> Iterator[Ailment]:
 
 def _headed(patient: Patient) -> str:
     stores.write_private(patient.store / "HEAD", stores.HEAD, lasting=True)
-    return "it is there again; sessgit doctor once more looks at the rest"
+    return "it is restored; run sessgit doctor again to check the rest"
 
 
 def _begun(patient: Patient) -> str:
     stores.create(patient.store)
-    return "an empty one is there; sessgit doctor --fix once more brings back what files still have"
+    return "created an empty one; run sessgit doctor --fix again to restore what files still have"
 
 
 def _opened(path: Path) -> str:
     try:
         path.chmod(path.stat().st_mode | 0o400)
     except OSError as error:
-        raise StoreError(f"{path} cannot be changed: {error.strerror}") from error
-    return "you may read it"
+        raise StoreError(f"cannot change {path}: {error.strerror}") from error
+    return "it is readable"
 
 
 def _mended(patient: Patient, path: Path) -> str:
     done = list(rebuild.mend_packs(Store(patient.store)))
     if any(one.path == path for one in packs.broken(patient.store)):
-        raise StoreError("the pack is damaged as well", "sessgit repair brings back what files and remotes have.")
+        raise StoreError("the pack is also damaged", "`sessgit repair` restores what files and remotes have.")
     _forgotten(patient)
-    return f"{humanize.counted(sum(one.objects for one in done), 'object')} can be read again"
+    return f"{humanize.counted(sum(one.objects for one in done), 'object')} readable again"
 
 
 def _unpacked(patient: Patient, path: Path) -> str:
     packs.put_aside(patient.store, path)
     _forgotten(patient)
-    return "the index lies in state/damaged"
+    return "the old index is in state/damaged"
 
 
 def _forgotten(patient: Patient) -> None:
@@ -149,8 +149,8 @@ def _brought_back(patient: Patient, store: Store, sessions: Sequence[str]) -> st
     count, torn = repair.bring_back(world, sessions)
     _forgotten(patient)
     if not count and not torn:
-        return "what was lost is there again"
+        return "what was lost is restored"
     if not count:
-        raise SessgitError("no file has it", f"sessgit repair {humanize.shell(sessions[0])} looks on remotes, too.")
-    left = f"; {humanize.counted(torn, 'conversation')} still lack some: sessgit repair" if torn else ""
-    return f"{humanize.counted(count, 'object')} brought back from files{left}"
+        raise SessgitError("no file has it", f"`sessgit repair {humanize.shell(sessions[0])}` also searches remotes.")
+    left = f"; {humanize.counted(torn, 'conversation')} still incomplete: sessgit repair" if torn else ""
+    return f"{humanize.counted(count, 'object')} restored from files{left}"

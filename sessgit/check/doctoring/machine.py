@@ -95,10 +95,10 @@ def _unopened(patient: Patient) -> Finding:
     for path in (patient.home / ".gitconfig", patient.home / ".config" / "git" / "config"):
         said = _complaint(patient, path)
         if said:
-            what = f"git's settings cannot be read, so the store cannot be opened: {said}"
+            what = f"cannot read git's settings, so the store cannot be opened: {said}"
             return Finding("damage", "git", str(path), what, f"Correct that line, or move {path} away.")
-    what = f"the store cannot be opened: {patient.why}"
-    return Finding("damage", "store", str(patient.store), what, "git fsck in it may say more.")
+    what = f"cannot open the store: {patient.why}"
+    return Finding("damage", "store", str(patient.store), what, "`git fsck` in it may show more.")
 
 
 def _complaint(patient: Patient, path: Path) -> str:
@@ -121,16 +121,18 @@ def _disk(patient: Patient) -> Iterator[Ailment]:
     except OSError:
         return
     if free < _LITTLE:
-        what = f"{humanize.size(free)} are free: recording stops when the disk is full, and packing needs room"
-        yield Ailment(Finding("wrong", "disk", str(folder), what, "Make room. sessgit gc makes the store smaller."))
+        what = f"only {humanize.size(free)} free: recording stops when the disk is full, and packing needs space"
+        yield Ailment(
+            Finding("wrong", "disk", str(folder), what, "Free some space. `sessgit gc` makes the store smaller.")
+        )
 
 
 def _clients(patient: Patient) -> Iterator[Ailment]:
     unknown = [one for one in clients(patient) if not _TESTED[0] <= _order(one)[:2] <= _TESTED[1]]
     if unknown:
         more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
-        what = f"clients of version {', '.join(unknown[:_NAMED])}{more}: sessgit was tried with 1.0 to 2.1"
-        yield Ailment(Finding("note", "client", "clients", what, "sessgit verify tells whether all is whole."))
+        what = f"clients of version {', '.join(unknown[:_NAMED])}{more}: sessgit was tested with 1.0 to 2.1"
+        yield Ailment(Finding("note", "client", "clients", what, "`sessgit verify` checks what was recorded."))
 
 
 def _clock(patient: Patient) -> Iterator[Ailment]:
@@ -143,7 +145,7 @@ def _clock(patient: Patient) -> Iterator[Ailment]:
     ahead = [(what, moment) for what, moment in times if moment > patient.now + _AHEAD]
     if ahead:
         day = canonical.rfc3339(min(ahead[0][1], 4e9))[:10]
-        what = f"{ahead[0][0]} is of {day}, which is to come: is the clock right?"
+        what = f"{ahead[0][0]} is dated {day}, in the future: is the clock right?"
         yield Ailment(Finding("note", "clock", "clock", what))
 
 
@@ -158,9 +160,7 @@ def _remotes(patient: Patient) -> Iterator[Ailment]:
         if is_near and not Path(remote.url.removeprefix("file://")).exists():
             what = f"the remote {remote.name} is gone: there is nothing at {remote.shown}"
             yield Ailment(
-                Finding(
-                    "wrong", "remotes", remote.name, what, f"sessgit remote remove {remote.name}, or bring it back."
-                )
+                Finding("wrong", "remotes", remote.name, what, f"`sessgit remote remove {remote.name}`, or restore it.")
             )
 
 

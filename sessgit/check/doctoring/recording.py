@@ -54,7 +54,7 @@ def _hooks(patient: Patient) -> Iterator[Ailment]:
     cure = (lambda: _installed(patient)) if ours else None
     if not found.on:
         told = found.why.removesuffix(f": {_INSTALL}")
-        mend = "" if "cannot be read" in found.why or "disable" in found.why else _INSTALL
+        mend = "" if "cannot read" in found.why or "disable" in found.why else _INSTALL
         yield Ailment(Finding("wrong", "hooks", where, f"recording is off: {told}", mend), cure if mend else None)
     elif found.why:
         told = found.why.removesuffix(f": {_INSTALL}")
@@ -63,7 +63,7 @@ def _hooks(patient: Patient) -> Iterator[Ailment]:
         else:
             yield Ailment(Finding("wrong", "hooks", where, told, _INSTALL), cure)
     if patient.beside.hook.is_file() and not _is_current(patient):
-        what = "the hook is not that of this version, or starts another Python"
+        what = "the hook is from another version, or starts another Python"
         yield Ailment(Finding("wrong", "hooks", str(patient.beside.hook), what, _INSTALL), cure)
 
 
@@ -87,7 +87,7 @@ def _is_current(patient: Patient) -> bool:
 def _installed(patient: Patient) -> str:
     grain = own_settings.load(patient.beside).record.granularity
     install.install(patient.store, patient.config, python=patient.python, granularity=grain, privacy=patient.privacy)
-    return "the hooks and the stub are those of this version"
+    return "hooks and stub updated to this version"
 
 
 def _settings(patient: Patient) -> Iterator[Ailment]:
@@ -112,23 +112,23 @@ def _spool(patient: Patient) -> Iterator[Ailment]:
                 "damage",
                 "spool",
                 str(folder),
-                f"{len(waiting):,} events wait: new ones are dropped",
+                f"{len(waiting):,} events are waiting, and new ones are dropped",
                 "sessgit doctor --fix",
             ),
             lambda: _drained(patient),
         )
     elif events:
         age, is_running = max(0.0, patient.now - events[0].received), locks.is_recording(patient.beside)
-        many = "1 event waits" if len(events) == 1 else f"{len(events):,} events wait"
-        first = f"{'it' if len(events) == 1 else 'the first'} came {_age(age)} ago"
+        many = "1 event is waiting" if len(events) == 1 else f"{len(events):,} events are waiting"
+        first = f"{'for' if len(events) == 1 else 'the first for'} {_age(age)}"
         what = f"{many} to be recorded, {first}; {'a' if is_running else 'no'} recorder is running"
         is_stuck = age > (_LONGEST if is_running else _STARTING)
         finding = Finding("wrong" if is_stuck else "note", "spool", str(folder), what, _FIX if is_stuck else "")
         yield Ailment(finding, lambda: _drained(patient))
     unreadable = [event for event in waiting if isinstance(event, spool.Unreadable)]
     if unreadable:
-        what = f"{humanize.counted(len(unreadable), 'file')} there no recorder can read: {unreadable[0].why}"
-        yield Ailment(Finding("note", "spool", str(folder), what, "What is recorded next takes it away."))
+        what = f"{humanize.counted(len(unreadable), 'file')} there cannot be read by a recorder: {unreadable[0].why}"
+        yield Ailment(Finding("note", "spool", str(folder), what, "The next recording removes it."))
 
 
 def _age(seconds: float) -> str:
@@ -147,12 +147,12 @@ def _drained(patient: Patient) -> str:
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as error:
-        raise StoreError(f"the recorder cannot be started: {error.strerror or error}") from error
+        raise StoreError(f"cannot start the recorder: {error.strerror or error}") from error
     deadline = time.monotonic() + _PATIENCE
     while (left := sum(1 for _ in patient.beside.spool.glob("*.json"))) and time.monotonic() < deadline:
         time.sleep(0.1)
     if left:
-        raise StoreError(f"{humanize.counted(left, 'event')} still wait", f"{patient.beside.log} may say why.")
+        raise StoreError(f"{humanize.counted(left, 'event')} still waiting", f"See {patient.beside.log}.")
     return f"{humanize.counted(before, 'event')} recorded"
 
 
@@ -173,7 +173,7 @@ def _imported(patient: Patient, paths: list[Path]) -> str:
     done = imports.run(store, patient.index, paths, patient.config, patient.privacy, imports.Watch())
     if done.errors:
         raise StoreError(f"{done.errors[0].path}: {done.errors[0].reason}")
-    return f"{humanize.counted(done.sessions, 'conversation')} brought in, {humanize.counted(done.turns, 'turn')}"
+    return f"{humanize.counted(done.sessions, 'conversation')} imported, {humanize.counted(done.turns, 'turn')}"
 
 
 def _lost(patient: Patient, index: Index) -> Iterator[Ailment]:
@@ -181,7 +181,7 @@ def _lost(patient: Patient, index: Index) -> Iterator[Ailment]:
     many = len(lost_sessions.sessions(index, patient.config))
     if many:
         what = f"the client deleted {humanize.counted(many, 'conversation')}"
-        mend = f"sessgit restore --all-lost brings {'it' if many == 1 else 'them'} back."
+        mend = f"`sessgit restore --all-lost` restores {'it' if many == 1 else 'them'}."
         yield Ailment(Finding("note", "lost", str(patient.config / "projects"), what, mend))
 
 
@@ -201,5 +201,5 @@ def _copies(patient: Patient) -> Iterator[Ailment]:
     for path in home.transcripts(patient.config):
         first = seen.setdefault(path.name, path)
         if first != path:
-            what = f"the same conversation lies in {first.parent.name} too: the client cannot resume it"
+            what = f"the same conversation is also in {first.parent.name}, so the client cannot resume it"
             yield Ailment(Finding("note", "copies", str(path), what, "Move one of the two files away."))

@@ -46,7 +46,7 @@ def _whole(patient: Patient) -> Iterator[Ailment]:
     if lacks:
         what = f"{', '.join(lacks)} {'is' if len(lacks) == 1 else 'are'} missing"
         if "key" in lacks and beside.forbidden.exists():
-            what += ", and without the key nothing keeps out what was purged"
+            what += ", and without the key, purged values are no longer blocked"
         yield Ailment(Finding("wrong", "store", str(patient.store), what, _FIX), lambda: _completed(patient))
     try:
         said = (patient.store / "config").read_text("utf-8", "replace").lower().replace(" ", "").replace("\t", "")
@@ -62,7 +62,7 @@ def _whole(patient: Patient) -> Iterator[Ailment]:
         yield Ailment(Finding("damage", "store", str(patient.store / "config"), what, mend))
         return
     if not all(line in said.split("\n") for line in ("bare=true", "auto=0", "logallrefupdates=false")):
-        what = "git's settings of the store are not those that sessgit makes: git may pack or log by itself"
+        what = "the store's git settings differ from those that sessgit writes: git may pack or log by itself"
         cure = (lambda: _completed(patient)) if "bare=true" in said.split("\n") else None
         yield Ailment(Finding("wrong", "store", str(patient.store / "config"), what, _FIX if cure else ""), cure)
 
@@ -75,7 +75,7 @@ def _completed(patient: Patient) -> str:
     if not again:
         return "the store is complete again"
     many = humanize.counted(again, "value")
-    return f"the store has a new key: {many} that {'was' if again == 1 else 'were'} purged must be purged again"
+    return f"the store has a new key: {many} must be purged again"
 
 
 # Who may read it
@@ -92,7 +92,7 @@ def _permissions(patient: Patient) -> Iterator[Ailment]:
                 "wrong",
                 "permissions",
                 str(patient.store),
-                "the store belongs to someone else",
+                "the store belongs to another user",
                 f"chown -R {os.geteuid()} {patient.store}",
             )
         )
@@ -100,7 +100,7 @@ def _permissions(patient: Patient) -> Iterator[Ailment]:
     wrong = [(path, mode) for path, mode in _private(patient) if _is_open(path, mode)]
     if wrong:
         more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        what = f"others than you may read or write {wrong[0][0].relative_to(patient.store.parent)}{more}"
+        what = f"other users may read or write {wrong[0][0].relative_to(patient.store.parent)}{more}"
         yield Ailment(Finding("wrong", "permissions", str(patient.store), what, _FIX), lambda: _closed(wrong))
 
 
@@ -133,15 +133,15 @@ def _closed(wrong: Sequence[tuple[Path, int]]) -> str:
         except FileNotFoundError:  # an event that was recorded meanwhile
             continue
         except OSError as error:
-            raise StoreError(f"{path} cannot be changed: {error.strerror}") from error
-    return f"{humanize.counted(len(wrong), 'file')} readable by you alone"
+            raise StoreError(f"cannot change {path}: {error.strerror}") from error
+    return f"{humanize.counted(len(wrong), 'file')} readable only by you"
 
 
 # What can be made anew
 
 
 def _indexes(patient: Patient) -> Iterator[Ailment]:
-    for path, what in ((patient.beside.index, "the index"), (patient.beside.text, "the index of words")):
+    for path, what in ((patient.beside.index, "the index"), (patient.beside.text, "the full-text index")):
         why = _damage(path)
         if why:
             finding = Finding("wrong", "index", str(path), f"{what} is damaged: {why}", _FIX)
@@ -153,7 +153,7 @@ def _indexes(patient: Patient) -> Iterator[Ailment]:
     for name, error in sorted(patient.index.damaged.items())[:20]:
         if name in held and repo.trouble(held[name][0]):
             continue  # told with all that nobody can read
-        yield Ailment(Finding("damage", "session", name, f"it cannot be read: {error}", f"sessgit repair {name[:8]}"))
+        yield Ailment(Finding("damage", "session", name, f"cannot read it: {error}", f"sessgit repair {name[:8]}"))
     if unread:
         branches = humanize.counted(len(unread), "branch", "branches")
         what = f"the index lacks {branches}, {unread[0]} first"
@@ -181,8 +181,8 @@ def _renewed(patient: Patient, path: Path, what: str) -> str:
     try:
         cache_file.remove(path)
     except OSError as error:
-        raise StoreError(f"{path} cannot be removed: {error.strerror}") from error
-    return f"{what} is made anew"
+        raise StoreError(f"cannot remove {path}: {error.strerror}") from error
+    return f"{what} was rebuilt"
 
 
 # What killed commands left
@@ -192,18 +192,18 @@ def _leftovers(patient: Patient) -> Iterator[Ailment]:
     store, now = patient.store, patient.now
     left = maintenance.leftovers(store, now)
     if left:
-        what = f"{humanize.counted(len(left), 'file')} of interrupted work, {left[0].relative_to(store)} first"
+        what = f"{humanize.counted(len(left), 'file')} left by interrupted commands, {left[0].relative_to(store)} first"
         yield Ailment(Finding("wrong", "leftovers", str(store), what, "sessgit gc"), lambda: _swept(patient))
     old = [path for path in patient.beside.state.glob("push-*") if _age(path, now) > _DAY]
     if old:
-        what = f"{humanize.counted(len(old), 'folder')} that a killed push left"
+        what = f"{humanize.counted(len(old), 'folder')} left by a killed push"
         yield Ailment(Finding("wrong", "leftovers", str(patient.beside.state), what, _FIX), lambda: _removed(old))
 
 
 def _swept(patient: Patient) -> str:
     with locks.maintenance(patient.beside, _WAIT) as held:
         if not held:
-            raise StoreError("another process is packing the store", "Try again in a while.")
+            raise StoreError("another process is packing the store", "Try again later.")
         return f"{humanize.counted(maintenance.sweep(patient.store, patient.now), 'file')} removed"
 
 
@@ -256,6 +256,6 @@ def _packing(patient: Patient) -> Iterator[Ailment]:
 def _packed(patient: Patient) -> str:
     with locks.maintenance(patient.beside, _WAIT) as held:
         if not held:
-            raise StoreError("another process is packing the store", "Try again in a while.")
+            raise StoreError("another process is packing the store", "Try again later.")
         maintenance.pack(patient.store, held, full=True)
-    return "the store is packed"
+    return "the store was packed"

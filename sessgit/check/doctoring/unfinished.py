@@ -41,17 +41,17 @@ def _refs(patient: Patient, store: Store) -> Iterator[Ailment]:
     names = {one.ref for one in lost}
     for ref in (ref for ref in packed_refs.hollow(patient.store) if ref not in names):
         session = humanize.shell(layout.session_of(ref.split("/", 2)[-1]))
-        what = "it holds no id of an object, and nothing tells what it held"
-        yield Ailment(Finding("damage", "refs", ref, what, f"sessgit repair {session} records its file anew."))
+        what = "it holds no object id, and its old value is unknown"
+        yield Ailment(Finding("damage", "refs", ref, what, f"`sessgit repair {session}` records its file again."))
     if not faults and not lost:
         return
     said = []
     if faults:
         lines = f"line {faults[0]} of packed-refs is" if len(faults) == 1 else f"{len(faults)} lines of packed-refs are"
-        said.append(f"{lines} no ref, and git moves none")
+        said.append(f"{lines} not a ref, so git cannot move any")
     if lost:
         many = lost[0].ref if len(lost) == 1 else f"{humanize.counted(len(lost), 'ref')}, {lost[0].ref} first,"
-        said.append(f"{many} {'is' if len(lost) == 1 else 'are'} gone or hollow, and no command did that")
+        said.append(f"{many} {'is' if len(lost) == 1 else 'are'} missing or empty, and no command did that")
     finding = Finding("damage", "refs", str(patient.store), "; ".join(said), _FIX)
     yield Ailment(finding, lambda: _put_back(patient, store))
 
@@ -61,13 +61,13 @@ def _put_back(patient: Patient, store: Store) -> str:
     assert patient.index is not None
     patient.index.damaged.clear()
     patient.index.sync()
-    return f"{humanize.counted(count, 'ref')} put back"
+    return f"{humanize.counted(count, 'ref')} restored"
 
 
 def _purge(patient: Patient, store: Store) -> Iterator[Ailment]:
     if not purge.pending(patient.store):
         return
-    what = "a purge was interrupted: what it takes away may still be there"
+    what = "a purge was interrupted: the value may still be stored"
     finding = Finding("damage", "purge", str(patient.beside.purging), what, _FIX)
     yield Ailment(finding, lambda: _purged(patient, store))
 
@@ -77,15 +77,17 @@ def _purged(patient: Patient, store: Store) -> str:
     nothing = Wanted(())
     done = purge.purge(store, patient.index, nothing, patient.config, patient.now, Watch())
     if purge.pending(patient.store):
-        raise ConflictError("the purge could not be completed", "sessgit purge with the same value again does so.")
-    return "the purge came to its end" if done.completed else "no value was known yet: the purge has to be given again"
+        raise ConflictError(
+            "cannot complete the purge", "To complete it, run `sessgit purge` with the same value again."
+        )
+    return "the purge is complete" if done.completed else "the value is not known yet: run the purge again"
 
 
 def _merges(patient: Patient, store: Store) -> Iterator[Ailment]:
     begun = interrupted.left(store)
     if begun:
         many = humanize.counted(len(begun), "conversation")
-        what = f"{many} begun by a merge that was interrupted, {begun[0][:8]} first"
+        what = f"{many} left by an interrupted merge, {begun[0][:8]} first"
         finding = Finding("wrong", "leftovers", str(patient.beside.state), what, "sessgit gc")
         yield Ailment(finding, lambda: _taken_back(patient, store))
     for path in sorted(patient.beside.state.glob("*.append")):
@@ -94,19 +96,19 @@ def _merges(patient: Patient, store: Store) -> Iterator[Ailment]:
         except OSError:
             continue
         if age > _DAY:
-            what = f"a merge into {path.stem[:8]} was interrupted: the same again completes it"
+            what = f"a merge into {path.stem[:8]} was interrupted: run it again to complete it"
             yield Ailment(Finding("note", "leftovers", str(path), what, "sessgit gc"))
 
 
 def _taken_back(patient: Patient, store: Store) -> str:
     count = interrupted.take_back(store, patient.config, patient.now)
-    return f"{humanize.counted(count, 'conversation')} taken back"
+    return f"{humanize.counted(count, 'conversation')} removed"
 
 
 def _folders(patient: Patient) -> Iterator[Ailment]:
     left = [*tempdirs.left(), *tempdirs.left(patient.beside.state)]
     if left:
-        what = f"{humanize.counted(len(left), 'temporary folder')} of killed commands, {left[0].name} first"
+        what = f"{humanize.counted(len(left), 'temporary folder')} left by killed commands, {left[0].name} first"
         finding = Finding("wrong", "leftovers", str(left[0].parent), what, "sessgit gc")
         yield Ailment(finding, lambda: _swept(patient))
 

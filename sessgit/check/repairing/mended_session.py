@@ -66,7 +66,7 @@ def make(world: Context, plan: Plan, new_id: str) -> Made:
             source = Source(target, new_id, world.config, final=True)
             record(store, world.index, source, Rules(world.rules.granularity, bool(lines.state.rules.get("redact"))))
     except SessgitError as error:
-        hint = f"sessgit undo {begun.id} takes away what is there of it."
+        hint = f"To remove the incomplete one: `sessgit undo {begun.id}`"
         raise type(error)(str(error), hint) from error
     head = refs.read(store.path, ref) or tip
     operations.perform(
@@ -85,8 +85,8 @@ def _target(world: Context, state: Session, new_id: str) -> Path:
     place = place_of(world.config, state, world.store.beside)
     if place is None:
         raise SessgitError(
-            f"it is not known in which folder {state.id} was held",
-            f"sessgit restore {layout.short(state.id)} --project DIR says it.",
+            f"the folder of {state.id} is unknown",
+            f"Choose one: `sessgit restore {layout.short(state.id)} --project DIR`",
         )
     return place.with_name(f"{new_id}.jsonl")
 

@@ -42,7 +42,7 @@ def mend_packs(store: Store) -> Iterator[Mended]:
     for broken in packs.broken(store.path):
         if broken.fault == "index":
             try:
-                yield Mended(packs.make_index(store.path, broken.path), "a pack whose index was made anew")
+                yield Mended(packs.make_index(store.path, broken.path), "a pack whose index was rebuilt")
             except StoreError:
                 continue  # the pack is damaged, too: what was in it is looked for elsewhere
         elif broken.fault == "cut":
@@ -52,7 +52,7 @@ def mend_packs(store: Store) -> Iterator[Mended]:
             for oid, (kind, data) in back.items():
                 objects.put(store.path, oid, kind, data, store.beside.state / "damaged")
             packs.put_aside(store.path, broken.path)
-            yield Mended(len(back), "a pack that was cut")
+            yield Mended(len(back), "a truncated pack")
     store.repo.forget()
 
 
@@ -73,8 +73,8 @@ def recorded_anew(world: Context, branch: str, tip: str) -> str:
         return ""
     with locks.session(store.beside, session, _WAIT) as is_held:
         if not is_held:
-            raise StoreError("a recorder is at work on it", "Try again in a while.")
-        said = f"{session[:8]}: what cannot be read goes, its file is recorded anew"
+            raise StoreError("a recorder is writing it", "Try again later.")
+        said = f"{session[:8]}: recorded again from its file, without what cannot be read"
         first = operations.perform(store, "repair", said, [Move(ref, tip, None)], now).id if tip else ""
         if ref in packed_refs.hollow(store.path):
             packed_refs.put_aside(store.path, ref)

@@ -99,5 +99,5 @@ def check_cursor(store: Store, session: str, own: Mapping[str, str], pieces: Seq
     if known.offset > max(ends, default=0):
         behind = humanize.counted(known.offset - max(ends, default=0), "byte")
         what = f"its cursor stands {behind} behind the last line that is recorded or pending"
-        mend = "sessgit import FILE reads its transcript from the beginning once the cursor is deleted."
+        mend = "Delete the cursor, then run `sessgit import FILE` to read its transcript from the beginning."
         yield Where(session).found("note", "cursor", what, mend)

@@ -1,4 +1,4 @@
-"""A session's file laid out and cut once more: turns, lines and cells are a function of it."""
+"""A session's file rebuilt and cut into turns again: turns, lines and cells are a function of it."""
 
 from __future__ import annotations
 

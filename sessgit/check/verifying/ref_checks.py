@@ -108,7 +108,7 @@ def _remote(store: Store, ref: str, oid: str) -> Iterator[Finding]:
     if layout.parts(ref)[0] not in layout.SPACES:
         yield Finding("note", "ref", ref, "no remote has what it stands for")
     elif store.repo.trouble(oid):
-        mend = f"git -C {humanize.shell(str(store.path))} update-ref -d {humanize.shell(ref)}, and then sessgit pull"
+        mend = f"`git -C {humanize.shell(str(store.path))} update-ref -d {humanize.shell(ref)}`, then `sessgit pull`"
         yield Finding("damage", "object", ref, f"what a remote held is missing here: object {oid}", mend, (oid,))
 
 
@@ -178,7 +178,9 @@ def _packs(store: Path) -> Iterator[Finding]:
     """Packs that git cannot use: what is in them seems to be missing."""
     for path in packs.closed(store):
         where, mend = path.relative_to(store).as_posix(), f"chmod u+rX {humanize.shell(str(path))}"
-        yield Finding("damage", "permissions", where, "you may not read it: what is in it seems to be missing", mend)
+        yield Finding(
+            "damage", "permissions", where, "no permission to read it, so its contents seem to be missing", mend
+        )
     for broken in packs.broken(store):
         if broken.fault != "closed":
             where = broken.path.relative_to(store).as_posix()

@@ -52,7 +52,7 @@ def _key(beside: StorePaths) -> Iterator[Finding]:
     if (length := len(_read(beside.key))) != _KEY:
         said = "is missing" if not length else "is not 32 bytes long"
         what = f"the key {said}: words that were redacted cannot be proved any more"
-        mend = "Put it back from a copy of the store. sessgit doctor --fix makes a new one, for what comes."
+        mend = "Restore it from a copy of the store. `sessgit doctor --fix` creates a new one for later secrets."
         yield Finding("damage", "key", "key", what, mend)
 
 

@@ -19,7 +19,7 @@ def touching(here: Invocation, paths: Sequence[str]) -> set[str]:
     from sessgit.cli import render
     from sessgit.history import file_access
 
-    with render.progress(here, "Reading what turns are about", unit="turns") as progress:
+    with render.progress(here, "Reading turns", unit="turns") as progress:
         return file_access.commits(here.index, lambda: here.store, paths, here.cwd, progress)
 
 
@@ -30,7 +30,7 @@ def among(here: Invocation, *, search: str, paths: Sequence[str]) -> tuple[Colle
         from sessgit.cli import render
         from sessgit.history.search import sessions_with
 
-        with render.progress(here, "Reading what was said", unit="turns") as progress:
+        with render.progress(here, "Searching", unit="turns") as progress:
             sessions, behind = sessions_with(here.index, search, progress)
         if behind:
             render.tell(f"({behind})")

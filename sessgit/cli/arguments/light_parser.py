@@ -31,13 +31,13 @@ def _number(kind: type[float], value: Any, param: Any, ctx: Any) -> float:
     try:
         return kind(value)
     except ValueError:
-        raise typer.BadParameter(f"{value!r} is no number.", ctx=ctx, param=param) from None
+        raise typer.BadParameter(f"{value!r} is not a number.", ctx=ctx, param=param) from None
 
 
 def _one_of(value: Any, words: tuple[Any, ...], param: Any, ctx: Any) -> Any:
     if value in words:
         return value
-    raise typer.BadParameter(f"{value!r} is none of {', '.join(map(str, words))}.", ctx=ctx, param=param)
+    raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(str, words))}.", ctx=ctx, param=param)
 
 
 class Light:

@@ -9,7 +9,7 @@ from sessgit.errors import UsageError
 
 _AGO = re.compile(r"([0-9]{1,9})[ .]*(m|h|d|w|min|minutes?|hours?|days?|weeks?)([ .]+ago)?")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_HINT = "Say 2d, 3h, 1w, today, yesterday, 2026-03-01 or 2026-03-01T10:00."
+_HINT = "Use 2d, 3h, 1w, today, yesterday, 2026-03-01 or 2026-03-01T10:00."
 
 
 def since(text: str, now: float) -> float:
@@ -28,4 +28,4 @@ def since(text: str, now: float) -> float:
             return day.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
         return max(0.0, datetime.fromisoformat(text.strip()).timestamp())
     except (ValueError, OverflowError, OSError):
-        raise UsageError(f"“{text}” is no time", _HINT) from None
+        raise UsageError(f"“{text}” is not a time", _HINT) from None

@@ -17,14 +17,14 @@ _MOST = 1 << 31
 Address = Annotated[
     str,
     typer.Argument(
-        metavar="ADDRESS", help="SESSION[@TURN]; the current session if left out.", show_default=False,
+        metavar="ADDRESS", help="SESSION[@TURN] (default: the current session).", show_default=False,
         autocompletion=completion.addresses,
     ),
 ]  # fmt: skip
 AnyAddress = Annotated[
     str,
     typer.Argument(
-        metavar="ADDRESS", help="SESSION[@TURN[.CELL]]; the current session if left out.", show_default=False,
+        metavar="ADDRESS", help="SESSION[@TURN[.CELL]] (default: the current session).", show_default=False,
         autocompletion=completion.addresses,
     ),
 ]  # fmt: skip
@@ -39,30 +39,28 @@ Addresses = Annotated[
     list[str] | None,
     typer.Argument(metavar="ADDRESS...", help="The conversations.", autocompletion=completion.addresses),
 ]
-Everywhere = Annotated[
-    bool, typer.Option("--all", help="Those of every project, also headless ones and those without a turn.")
-]
+Everywhere = Annotated[bool, typer.Option("--all", help="All projects, with headless and empty conversations.")]
 Project = Annotated[
-    Path | None, typer.Option("--project", metavar="DIR", help="Those of the project at DIR.", show_default=False)
+    Path | None, typer.Option("--project", metavar="DIR", help="Only the project at DIR.", show_default=False)
 ]
 Labels = Annotated[
-    list[str] | None, typer.Option("--label", metavar="LABEL", help="Those with this label; may be repeated.")
+    list[str] | None, typer.Option("--label", metavar="LABEL", help="Only with this label; may be repeated.")
 ]
 Folder = Annotated[
-    str, typer.Argument(metavar="DIR", help="A folder of the project; this one if left out.", show_default=False)
+    str, typer.Argument(metavar="DIR", help="A folder of the project (default: this folder).", show_default=False)
 ]
 
 
 def not_negative(value: int | None) -> int | None:
     """The number as an option takes it, or None where none was given."""
     if value is not None and value < 0:
-        raise typer.BadParameter("a number of 0 or more is needed.")
+        raise typer.BadParameter("must be 0 or more.")
     return value if value is None else min(value, _MOST)
 
 
 Limit = Annotated[
     int | None,
-    typer.Option("-n", "--limit", metavar="N", help="Show N at most.", show_default=False, callback=not_negative),
+    typer.Option("-n", "--limit", metavar="N", help="Show at most N.", show_default=False, callback=not_negative),
 ]
 Paths = Annotated[
     list[str] | None,
@@ -70,33 +68,35 @@ Paths = Annotated[
 ]
 Since = Annotated[
     str,
-    typer.Option("--since", metavar="WHEN", help="From then on: 2d, 3h, yesterday, 2026-03-01.", show_default=False),
+    typer.Option("--since", metavar="WHEN", help="Since then: 2d, 3h, yesterday, 2026-03-01.", show_default=False),
 ]
 AtOp = Annotated[
     str,
     typer.Option(
-        "--at-op", metavar="OP", help="As it was when an operation had been done: an id that sessgit ops shows.",
+        "--at-op", metavar="OP", help="Show the state after operation OP, an id from `sessgit ops`.",
         show_default=False, autocompletion=completion.operations,
     ),
 ]  # fmt: skip
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Remote = Annotated[
     str,
     typer.Argument(
-        metavar="REMOTE", help="Which one, where there are several.", show_default=False,
+        metavar="REMOTE", help="The remote (default: the only one).", show_default=False,
         autocompletion=completion.remotes,
     ),
 ]  # fmt: skip
 Into = Annotated[
     str,
     typer.Option(
-        "--into", metavar="OURS", help="Where to bring it; the current session if left out.", show_default=False,
+        "--into", metavar="OURS", help="The conversation to change (default: the current session).", show_default=False,
         autocompletion=completion.addresses,
     ),
 ]  # fmt: skip
 New = Annotated[
     str | None,
-    typer.Option("--new", metavar="[NAME]", help="Make a new conversation, leave ours alone.", show_default=False),
+    typer.Option(
+        "--new", metavar="[NAME]", help="Create a new conversation instead of changing ours.", show_default=False
+    ),
 ]
 
 

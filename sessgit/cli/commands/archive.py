@@ -24,31 +24,34 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     older_than: Annotated[
         str,
         typer.Option(
-            "--older-than", metavar="WHEN", help="Those written last before: 30d, 12w, 2026-03-01.", show_default=False
+            "--older-than",
+            metavar="WHEN",
+            help="Archive those last used before: 30d, 12w, 2026-03-01.",
+            show_default=False,
         ),
     ] = "",
     label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="LABEL", help="Of the old ones, those with this label.")
+        list[str] | None, typer.Option("--label", metavar="LABEL", help="With --older-than: only with this label.")
     ] = None,
     state: Annotated[
         Literal["active", "ended", "interrupted"] | None,
-        typer.Option("--state", help="Of the old ones, those in this state.", show_default=False),
+        typer.Option("--state", help="With --older-than: only in this state.", show_default=False),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="The old ones of every project, also headless ones and those without a turn.")
+        bool, typer.Option("--all", help="With --older-than: all projects, with headless and empty ones.")
     ] = False,
     project: Annotated[
         Path | None,
-        typer.Option("--project", metavar="DIR", help="The old ones of the project at DIR.", show_default=False),
+        typer.Option("--project", metavar="DIR", help="With --older-than: the project at DIR.", show_default=False),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Put conversations out of the way.
+    """Hide conversations without deleting them.
 
-    sessgit ls shows them with --archived only; all else works as before, and one that goes on comes back by itself.
-    With --older-than the old ones of this project go, but for those that are open, labelled keep or manage others.
-    archive.after = "90d" in the settings does so by itself, in all projects.
+    `sessgit ls` lists them with --archived only. Everything else works as before, and a conversation that continues
+    leaves the archive. --older-than archives the old ones of this project, except those that are open, labelled keep,
+    or manage others. The setting archive.after = "90d" does this automatically in all projects.
     """
     from sessgit.branch import archive as archives
     from sessgit.branch import edit
@@ -59,11 +62,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     narrowed = bool(label or state or everything or project)
     if addresses and (older_than or narrowed):
-        raise UsageError("conversations are named, or chosen by --older-than.", "Give one of the two.")
+        raise UsageError("addresses and --older-than cannot be combined.", "Use one of the two.")
     if not addresses and not older_than:
         raise UsageError(
-            "it is not said which conversations to archive.",
-            "sessgit archive ADDRESS names them, sessgit archive --older-than 30d chooses the old ones.",
+            "no conversations selected.",
+            "`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`.",
         )
     here = invocation.read()
     here.check_recorded()
@@ -100,7 +103,7 @@ def _page(here: invocation.Invocation, done: Moved, found: Old, *, shown: bool, 
     from sessgit.cli.pages import moved_sessions
 
     if shown:
-        notes = dict.fromkeys(done.already, "archived already")
+        notes = dict.fromkeys(done.already, "already archived")
         branches = {branch.name: branch for branch in here.index.branches_named([*done.sessions, *done.already])}
         yield from moved_sessions.lines(here, [branches[name] for name in dict.fromkeys(found.sessions)], notes)
     count = text.counted(len(done.sessions), "conversation")
@@ -113,7 +116,7 @@ def _page(here: invocation.Invocation, done: Moved, found: Old, *, shown: bool, 
     if found.passed_over:
         reasons = Counter(found.passed_over.values())
         told = ", ".join(f"{count:,} {why}" for why, count in sorted(reasons.items()))
-        yield from text.fold([f"Passed over: {told}"], here.width, "")
+        yield from text.fold([f"Skipped: {told}"], here.width, "")
 
 
 def _json(done: Moved, found: Old, *, dry_run: bool) -> dict[str, object]:

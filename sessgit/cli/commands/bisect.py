@@ -27,43 +27,43 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     address: options.Address = "",
     command: Annotated[
         str,
-        typer.Option("--run", metavar="COMMAND", help="Run this at the commits that the project had.",
+        typer.Option("--run", metavar="COMMAND", help="Run COMMAND at the project's commits.",
                      show_default=False),
     ] = "",
     pattern: Annotated[
         str,
-        typer.Option("--cell-fails", metavar="REGEX", help="Look how the calls ended that fit this.",
+        typer.Option("--cell-fails", metavar="REGEX", help="Check how the calls that match ended.",
                      show_default=False),
     ] = "",
     good: Annotated[
-        int | None, typer.Option("--good", metavar="N", help="A turn in which it was good: else the first.",
+        int | None, typer.Option("--good", metavar="N", help="A turn that was good (default: the first).",
                                  show_default=False),
     ] = None,
     bad: Annotated[
-        int | None, typer.Option("--bad", metavar="N", help="A turn in which it is bad: else the last.",
+        int | None, typer.Option("--bad", metavar="N", help="A turn that is bad (default: the last).",
                                  show_default=False),
     ] = None,
     timeout: Annotated[
-        str, typer.Option("--timeout", metavar="TIME", help="Stop a run after 90s, 5m, 1h: then it is bad.",
+        str, typer.Option("--timeout", metavar="TIME", help="Stop a run after 90s, 5m, 1h and call it bad.",
                           show_default=False),
     ] = "",
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Show what the command prints, on standard error.")
+        bool, typer.Option("-v", "--verbose", help="Show the command's output on standard error.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Find the turn in which something went bad, in few steps.
+    """Find the turn in which something broke.
 
-    --run tries a shell command at the commits that the project had at the ends of turns, in a temporary git worktree:
-    nothing of yours is touched, and what was not committed, or is ignored by git, is not there. Its exit code means
-    what it means to git bisect run: 0 is good, 1 to 127 bad, 125 cannot tell, more ends the search. It is told
-    SESSGIT_BISECT_TURN, SESSGIT_BISECT_SESSION and SESSGIT_BISECT_COMMIT.
+    --run runs a shell command at the commits that the project had at the ends of turns, in a temporary git worktree.
+    Your files are not touched; uncommitted changes and ignored files are not there. Exit codes mean what they mean to
+    git bisect run: 0 is good, 125 cannot be tested, others up to 127 are bad, higher ones stop the search. The command
+    gets SESSGIT_BISECT_TURN, SESSGIT_BISECT_SESSION and SESSGIT_BISECT_COMMIT in its environment.
 
-    --cell-fails runs nothing. A turn is bad if a call that fits failed in it, or ended otherwise than with exit code 0,
-    and good if all that fit worked. The regular expression is looked for in the tool and its argument, as in “Bash
-    python -m pytest”; (?i) at its beginning ignores case.
+    --cell-fails runs nothing. A turn is bad if a matching call failed or ended with an exit code other than 0, and good
+    if all matching calls worked. The regular expression is searched in the tool and its argument, as in “Bash python -m
+    pytest”; (?i) at its start ignores case.
 
-    Turns that cannot be tested are passed over. What went bad is taken to stay bad. @N looks at the turns up to N.
+    Turns that cannot be tested are skipped. bisect assumes that what broke stays broken. @N searches the turns up to N.
     """
     from sessgit.cli.pages import bisect as page
     from sessgit.errors import UsageError
@@ -73,18 +73,20 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     if bool(command.strip()) == bool(pattern):
         raise UsageError(
-            "bisect needs to know what is bad: --run COMMAND or --cell-fails REGEX, one of the two.",
-            "sessgit bisect --run 'python -m pytest -q' runs the tests of then.",
+            "bisect needs either --run COMMAND or --cell-fails REGEX.",
+            "`sessgit bisect --run 'python -m pytest -q'` runs the tests of each turn.",
         )
     if pattern and (timeout or verbose):
-        raise UsageError("--timeout and --verbose are about a command.", "--cell-fails runs none.")
+        raise UsageError("--timeout and --verbose need --run.", "--cell-fails runs no command.")
     limit = _seconds(timeout) if timeout else None
     if pattern:
         cells.compiled(pattern)
     here = invocation.read()
     found = session_argument.target(here, address)
     if found.cell:
-        raise UsageError("bisect goes by whole turns.", f"sessgit bisect {here.ident(found.branch.name)}@{found.turn}")
+        raise UsageError(
+            "bisect compares whole turns.", f"`sessgit bisect {here.ident(found.branch.name)}@{found.turn}`"
+        )
     span = _span(here, found, good, bad)
     report = _reporting(here, runs=bool(command))
     if pattern:
@@ -106,7 +108,7 @@ def _seconds(said: str) -> float:
 
     match = _TIME.fullmatch(said)
     if match is None or not int(match[1]):
-        raise UsageError(f"“{said}” is no time that a run could take", "Say 90s, 5m or 1h.")
+        raise UsageError(f"“{said}” is not a duration", "Use 90s, 5m or 1h.")
     return float(int(match[1]) * _UNITS[match[2]])
 
 
@@ -122,13 +124,13 @@ def _span(here: Invocation, found: Target, good: int | None, bad: int | None) ->
 
     short, turns = here.ident(found.branch.name), found.state.turns
     if turns < 2:
-        raise NotFoundError(f"{short} has not two turns to compare", "sessgit ls shows other conversations.")
+        raise NotFoundError(f"{short} has fewer than two turns", "`sessgit ls` lists other conversations.")
     last = turns if found.turn is None else found.turn
     span = Span(1 if good is None else number(good), last if bad is None else number(bad))
     if not 0 < span.good < span.bad:
         raise UsageError(
-            f"the good turn comes before the bad one, and {span.good} does not come before {span.bad}.",
-            f"{short} has the turns 1 to {turns}.",
+            f"the good turn must come before the bad one, but {span.good} does not come before {span.bad}.",
+            f"{short} has turns 1 to {turns}.",
         )
     return span
 

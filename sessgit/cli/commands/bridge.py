@@ -24,28 +24,29 @@ if TYPE_CHECKING:
 def run(
     session: Annotated[
         str,
-        typer.Argument(metavar="SESSION", help="Which one; the current session if left out.", show_default=False,
+        typer.Argument(metavar="SESSION", help="The session (default: the current one).", show_default=False,
                        autocompletion=completion.addresses),
     ] = "",
     operation: Annotated[
-        str, typer.Option("--op", metavar="OP", help="Ask this one question and end.", show_default=False)
+        str, typer.Option("--op", metavar="OP", help="Ask this one question, then exit.", show_default=False)
     ] = "",
     args: Annotated[
-        str, typer.Option("--args", metavar="JSON", help="With --op: its arguments, an object.", show_default=False)
+        str, typer.Option("--args", metavar="JSON", help="With --op: its arguments, a JSON object.", show_default=False)
     ] = "",
 ) -> None:  # fmt: skip
-    """Answer a program's questions about a session, one line of JSON each.
+    """Answer a program's questions about a session.
 
-    A question is read from standard input, as {"op": "cells", "args": {"type": "tool"}}, and its answer printed as one
-    line. The operations are session, cells, cell and dependency_chain; these two need {"cell_id": …}. An id in a
-    question stands in its answer. Where something is wrong the answer is {"error": …}, and the next question is read.
+    Reads one JSON object per line from standard input, such as {"op": "cells", "args": {"type": "tool"}}, and prints
+    one line per answer. The operations are session, cells, cell and dependency_chain; the last two need {"cell_id": …}.
+    If a question has an id, its answer repeats it. If something is wrong, the answer is {"error": …}, and the next
+    question is read.
 
-    What the session's transcript holds is recorded first, so that each answer is of that moment.
+    New lines of the session's transcript are recorded before each answer.
     """
     from sessgit.errors import UsageError
 
     if args and not operation:
-        raise UsageError("--args are those of the operation that --op names.", "sessgit bridge --op cells --args '{}'")
+        raise UsageError("--args needs --op.", "`sessgit bridge --op cells --args '{}'`")
     given = _arguments(args) if args else None
     here = invocation.read()
     here.check_store()
@@ -55,7 +56,7 @@ def run(
         _say(answer)
         raise typer.Exit(1 if "error" in answer else 0)
     if sys.stdin is not None and sys.stdin.isatty():
-        render.tell('(a question a line, as {"op": "session"}; Ctrl-D ends it)')
+        render.tell('(one question per line, such as {"op": "session"}; Ctrl-D ends)')
     for line in _lines():
         _say(asked.answer(line))
 
@@ -66,7 +67,7 @@ def _arguments(said: str) -> object:
     try:
         return json.loads(said)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--args is no JSON: {error}", 'An object is wanted, as \'{"type": "tool"}\'.') from error
+        raise UsageError(f"--args is not JSON: {error}", 'An object is wanted, as \'{"type": "tool"}\'.') from error
 
 
 def _say(answer: Answer) -> None:
@@ -110,7 +111,7 @@ class _Asked:
         from sessgit.api.bridge import LONGEST
 
         if line is None:
-            return {"error": f"a question has {LONGEST} bytes at most"}
+            return {"error": f"a question can have at most {LONGEST} bytes"}
         return self.bridge.answer(line)
 
     def _open(self) -> Store:

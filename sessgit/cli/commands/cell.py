@@ -12,11 +12,11 @@ def run(
     address: options.CellAddress,
     as_json: options.Json = False,
 ) -> None:
-    """Show a cell: what it got, what came of it, what it depends on and what depends on it.
+    """Show a cell and the cells it depends on.
 
-    That is what sessgit show prints of it, and the cells of other turns: what came before a turn's first message, and
-    the call that wrote a file which this one read. An id, cell_ and eight letters, is looked for in the current
-    conversation, in another one as A@.cell_xxxxxxxx.
+    Prints what `sessgit show` prints, and the cells of other turns: what came before the first message of its turn, and
+    the call that wrote a file that it read. An id, cell_ and eight characters, is looked up in the current
+    conversation; A@.cell_xxxxxxxx names one of conversation A.
     """
     from sessgit.cli.pages import cell_chain
     from sessgit.cli.pages import show as page

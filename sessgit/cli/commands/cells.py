@@ -26,27 +26,24 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             "--type",
             metavar="TYPE",
             show_default=False,
-            help="Only cells of this type: tool, llm_call; repl, map_reduce or verification, which programs make.",
+            help="Only this type: tool or llm_call; repl, map_reduce or verification, which programs write.",
         ),
     ] = None,
     operation: Annotated[
-        str, typer.Option("--operation", metavar="OP", help="Only those of this tool or model.", show_default=False)
+        str, typer.Option("--operation", metavar="OP", help="Only this tool or model.", show_default=False)
     ] = "",
-    turn: Annotated[
-        int | None, typer.Option("--turn", metavar="N", help="Only those of one turn.", show_default=False)
-    ] = None,
+    turn: Annotated[int | None, typer.Option("--turn", metavar="N", help="Only one turn.", show_default=False)] = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Only calls that failed, commands by their exit code too.")
+        bool, typer.Option("--failed", help="Only failed calls, and commands with an exit code other than 0.")
     ] = False,
-    index: Annotated[
-        bool, typer.Option("--index", help="Print JSON: what depends on what, and in which order.")
-    ] = False,
+    index: Annotated[bool, typer.Option("--index", help="Print the dependency graph as JSON.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """List the cells of a conversation: its tool calls and the model's messages, oldest first.
+    """List the cells of a conversation, oldest first.
 
-    Each with its address, its id, what it is about, how it ended and how long it took: the last 100, unless -n says
-    otherwise. @N shows those up to turn N. With --index all of them as one graph.
+    A cell is a tool call or a message of the model. Each is listed with its address, its id, what it is about, how it
+    ended and how long it took: the last 100, or N. @N lists those up to turn N. --index prints all of them as one
+    graph.
     """
     from sessgit.errors import UsageError
 
@@ -54,12 +51,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     found = session_argument.target(here, address)
     if found.cell:
         raise UsageError(
-            "cells lists many, and the address names one.",
-            f"sessgit cell {here.ident(found.branch.name)}@{found.turn}.{found.cell}",
+            "cells lists the cells of a conversation; the address names one cell.",
+            f"`sessgit cell {here.ident(found.branch.name)}@{found.turn}.{found.cell}`",
         )
     if index:
         if kind or operation or failed or turn is not None or limit is not None:
-            raise UsageError("--index holds all cells.", "Leave it out to choose some of them.")
+            raise UsageError("--index always prints all cells.", "To select cells, leave out --index.")
         _index(here, found, as_json=as_json)
     else:
         _list(here, found, (kind, operation, turn, failed), limit, as_json=as_json)

@@ -13,12 +13,14 @@ from sessgit.model import canonical
 
 
 def run(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Such as record.granularity.", show_default=False)] = "",
-    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="What to set it to.", show_default=False)] = None,
-    unset: Annotated[str, typer.Option("--unset", metavar="KEY", help="Go back to the default.")] = "",
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="A setting, such as record.granularity.", show_default=False)
+    ] = "",
+    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="The new value.", show_default=False)] = None,
+    unset: Annotated[str, typer.Option("--unset", metavar="KEY", help="Restore the default.")] = "",
     as_json: options.Json = False,
 ) -> None:
-    """Show the settings, or set one.
+    """Show or change the settings.
 
     record.granularity is "turn", or "cell" to commit after each tool result too. record.redact replaces secrets.
     record.fsync syncs each commit to the disk.
@@ -44,22 +46,22 @@ def run(
     here = invocation.read()
     beside, has_store = StorePaths(here.store_path), here.has_store  # raises where the store is another user's
     if unset and (key or value is not None):
-        raise UsageError("--unset names the setting by itself.", f"sessgit config --unset {unset}")
+        raise UsageError("--unset takes no KEY and VALUE.", f"`sessgit config --unset {unset}`")
     if unset or value is not None:
         wanted = None if value is None else _parsed(value)
         settings.check(beside, unset or key, wanted)  # so that a mistake creates no store
         here.create_store()
         settings.change(beside, unset or key, wanted)
         if key == "record.granularity":
-            render.tell("The hooks follow with sessgit install: a commit for each cell needs one hook more.")
+            render.tell("Run sessgit install again: a commit for each cell needs one more hook.")
         if key == "record.redact" and not here.settings.record.redact:
-            render.tell("From now on secrets are stored as they are: sessgit config --unset record.redact ends that.")
+            render.tell("From now on secrets are stored unredacted (undo: sessgit config --unset record.redact).")
         return
     found = settings.flat(here.settings, settings.read(beside) if has_store else {})
     if key:
         found = [setting for setting in found if setting.key == key or setting.key.startswith(f"{key}.")]
         if not found and key not in settings.TABLES:
-            raise UsageError(f"there is no setting {key}.", "sessgit config shows all of them.")
+            raise UsageError(f"there is no setting “{key}”.", "`sessgit config` lists all settings.")
     if as_json:
         render.document("config/v1", {s.key: {"value": s.value, "default": s.is_default} for s in found})
     elif len(found) == 1 and found[0].key == key:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 def run(
     addresses: options.Addresses = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Delete conversations.
 
-    What their rewinds left and their other versions go too, and their tags. Forks keep what they share with them,
-    and the client's own files stay; nothing of them is recorded again, but by sessgit import --id. sessgit undo brings
-    them back, until sessgit gc --prune makes it final.
+    Also deletes their tags, the turns left behind by rewinds, and other versions. Forks keep the turns they share. The
+    client's own files stay, but are not recorded again unless `sessgit import --id` names them. `sessgit undo` brings
+    the conversations back until `sessgit gc --prune` makes the deletion final.
     """
     from sessgit.branch import delete as deletes
     from sessgit.branch import edit
@@ -32,12 +32,12 @@ def run(
     from sessgit.errors import UsageError
 
     if not addresses:
-        raise UsageError("it is not said which conversations to delete.", "sessgit delete ADDRESS names them.")
+        raise UsageError("no conversations selected.", "`sessgit delete ADDRESS`.")
     here = invocation.read()
     here.check_recorded()
     sessions = [edit.session(session_argument.recorded(here, each)) for each in addresses]
     if not yes:
-        render.check_can_ask("--yes deletes without asking.", as_json=as_json)
+        render.check_can_ask("Pass --yes.", as_json=as_json)
     going = deletes.doomed(here.index, sessions, here.config)
     if not yes:
         render.remarks(_question(here, going))
@@ -60,33 +60,33 @@ def _question(here: invocation.Invocation, going: Sequence[Doomed]) -> Iterator[
         for part in _of(here, one):
             yield from (f"  {line}" for line in text.wrapped(part, here.width - 2))
         if one.transcript is not None:  # a path is never broken
-            yield "  the client's transcript stays:"
+            yield "  not deleted, the client's transcript:"
             yield f"  {here.shown(str(one.transcript))}"
 
 
 def _of(here: invocation.Invocation, one: Doomed) -> Iterator[str]:
     if one.rewound:
-        yield f"{text.counted(one.rewound, 'branch', 'branches')} that rewinds left behind"
+        yield f"{text.counted(one.rewound, 'branch', 'branches')} left behind by rewinds"
     if one.elsewhere:
         yield f"{text.counted(one.elsewhere, 'branch', 'branches')} of other versions"
     if one.tags:
         yield f"tags: {', '.join(text.clean(name) for name in one.tags)}"
     if one.is_lost:
-        yield "the client deleted its transcript: only this store has it"
+        yield "only this store has it: the client deleted its transcript"
     if one.forks:
-        yield f"forks that keep what they share: {', '.join(map(here.ident, one.forks))}"
+        yield f"forks that keep the shared turns: {', '.join(map(here.ident, one.forks))}"
     for into, turns in one.merged:
         were, stay = ("was", "stays") if turns == 1 else ("were", "stay")
-        yield f"{text.counted(turns, 'turn')} of it {were} brought into {here.ident(into)} and {stay} there"
+        yield f"{text.counted(turns, 'turn')} of it {were} merged into {here.ident(into)} and {stay} there"
 
 
 def _told(here: invocation.Invocation, going: Sequence[Doomed]) -> Iterator[str]:
     for one in going:
         yield f"{render.Paint(here.colour)('yellow', here.ident(one.session))}  deleted"
         if one.transcript is not None:
-            yield "The client's transcript stays, and is not recorded again:"
+            yield "The client's transcript stays, but is not recorded again:"
             yield f"  {here.shown(str(one.transcript))}"
-    yield "Back: sessgit undo, until sessgit gc --prune makes it final"
+    yield "Undo: sessgit undo, until sessgit gc --prune"
 
 
 def _json(going: Sequence[Doomed], done: Operation) -> dict[str, object]:

@@ -15,20 +15,18 @@ _SHOWN = 40
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
     address: options.CellAddress,
-    up: Annotated[bool, typer.Option("--up", help="What it depends on, as without options.")] = False,
-    down: Annotated[bool, typer.Option("--down", help="What depends on it.")] = False,
-    graph: Annotated[bool, typer.Option("--graph", help="Draw it, the last cell first.")] = False,
-    every: Annotated[
-        bool, typer.Option("--all", help="Also show cells that merely came before, or after, in the conversation.")
-    ] = False,
+    up: Annotated[bool, typer.Option("--up", help="Show what it depends on (the default).")] = False,
+    down: Annotated[bool, typer.Option("--down", help="Show what depends on it.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw a graph, newest cell first.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also show cells that merely came before or after it.")] = False,
     limit: options.Limit = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show the chain of a cell: all that it depends on, in the order in which it happened.
+    """Show all cells that a cell depends on.
 
-    A call depends on the message that made it, a message on the results that it was given, and who reads a file on the
-    last call that wrote it. What a command did to files is not known. The next 40 cells are shown; others, and those
-    that only stood in the conversation before, are counted. --json has all.
+    A call depends on the message that made it, a message on the results it was given, and a cell that reads a file on
+    the last call that wrote it. Changes that shell commands make to files are not tracked. Prints the nearest 40 cells
+    in the order in which they happened; other cells, and those that merely came before, are counted. --json prints all.
     """
     from sessgit.cli.pages import cell_chain as page
     from sessgit.errors import UsageError
@@ -36,7 +34,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.history.cells import graph as graphs
 
     if up and down:
-        raise UsageError("--up and --down do not go together", "Ask for one after the other.")
+        raise UsageError("--up and --down cannot be combined", "Use one of the two.")
     here = invocation.read()
     found = cell_argument.target(here, address, "deps")
     branch = found.branch

@@ -1,4 +1,4 @@
-"""`sessgit diff`: what two conversations have in common, and what each did on its own."""
+"""`sessgit diff`: compare two conversations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(
         str,
         typer.Argument(
             metavar="A",
-            help="SESSION[@TURN]; the current session if left out.",
+            help="SESSION[@TURN] (default: the current session).",
             show_default=False,
             autocompletion=completion.addresses,
         ),
@@ -31,26 +31,26 @@ def run(
         str,
         typer.Argument(
             metavar="B",
-            help="The same; the conversation that A left if left out.",
+            help="SESSION[@TURN] (default: the conversation A was forked from).",
             show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = "",
-    code: Annotated[bool, typer.Option("--code", help="Compare the project's code too.")] = False,
+    code: Annotated[bool, typer.Option("--code", help="Also compare the project's code.")] = False,
     patch: Annotated[bool, typer.Option("--patch", "-p", help="With --code: show the patch.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Compare two conversations.
 
-    What both have is one line; then come the turns that only one has, the files and what it cost. With --code follow
-    the commits and files between what the project was at after the last turn of A and of B, as noted when they ended.
+    The turns that both share are one line; then come the turns, files and cost that only one of them has. --code also
+    compares the commits and files of the project, as recorded after the last turn of A and of B.
     """
     from sessgit.cli.pages import diff as page
     from sessgit.errors import UsageError
     from sessgit.history import diff as diffs
 
     if patch and not code:
-        raise UsageError("--patch shows what --code compares.", "Give both: sessgit diff A B --code --patch.")
+        raise UsageError("--patch needs --code.", "`sessgit diff A B --code --patch`.")
     here = invocation.read()
     left = session_argument.target(here, a)
     if b:
@@ -59,8 +59,8 @@ def run(
         left, right = session_argument.target(here, left.state.origin.session), left
     else:
         raise UsageError(
-            f"{here.ident(left.branch.name)} left no other conversation.",
-            "Name two: sessgit diff A B. sessgit ls shows them.",
+            f"{here.ident(left.branch.name)} is not a fork.",
+            "Name two conversations: `sessgit diff A B`. `sessgit ls` lists them.",
         )
     found = diffs.diff(here.store, here.index, (left.branch, left.turn), (right.branch, right.turn))
     if as_json:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def run(
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended without losing anything.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Fix what can be fixed without losing anything.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Check that recording works, and everything around it.
+    """Check that recording works.
 
-    Hooks and settings, events that wait, indexes, locks and leftovers of killed commands, who may read the store,
-    what the client deletes soon, the disk, packing, git, remotes, the clock, errors in the log. Each finding says
-    what to do. --fix does what loses nothing, and says what it did. Exit code 1 if anything is wrong.
+    Checks hooks and settings, waiting events, indexes, locks, leftovers of killed commands, permissions of the store,
+    transcripts that the client will soon delete, the disk, packing, git, remotes, the clock, and errors in the log.
+    Each finding says what to do. --fix does what loses nothing, and says what it did. Exit code 1 if anything is wrong.
     """
     from sessgit.check import doctor
     from sessgit.check.doctoring.context import Patient

@@ -18,29 +18,31 @@ if TYPE_CHECKING:
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
     address: options.Address = "",
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="What to call it.", show_default=False)
+        str | None, typer.Option("--name", metavar="NAME", help="The new name.", show_default=False)
     ] = None,
     description: Annotated[
         str | None,
-        typer.Option("--description", metavar="TEXT", help='What it is about; "" takes it away.', show_default=False),
+        typer.Option("--description", metavar="TEXT", help='A description; "" removes it.', show_default=False),
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option("--label", metavar="[+|-]LABEL", help="Add a label, or take it away; may be repeated."),
+        typer.Option("--label", metavar="[+|-]LABEL", help="Add a label, or remove it; may be repeated."),
     ] = None,
     stage: Annotated[
         Literal["gathering", "shaping", "critiquing", "synthesized", "none"] | None,
-        typer.Option("--stage", help="How far it has come.", show_default=False),
+        typer.Option("--stage", help="Its stage.", show_default=False),
     ] = None,
     confidence: Annotated[
         str | None,
-        typer.Option("--confidence", metavar="0..1", help="How sure its result is, or none.", show_default=False),
+        typer.Option(
+            "--confidence", metavar="0..1", help="How sure its result is, 0 to 1, or none.", show_default=False
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say what a conversation is: its name, description, labels, stage and confidence.
+    """Edit a conversation's description, labels, stage.
 
-    Each change is a commit; recording goes on as if there were none. Without options it shows what is said so far.
+    Also its name and its confidence. Each change is a commit. Without options, prints the current values.
     """
     from sessgit.branch import edit as edits
 
@@ -54,9 +56,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         done = edits.edit(here.store, here.index, session, changes, here.now)
         after, commit = done.after, done.commit
         if done.secrets:
-            render.tell(f"{text.counted(done.secrets, 'secret')} replaced in what is stored.")
+            render.tell(f"{text.counted(done.secrets, 'secret')} redacted.")
         for absent in done.absent:
-            render.tell(f"There was no label {absent}.")
+            render.tell(f"It had no label {absent}.")
         if not commit:
             render.tell("Nothing changed.")
     if as_json:
@@ -73,7 +75,7 @@ def _changes(
     from sessgit.model.address import check_name
 
     if name is not None and not name.strip():
-        raise UsageError("a name cannot be empty.", "sessgit rename --clear takes it away.")
+        raise UsageError("the name is empty.", "`sessgit rename --clear` removes the name.")
     add, remove = edits.labels(label)
     return edits.Changes(
         name=None if name is None else check_name(name),
@@ -106,7 +108,7 @@ def _page(here: invocation.Invocation, state: Session) -> Iterator[str]:
         ("Confidence", [] if state.confidence is None else [f"{state.confidence:g}"]),
     ]
     if not any(lines for what, lines in said if what != "Title") and not state.name:
-        yield "Nothing is said of it yet: sessgit edit --help"
+        yield "Nothing is set yet: sessgit edit --help"
     for what, lines in said:
         for number, line in enumerate(lines):
             yield f"{'' if number else what:<13}{line}"

@@ -33,7 +33,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         Format,
         typer.Argument(
             metavar="FORMAT",
-            help="markdown, html, json, jsonl or claude; rlm, dialectic, apex or io-log.",
+            help="The format.",
             show_default=False,
         ),
     ],
@@ -41,50 +41,57 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         list[str] | None,
         typer.Argument(
             metavar="ADDRESS...",
-            help="SESSION[@TURN]; the current session if left out.",
+            help="SESSION[@TURN] (default: the current session).",
             show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = None,
     output: Annotated[
         str,
-        typer.Option("--output", "-o", metavar="FILE", help="Write it there, or into that folder.", show_default=False),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to this file, or into this folder.", show_default=False
+        ),
     ] = "",
     turns: Annotated[
-        str, typer.Option("--turns", metavar="TURNS", help="Only these: 3-9, 3-, -9, 2,4-6.", show_default=False)
+        str, typer.Option("--turns", metavar="TURNS", help="Only these turns: 3-9, 3-, -9, 2,4-6.", show_default=False)
     ] = "",
-    no_tools: Annotated[bool, typer.Option("--no-tools", help="Only what person and model said.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Cut no long texts (markdown, html).")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON, for programs.")] = False,
+    no_tools: Annotated[bool, typer.Option("--no-tools", help="Leave out tool calls.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Do not shorten long texts (markdown, html).")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
-    """Write a conversation as a document.
+    """Export a conversation as a document.
 
-    markdown and html are for reading: html is one page that opens without a network and runs no script. json is the
-    conversation as show --json gives it, with its turns. jsonl is the client's own form, which it resumes and trace
-    viewers read. claude writes a folder as the client keeps it, of several conversations if wanted, and rlm, dialectic,
-    apex and io-log one as these systems keep theirs. ADDRESS@N exports turns up to N.
+    markdown and html are for reading: html is one page that opens without a network and runs no script. json is what
+    `show --json` prints, with all turns. jsonl is the client's own format, which it resumes and trace viewers read.
+    claude writes a folder like the client's, with one or more conversations. rlm, dialectic, apex and io-log write the
+    formats of these systems. ADDRESS@N exports turns up to N.
     """
     from sessgit.errors import UsageError
 
     here = invocation.read()
     if format_ in _FOLDERS:
         if turns or no_tools or full:
-            hint = "--turns, --no-tools and --full go with the other formats."
-            raise UsageError(f"{format_} exports whole conversations.", hint)
+            hint = "--turns, --no-tools and --full work with markdown, html, json and jsonl."
+            raise UsageError(f"{format_} exports only whole conversations.", hint)
         if force:
-            raise UsageError(f"{format_} replaces no file.", "--output DIR names a folder that has room for all of it.")
+            raise UsageError(
+                f"{format_} never overwrites a file, so --force does not apply.",
+                "Name a new or empty folder with `--output DIR`.",
+            )
         _folder(here, format_, addresses or [""], output, as_json=as_json)
         return
     if len(addresses or ()) > 1:
-        raise UsageError(f"{format_} exports one conversation at a time.", "claude takes several, into one folder.")
+        raise UsageError(
+            f"{format_} exports one conversation at a time.", "`sessgit export claude` exports several into one folder."
+        )
     if full and format_ not in ("markdown", "html"):
-        raise UsageError(f"{format_} is never cut.", "--full goes with markdown and html.")
+        raise UsageError(f"{format_} is never shortened.", "--full works with markdown and html.")
     to_stdout = output in _STDOUT
     if to_stdout and here.terminal and format_ in ("html", "jsonl"):
-        raise UsageError(f"{format_} is not for a terminal.", "--output FILE writes it to a file, a pipe takes it too.")
+        raise UsageError(f"{format_} cannot be shown on a terminal.", "Use `--output FILE`, or a pipe.")
     if to_stdout and as_json and format_ != "json":
-        raise UsageError("--json tells what was written to a file.", "--output FILE names it.")
+        raise UsageError("--json describes a written file, and needs --output.", "Name it with `--output FILE`.")
     found = _target(here, (addresses or [""])[0])
     from sessgit.history import export
 
@@ -102,8 +109,8 @@ def _target(here: Invocation, address: str) -> Target:
     found = session_argument.target(here, address)
     if found.cell:
         raise UsageError(
-            "an export ends with a whole turn.",
-            f"sessgit export … {here.ident(found.branch.name)}@{found.turn} ends with it.",
+            "only whole turns can be exported.",
+            f"`sessgit export … {here.ident(found.branch.name)}@{found.turn}` exports up to this turn.",
         )
     return found
 
@@ -143,12 +150,12 @@ def _write(here: Invocation, job: _Job, output: str, *, force: bool, as_json: bo
         }  # fmt: skip
         render.document("exported/v1", told)
         return
-    lines = [f"written: {here.shown(str(path))}, {text.counted(len(job.rows), 'turn')}, {text.size(size)}"]
+    lines = [f"Written: {here.shown(str(path))}, {text.counted(len(job.rows), 'turn')}, {text.size(size)}"]
     if job.choice.tools:
-        lines.append("It holds what tools read and printed: look through it before you share it.")
+        lines.append("It contains what tools read and printed: check it before you share it.")
     if redacted:
-        stand = "stands" if redacted == 1 else "stand"
-        lines.append(f"{text.counted(redacted, 'secret')} {stand} replaced in it.")
+        stand = "is" if redacted == 1 else "are"
+        lines.append(f"{text.counted(redacted, 'secret')} {stand} redacted in it.")
     render.lines(here, lines)
 
 
@@ -176,13 +183,13 @@ def _folder(here: Invocation, format_: str, addresses: list[str], output: str, *
     from sessgit.errors import UsageError
 
     if output in _STDOUT:
-        raise UsageError(f"{format_} writes a folder.", "--output DIR names it.")
+        raise UsageError(f"{format_} writes a folder, and needs --output.", "Name it with `--output DIR`.")
     found = [_target(here, address) for address in addresses]
     part = next((one for one in found if one.turn is not None), None)
     if part is not None:
         name = here.ident(part.session)
         raise UsageError(
-            f"{format_} exports whole conversations.", f"sessgit export {format_} {name} exports all of it."
+            f"{format_} exports only whole conversations.", f"`sessgit export {format_} {name}` exports all of it."
         )
     folder = Path(output).absolute()
     sessions, files = _written(here, format_, [one.branch for one in found], folder)
@@ -191,8 +198,8 @@ def _folder(here: Invocation, format_: str, addresses: list[str], output: str, *
         render.document("exported/v1", told)
         return
     counts = f"{text.counted(sessions, 'conversation')}, {text.counted(files, 'file')}"
-    holds = "It holds what tools read and printed: look through it before you share it."
-    render.lines(here, [f"written: {here.shown(str(folder))}, {counts}", holds])
+    holds = "It contains what tools read and printed: check it before you share it."
+    render.lines(here, [f"Written: {here.shown(str(folder))}, {counts}", holds])
 
 
 def _written(here: Invocation, format_: str, branches: list[Branch], folder: Path) -> tuple[int, int]:

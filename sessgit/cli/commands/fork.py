@@ -23,30 +23,35 @@ if TYPE_CHECKING:
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
     address: options.Address = "",
     at: Annotated[
-        str | None, typer.Option("--at", metavar="N[.C]", help="The last turn, or cell of a turn, to keep.")
+        str | None, typer.Option("--at", metavar="N[.C]", help="Keep turns up to N, or up to cell C of turn N.")
     ] = None,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the fork.")] = "",
-    no_restore: Annotated[bool, typer.Option("--no-restore", help="Write no transcript for the client.")] = False,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name the fork.")] = "",
+    no_restore: Annotated[bool, typer.Option("--no-restore", help="Do not write a transcript for the client.")] = False,
     project: Annotated[
         Path | None,
-        typer.Option("--project", metavar="DIR", help="Continue it in DIR.", show_default=False),
+        typer.Option("--project", metavar="DIR", help="Continue the fork in DIR.", show_default=False),
     ] = None,
     worktree: Annotated[
         str | None,
-        typer.Option("--worktree", metavar="[PATH]", help="Continue it with the code of then.", show_default=False),
+        typer.Option(
+            "--worktree",
+            metavar="[PATH]",
+            help="Also make a git worktree with the code as of turn N.",
+            show_default=False,
+        ),
     ] = None,
-    start: Annotated[bool, typer.Option("--run", help="Continue it in the client at once.")] = False,
+    start: Annotated[bool, typer.Option("--run", help="Start the client on the fork.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Fork a conversation at a turn.
 
-    The fork holds the turns up to N, or all if none is named; its transcript and what lay beside it as of then are
-    written for the client, so that claude --resume continues it. The conversation that it leaves stays as it is. 7.3
-    keeps turn 7 up to its third cell.
+    The fork has the turns up to N (default: all). Its transcript and sidecar files are written for the client as of
+    turn N, so that `claude --resume` continues it. The original does not change. --at 7.3 keeps turn 7 up to its third
+    cell.
 
-    --worktree makes a git worktree of the project at the commit that it had at the end of turn N, and continues the
-    fork there: at PATH, or beside the project. For 7.3 that is the commit noted last before that cell, else at the end
-    of turn 6. No branch is made. What was not committed then does not come back.
+    --worktree also makes a git worktree of the project, at PATH or next to the project, at the commit that the project
+    had at the end of turn N, and continues the fork there. For 7.3 that is the last commit recorded before that cell,
+    or else at the end of turn 6. It creates no branch. Changes that were uncommitted then are not restored.
     """
     import uuid
 
@@ -58,9 +63,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.model.address import check_name
 
     if start and no_restore:
-        raise UsageError("--run needs the transcript that --no-restore leaves out.", "Give one of the two.")
+        raise UsageError("--run needs a transcript, but --no-restore writes none.", "Use one of the two.")
     if worktree is not None and project:
-        raise UsageError("--worktree makes the folder to continue it in, --project names one.", "Give one of the two.")
+        raise UsageError("--worktree and --project both choose the folder of the fork.", "Use one of the two.")
     here = invocation.read()
     if worktree and not address:
         _check_is_path(here, worktree)
@@ -90,7 +95,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         }  # fmt: skip
         render.document("fork/v1", value)
     else:
-        mended = f"sessgit repair {here.ident(state.id)} makes of it one that can be continued."
+        mended = f"The client cannot continue it. Repair it: sessgit repair {here.ident(state.id)}"
         way_on = client_launch.way_on(here, state, command) if sound else mended
         render.lines(here, _told(here, made, point, planned, way_on))
     if start and sound:
@@ -102,14 +107,14 @@ def _remarks(here: invocation.Invocation, made: forks.Forked, state: Session, *,
     from sessgit.history import client_files
 
     if made.missing:
-        stand = "stands" if made.missing == 1 else "stand"
-        yield f"Missing in the fork: {text.counted(made.missing, 'secret')} that {stand} replaced."
+        stand = "is" if made.missing == 1 else "are"
+        yield f"{text.counted(made.missing, 'secret')} {stand} redacted in the fork."
     if made.dropped_calls:
-        yield f"Left out of the fork: {text.counted(made.dropped_calls, 'tool call')} without a result yet."
+        yield f"Left out: {text.counted(made.dropped_calls, 'tool call')} without a result."
     if made.transcript and client_files.is_gone(state.project):
         yield f"The project's folder is gone: {here.short(state.project)}."
     if not sound:
-        yield "The client would send none of its turns: their lines do not say which one each goes on from."
+        yield "The client would send none of these turns to the model: their lines are not linked to each other."
 
 
 def _check_is_path(here: invocation.Invocation, said: str) -> None:
@@ -121,8 +126,8 @@ def _check_is_path(here: invocation.Invocation, said: str) -> None:
     if "/" in said or not (resolve.called(here.index, word, here.where) or word in here.index.tags()):
         return
     raise UsageError(
-        f"“{said}” is a conversation, and --worktree takes it for a path.",
-        f"sessgit fork {said} --worktree, or --worktree ./{said} for a folder of that name.",
+        f"--worktree expects a path, but “{said}” is a conversation.",
+        f"`sessgit fork {said} --worktree`, or `--worktree ./{said}` for a folder with that name.",
     )
 
 
@@ -152,7 +157,7 @@ def _told(
     yield from sidecar_notes.told(made.files, count_secrets=False)
     if planned is not None:
         yield from _told_of_worktree(here, planned)
-    yield way_on if made.transcript else f"sessgit resume {own} continues it."
+    yield way_on if made.transcript else f"Continue it:  sessgit resume {own}"
 
 
 def _told_of_worktree(here: invocation.Invocation, planned: Worktree) -> Iterator[str]:
@@ -160,11 +165,11 @@ def _told_of_worktree(here: invocation.Invocation, planned: Worktree) -> Iterato
     head = planned.head
     at = f"{head.commit[:8]} ({text.clean(head.branch)})" if head.branch else head.commit[:8]
     yield from text.wrapped(f"Worktree: {here.shown(str(planned.path))} at {at}, on no branch.", here.width)
-    missing = ["what was not committed then"] if head.dirty else []
-    missing += ["files that git does not track, as .env or node_modules"]
+    missing = ["uncommitted changes"] if head.dirty else []
+    missing += ["untracked files (.env, node_modules)"]
     missing += ["submodules"] if planned.has_submodules else []
-    missing += ["whatever lies outside of the repository"]
-    yield from text.wrapped(f"Not in it: {', '.join(missing)}.", here.width)
+    missing += ["anything outside the repository"]
+    yield from text.wrapped(f"Not included: {', '.join(missing)}.", here.width)
     old = here.shown(planned.source)
-    yield from text.wrapped(f"The turns so far name files in {old}: tell the agent where it works now.", here.width)
-    yield from text.wrapped("A branch for what comes next: git switch -c NAME, in the worktree.", here.width)
+    yield from text.wrapped(f"Earlier turns name files in {old}: tell the agent the new folder.", here.width)
+    yield from text.wrapped("To make a branch:  git switch -c NAME, in the worktree", here.width)

@@ -20,15 +20,15 @@ _NAMED = 8
 
 def run(
     prune: Annotated[
-        bool, typer.Option("--prune", help="End undo for what was deleted, and delete what nothing leads to.")
+        bool, typer.Option("--prune", help="Make deletions final, and remove unreachable objects.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Pack the store.
 
-    Recording does so by itself when enough has gathered. What commands took away is kept for undo.keep, 90 days by
-    default. With --prune deleted conversations are gone for good: no undo brings them back. It asks before.
+    Recording also packs the store when it has grown enough. What commands removed is kept for undo.keep, 90 days by
+    default. --prune makes deletions final: no undo brings those conversations back. It asks first.
     """
     from sessgit.check import gc
     from sessgit.model.config import seconds
@@ -54,15 +54,15 @@ def _ask(here: invocation.Invocation, *, as_json: bool) -> None:
     if not going:
         return
     what = text.counted(len(going), "deleted conversation")
-    render.check_can_ask(f"--yes prunes without asking: {what} would be gone for good.", as_json=as_json)
+    render.check_can_ask(f"Pass --yes: {what} would be deleted for good.", as_json=as_json)
     names = ", ".join(map(here.ident, going[:_NAMED])) + (f", and {len(going) - _NAMED:,} more" * (len(going) > _NAMED))
     back = "it" if len(going) == 1 else "them"
     for line in text.wrap(
-        f"{what} would be gone for good: {names}. sessgit undo brings {back} back until then.", here.width
+        f"{what} would be deleted for good: {names}. Until then, `sessgit undo` brings {back} back.", here.width
     ):
         render.tell(line)
     if not render.ask("Prune?"):
-        render.tell("Nothing was done.")
+        render.tell("Nothing was changed.")
         raise typer.Exit(1)
 
 
@@ -73,11 +73,11 @@ def _page(done: Collected) -> Iterator[str]:
         objects = f"{before.objects:,} → {objects}"
     yield f"{objects}, {text.size(before.size)} → {text.size(after.size)}"
     if done.leftovers:
-        yield f"{text.counted(done.leftovers, 'file')} of interrupted work removed"
+        yield f"{text.counted(done.leftovers, 'file')} left by interrupted commands removed"
     if done.expired:
-        yield f"{text.counted(done.expired, 'tip')} let go that old commands took away"
+        yield f"{text.counted(done.expired, 'expired undo ref')} removed"
     if done.final:
-        yield f"{text.counted(len(done.final), 'deleted conversation')} gone for good"
+        yield f"{text.counted(len(done.final), 'deleted conversation')} removed for good"
 
 
 def _json(done: Collected, *, prune: bool) -> dict[str, object]:

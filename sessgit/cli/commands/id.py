@@ -7,7 +7,7 @@ from sessgit.cli.arguments import options
 
 
 def run(address: options.Address = "", as_json: options.Json = False) -> None:
-    """Print the whole id of a session, and nothing else."""
+    """Print the full id of a session."""
     from sessgit.agents.claude import home
     from sessgit.cli import session_argument
     from sessgit.history import resolve

@@ -28,7 +28,7 @@ def run(
         list[Path] | None,
         typer.Argument(
             metavar="PATH...",
-            help="Transcripts, or folders with transcripts; all of the client's if left out.",
+            help="Transcripts or folders (default: all of the client's).",
             show_default=False,
         ),
     ] = None,
@@ -37,26 +37,30 @@ def run(
         typer.Option(
             "--from",
             metavar="SYSTEM",
-            help="Whose files they are: claude (its whole folder, from anywhere), rlm, dialectic, apex or io-log.",
+            help="The files' origin: claude (a whole folder), rlm, dialectic, apex or io-log.",
             show_default=False,
         ),
     ] = "",
     ident: Annotated[
         str,
-        typer.Option("--id", metavar="ID", help="This one only, also if it was deleted here.", show_default=False),
+        typer.Option(
+            "--id", metavar="ID", help="Only this conversation, even if it was deleted here.", show_default=False
+        ),
     ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be brought in from another system, and write nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be imported from another system.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Bring in older conversations.
+    """Import older conversations.
 
-    What is here already is left as it is: importing again changes nothing. --from claude DIR takes a folder like
-    ~/.claude that lies anywhere, with plans, todos and tasks. What is archived stays so, and what was deleted here
-    stays away, but for --id. A file whose lines name no session goes by its own name: of two that have only the name
-    in common the second is left out. --from rlm, dialectic, apex or io-log DIR brings in the sessions of another
-    system, says of each of its files what became of it, and changes none; sessgit undo takes the whole import back.
+    Conversations that are already in the store do not change, so you can import again at any time. --from claude DIR
+    imports a folder like ~/.claude from anywhere, with plans, todos and tasks. Archived conversations stay archived,
+    and deleted ones stay deleted unless --id names them. If the lines of a file name no session, the file name is its
+    id; of two such files with the same name, the second is skipped.
+
+    --from rlm, dialectic, apex or io-log DIR imports the sessions of another system, reports what became of each of its
+    files, and changes none of them. `sessgit undo` reverts the whole import.
     """
     from sessgit.errors import UsageError
     from sessgit.exchange import systems
@@ -64,16 +68,19 @@ def run(
     from sessgit.store.packing import background_repack
 
     if ident and (source or len(ident) < _SHORTEST):
-        wrong = "--id and --from are two things." if source else f"“{ident}” is too short for an id."
-        raise UsageError(wrong, "sessgit import --id ID [PATH] brings in one conversation.")
+        wrong = "--id and --from cannot be combined." if source else f"“{ident}” is too short for an id."
+        raise UsageError(wrong, "`sessgit import --id ID [PATH]` imports one conversation.")
     if source in systems.SYSTEMS:
         _bring(invocation.read(), source, paths or [], dry_run=dry_run, as_json=as_json)
         return
     if dry_run:
-        raise UsageError("--dry-run goes with another system's files.", f"--from {', '.join(sorted(systems.SYSTEMS))}.")
+        raise UsageError(
+            "--dry-run works only with another system's files.",
+            f"Use it with --from {', '.join(sorted(systems.SYSTEMS))}.",
+        )
     if source and source not in imports.SOURCES:
         there = sorted({*imports.SOURCES, *systems.SYSTEMS})
-        raise UsageError(f"nothing can be imported from “{source}”", f"There is: {', '.join(there)}.")
+        raise UsageError(f"cannot import from “{source}”", f"SYSTEM is one of {', '.join(there)}.")
     here = invocation.read()
     bring_in = imports.SOURCES[source] if source else imports.run
     if not here.has_store:
@@ -93,7 +100,7 @@ def run(
         _index(here)
         background_repack.start(here.store_path, os.environ)
     if done.unpacked:
-        render.tell(f"The store could not be packed: {done.unpacked}")
+        render.tell(f"Cannot pack the store: {done.unpacked}")
     if as_json:
         render.document("import/v1", _json(done))
     else:
@@ -114,8 +121,8 @@ def _make_store(here: invocation.Invocation, *, named: bool) -> None:
     privacy.check_on(off=here.off)
     if not named and next(home.transcripts(here.config), None) is None:
         raise NotFoundError(
-            f"there is nothing to bring in: the client keeps no conversation in {here.short(here.config)}",
-            "sessgit install records from now on, sessgit import PATH brings in transcripts from elsewhere.",
+            f"there is nothing to import: the client has no conversations in {here.short(here.config)}",
+            "`sessgit install` starts recording, `sessgit import PATH` imports other transcripts.",
         )
     stores.create(here.store_path)
 
@@ -140,7 +147,7 @@ def _bring(here: invocation.Invocation, system: str, paths: list[Path], *, dry_r
     from sessgit.store.packing import background_repack
 
     if len(paths) != 1:
-        raise UsageError(f"--from {system} needs one folder.", f"sessgit import --from {system} DIR")
+        raise UsageError(f"--from {system} needs exactly one folder.", f"`sessgit import --from {system} DIR`")
     privacy.check_on(off=here.off)
     if not here.has_store and not dry_run:
         stores.create(here.store_path)
@@ -151,7 +158,7 @@ def _bring(here: invocation.Invocation, system: str, paths: list[Path], *, dry_r
     if done.operation:
         unpacked = imports.pack(here.store)
         if unpacked:
-            render.tell(f"The store could not be packed: {unpacked}")
+            render.tell(f"Cannot pack the store: {unpacked}")
         _index(here)
         background_repack.start(here.store_path, os.environ)
     for what, why in done.errors if as_json else done.refused:
@@ -175,7 +182,7 @@ def _told_if_interrupted(here: invocation.Invocation) -> Iterator[None]:
     except KeyboardInterrupt:
         after = refs.read_all(here.store_path, layout.HEADS)
         names = {layout.session_of(ref.removeprefix(layout.HEADS)) for ref in after if after[ref] != before.get(ref)}
-        render.tell(f"Interrupted: {text.counted(len(names), 'conversation')} came in. Import again: it goes on.")
+        render.tell(f"Interrupted: {text.counted(len(names), 'conversation')} imported. Run import again to continue.")
         raise
 
 
@@ -200,26 +207,28 @@ def _told(here: invocation.Invocation, done: Imported, *, in_folders: bool) -> I
     for failure in done.errors:
         for line in _failed(here, failure):
             render.tell(line)
-    brought = f"{text.counted(done.sessions, 'conversation')}, {text.counted(done.turns, 'turn')} brought in"
-    unbrought = f"; {text.counted(len(done.errors), 'file')} could not be brought in" if done.errors else ""
-    there = f"; {done.unchanged:,} {'was' if done.unchanged == 1 else 'were'} here already" if done.unchanged else ""
+    brought = f"{text.counted(done.sessions, 'conversation')}, {text.counted(done.turns, 'turn')} imported"
+    unbrought = f"; {text.counted(len(done.errors), 'file')} could not be imported" if done.errors else ""
+    there = (
+        f"; {done.unchanged:,} {'was' if done.unchanged == 1 else 'were'} already imported" if done.unchanged else ""
+    )
     yield f"{brought}{there}{unbrought}"
     if done.archived:
-        has, was = ("has", "it was") if done.archived == 1 else ("have", "they were")
-        yield f"{done.archived:,} of them {has} gone on since {was} archived: sessgit unarchive"
+        count = "conversation has" if done.archived == 1 else "conversations have"
+        yield f"{done.archived:,} archived {count} new turns: sessgit unarchive"
     if done.deleted:
         few = done.deleted if len(done.deleted) <= _FEW else ()
-        left = f"{text.counted(len(done.deleted), 'conversation')} left out, deleted here:"
+        left = f"{text.counted(len(done.deleted), 'conversation')} skipped, deleted here before:"
         again = f"sessgit import --id {' or '.join(map(here.ident, few)) or 'ID'}"
         yield from text.fold([left, again], here.width, " ", "  ")
     if done.excluded:
         left = "was" if done.excluded == 1 else "were"
-        yield f"{text.counted(done.excluded, 'conversation')} of projects that are off {left} left out"
+        yield f"{text.counted(done.excluded, 'conversation')} of projects that are off {left} skipped"
     alone = [(done.passed_over.links, "link"), (done.passed_over.empty * in_folders, "empty file")]
     told = [text.counted(count, what) for count, what in alone if count]
     if told:  # the client leaves empty files in its own folder, which are nobody's business
-        yield f"{' and '.join(told)} left alone"
+        yield f"{' and '.join(told)} skipped"
     if done.passed_over.subagents and in_folders:
-        left = f"{text.counted(done.passed_over.subagents, 'subagent file')} left alone:"
+        left = f"{text.counted(done.passed_over.subagents, 'subagent file')} skipped:"
         why = "the client keeps them in ID/subagents/ next to the transcript ID.jsonl"
         yield from text.fold([left, why], here.width, " ", "  ")

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 def run(
     granularity: Annotated[
         Literal["turn", "cell"] | None,
-        typer.Option(help="Make a commit for each turn, or for each cell.", show_default=False),
+        typer.Option(help="Commit each turn, or each cell.", show_default=False),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Record every conversation from now on.
 
-    Hooks in the client's settings return at once; what they tell is recorded in the background. Prompts, answers
-    and what tools said are kept in the store, not encrypted, readable by you alone; common secrets are replaced
-    before that. sessgit off leaves a project out, sessgit uninstall takes the hooks out again.
+    Adds hooks to the client's settings. They return at once; a background process records each turn. The store holds
+    prompts, answers and tool output. Only you can read it, but it is not encrypted; common secrets are replaced before
+    anything is written. `sessgit off` excludes a project, `sessgit uninstall` removes the hooks.
     """
     from sessgit.record import install
     from sessgit.store import layout, refs, settings
@@ -60,17 +60,18 @@ def _page(here: invocation.Invocation, done: Installed, *, first: bool, new_sett
     was = " already" if not done.added and not done.other_stubs else ""
     yield f"Recording is on{was}: {hooks} in {here.short(done.settings)} (undo: sessgit uninstall)"
     if done.older_conversations:
-        yield f"{text.counted(done.older_conversations, 'older conversation')} can be brought in: sessgit import"
+        yield f"{text.counted(done.older_conversations, 'older conversation')} can be imported: sessgit import"
     if first or (done.added and not done.already_there):  # an import may have made the store
-        yield f"All that is said is kept in {here.short(done.store)}, readable by you alone,"
-        yield "not encrypted; common secrets are replaced first. sessgit off skips a project."
+        yield f"Prompts, answers and tool output go to {here.short(done.store)}."
+        yield "Only you can read it. It is not encrypted; common secrets are redacted."
+        yield "To exclude a project: sessgit off"
     if done.added and new_settings:
-        yield "Claude Code that runs already: 2.1 is recorded from its next prompt on, 2.0 after a restart."
+        yield "Running clients: 2.1 is recorded from its next prompt, 2.0 after a restart."
     elif done.added:
-        yield "Claude Code that runs already is recorded from its next prompt on."
+        yield "Running clients are recorded from their next prompt."
     for stub in done.other_stubs:
-        yield f"The hooks recorded into {here.short(stub.parent)} before, and do not any more."
+        yield f"The hooks no longer record into {here.short(stub.parent)}."
     if done.hooks_disabled:
-        yield "But nothing is recorded yet: these settings disable all hooks (disableAllHooks)."
+        yield "Nothing is recorded yet: these settings disable all hooks (disableAllHooks)."
     if done.plugin:
-        yield f"The plugin {done.plugin} runs the same hooks: each event comes twice, which harms nothing."
+        yield f"The plugin {done.plugin} runs the same hooks: each event arrives twice, which does no harm."

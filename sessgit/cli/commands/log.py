@@ -16,13 +16,15 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     address: options.Address = "",
     limit: options.Limit = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Oldest first.")] = False,
-    oneline: Annotated[bool, typer.Option("--oneline", help="One line a turn: its address and its prompt.")] = False,
-    graph: Annotated[bool, typer.Option("--graph", help="Draw all conversations of the family.")] = False,
+    oneline: Annotated[
+        bool, typer.Option("--oneline", help="Print one line per turn: its address and its prompt.")
+    ] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Draw all conversations of this family.")] = False,
     rewound: Annotated[
-        bool, typer.Option("--rewound", help="Also show what rewinds left behind and what other versions have.")
+        bool, typer.Option("--rewound", help="Also show turns left behind by rewinds and turns of other versions.")
     ] = False,
     cells: Annotated[bool, typer.Option("--cells", help="Show the cells of each turn, for fork --at N.C.")] = False,
-    said: Annotated[bool, typer.Option("-p", "--said", help="Also show what was said in each turn.")] = False,
+    said: Annotated[bool, typer.Option("-p", "--said", help="Also print the text of each turn.")] = False,
     since: options.Since = "",
     tool: Annotated[
         str, typer.Option("--tool", metavar="NAME", help="Only turns that used this tool.", show_default=False)
@@ -33,11 +35,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 ) -> None:
     """Show the turns of a conversation, newest first.
 
-    Beside each prompt stand the tools that were used and the tokens that were new (without what the cache gave
-    again). Forks, rewinds and compactions stand between the turns where they happened. @N shows turns up to N, and with
-    -- PATH only those in which a tool read or changed PATH: a file, a folder, or a pattern.
+    After each prompt come the tools that were used and the number of new tokens (without those read from the cache).
+    Forks, rewinds and compactions appear between the turns where they happened. @N shows turns up to N. With -- PATH,
+    only turns in which a tool read or changed PATH: a file, a folder or a glob.
 
-    With --at-op the conversation is as it was when the operation had been done, also one that was deleted since.
+    With --at-op, shows the conversation as it was after that operation, even if it was deleted since.
     """
     from sessgit.cli.arguments import choices
     from sessgit.cli.pages import log as page
@@ -47,17 +49,17 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     if everything:
         raise UsageError(
             "log shows one conversation.",
-            "sessgit tree --all draws all conversations, sessgit ls --all lists them, sessgit log ADDRESS shows one.",
+            "`sessgit ls --all` lists all conversations, `sessgit tree --all` draws them.",
         )
     here, asof = at_operation.read(at_op)
     found = at_operation.target(here, asof, address)
     paths = ctx.meta.get(options.PATHS, [])
     only = logs.Only(choices.since(here, since), tool, choices.touching(here, paths) if paths else None)
     if graph and (only.narrows or reverse):
-        raise UsageError("--graph draws all turns, newest first.", "Leave --graph out to choose or turn round.")
+        raise UsageError("--graph draws all turns, newest first.", "To select or reverse turns, leave out --graph.")
     if found.cell:
         raise UsageError(
-            "log shows whole turns.", f"sessgit show {here.ident(found.branch.name)}@{found.turn}.{found.cell}"
+            "log shows whole turns.", f"`sessgit show {here.ident(found.branch.name)}@{found.turn}.{found.cell}`"
         )
     log = logs.log(here.index, found.branch, found.turn, limit, only, lambda: here.store)
     if as_json:

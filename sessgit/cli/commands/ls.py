@@ -20,11 +20,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     label: options.Labels = None,
     state: Annotated[
         Literal["live", "active", "ended", "interrupted"] | None,
-        typer.Option("--state", help="Those in this state; live is open in a client.", show_default=False),
+        typer.Option("--state", help="Only in this state; live means open in a client.", show_default=False),
     ] = None,
     stage: Annotated[
         Literal["gathering", "shaping", "critiquing", "synthesized"] | None,
-        typer.Option("--stage", help="Those at this stage.", show_default=False),
+        typer.Option("--stage", help="Only at this stage.", show_default=False),
     ] = None,
     since: options.Since = "",
     forks_of: Annotated[
@@ -32,34 +32,36 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         typer.Option(
             "--forks-of",
             metavar="ADDRESS",
-            help="What was forked from it, and from that.",
+            help="Only forks of this conversation, and forks of those.",
             show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = "",
     search: Annotated[
-        str, typer.Option("--search", metavar="TEXT", help="Those in which TEXT is found.", show_default=False)
+        str, typer.Option("--search", metavar="TEXT", help="Only those that contain TEXT.", show_default=False)
     ] = "",
-    archived: Annotated[bool, typer.Option("--archived", help="The archived ones.")] = False,
-    headless: Annotated[bool, typer.Option("--headless", help="Also those that a program held.")] = False,
+    archived: Annotated[bool, typer.Option("--archived", help="List archived conversations.")] = False,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="Also list headless conversations, run by programs.")
+    ] = False,
     order: Annotated[
         Literal["updated", "created", "turns", "tokens", "cost", "name"] | None,
-        typer.Option("--order", help="One by one in this order, not as families.", show_default=False),
+        typer.Option("--order", help="Sort like this, and do not group forks.", show_default=False),
     ] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="The other way round.")] = False,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Reverse the order.")] = False,
     limit: options.Limit = None,
     offset: Annotated[
         int,
         typer.Option(
-            "--offset", metavar="N", help="Leave out the first N.", show_default=False, callback=options.not_negative
+            "--offset", metavar="N", help="Skip the first N.", show_default=False, callback=options.not_negative
         ),
     ] = 0,
     as_json: options.Json = False,
 ) -> None:
     """List the conversations of this project.
 
-    Forks stand under the conversations that they left, and ● marks those that are open in a client. With -- PATH
-    only those in which a tool read or changed PATH: a file, a folder, or a pattern.
+    Forks are listed under the conversation they were forked from; ● marks conversations that are open in a client. With
+    -- PATH, only conversations in which a tool read or changed PATH: a file, a folder or a glob.
     """
     from sessgit.agents.claude import home
     from sessgit.cli import session_argument

@@ -23,7 +23,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         str,
         typer.Argument(
             metavar="THEIRS",
-            help="SESSION[@TURN]: what to bring back, up to a turn if one is named.",
+            help="The conversation to merge: SESSION[@TURN], up to TURN.",
             show_default=False,
             autocompletion=completion.addresses,
         ),
@@ -31,30 +31,31 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     into: options.Into = "",
     mode: Annotated[
         Literal["summary", "graft", "pick"] | None,
-        typer.Option("--mode", help="One turn that tells of it, all turns, or some.", show_default=False),
+        typer.Option("--mode", help="Append one summary turn, all turns, or some.", show_default=False),
     ] = None,
     turns: Annotated[str, typer.Option("--turns", metavar="4,6-8", help="The turns to pick.", show_default=False)] = "",
     with_command: Annotated[
         str,
-        typer.Option("--with", metavar="COMMAND", help="Let COMMAND retell the summary.", show_default=False),
+        typer.Option("--with", metavar="COMMAND", help="Pipe the summary through COMMAND.", show_default=False),
     ] = "",
-    ours_wins: Annotated[bool, typer.Option("--ours", help="In conflicts take ours.")] = False,
-    theirs_wins: Annotated[bool, typer.Option("--theirs", help="In conflicts take theirs.")] = False,
+    ours_wins: Annotated[bool, typer.Option("--ours", help="Resolve conflicts with our value.")] = False,
+    theirs_wins: Annotated[bool, typer.Option("--theirs", help="Resolve conflicts with their value.")] = False,
     values: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Say what it shall be; may be repeated.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set the merged value; may be repeated.")
     ] = None,
     new: options.New = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Bring another conversation back into this one.
+    """Merge another conversation into this one.
 
-    A summary, the default, is one turn: what was asked and answered there since the two parted, the files, the cost.
-    It is made without a model; --with pipes it through a command, as in --with "claude -p 'Shorten this'". A graft
-    appends the turns themselves, a pick some of them. Where ours has not gone on, it moves forward: all turns come.
+    --mode summary, the default, appends one turn: what was asked and answered there since the fork, the files, the
+    cost. It needs no model; --with pipes it through a command, as in --with "claude -p 'Shorten this'". --mode graft
+    replays all their turns after ours, --mode pick some of them. If ours has no new turns since the fork, the merge is
+    a fast-forward: all their turns are appended.
 
-    The lines are appended to the client's file, if no client has it open; --new makes a new conversation instead.
-    What people said of the two is united; what both changed is a conflict.
+    The turns are appended to the client's file, which no client may have open; --new creates a new conversation
+    instead. Labels and scratchpads of both are combined; a field that both changed is a conflict.
     """
     from sessgit.branch import fork as forks
     from sessgit.branch.merging import merge as merges
@@ -115,8 +116,8 @@ def created(here: invocation.Invocation, project: str, name: str | None) -> New 
 def tell_secrets(done: Merged) -> None:
     """Says that what was brought back is what the store holds, where that lacks words."""
     if done.secrets:
-        stand = "stands" if done.secrets == 1 else "stand"
-        render.tell(f"{text.counted(done.secrets, 'secret')} in what was brought back {stand} replaced.")
+        stand = "is" if done.secrets == 1 else "are"
+        render.tell(f"{text.counted(done.secrets, 'secret')} in the merged turns {stand} redacted.")
 
 
 def _wish(
@@ -131,13 +132,13 @@ def _wish(
         mode = "pick"
     if (mode == "pick") != bool(turns):
         raise UsageError(
-            "--turns names the turns to pick." if turns else "--mode pick needs turns.",
-            "As in --mode pick --turns 4,6-8.",
+            "--turns works only with --mode pick." if turns else "--mode pick needs --turns.",
+            "For example: `--mode pick --turns 4,6-8`.",
         )
     if command and mode not in (None, "summary"):
-        raise UsageError(f"--with retells a summary, --mode {mode} makes none.", "Give one of the two.")
+        raise UsageError(f"--with rewrites a summary, but --mode {mode} makes none.", "Use one of the two.")
     if ours and theirs:
-        raise UsageError("--ours and --theirs contradict each other.", "Give one of the two, or --set KEY=VALUE.")
+        raise UsageError("--ours and --theirs cannot be combined.", "Use one of the two, or `--set KEY=VALUE`.")
 
     def retell(given: str) -> str:
         return summary.retold(command, given, os.getcwd(), os.environ)  # noqa: PTH109 - the words of subprocess
@@ -156,7 +157,7 @@ def _numbers(turns: str) -> tuple[int, ...]:
         first, dash, last = part.strip().partition("-")
         ends = [first, last if dash else first]
         if not all(end.isascii() and end.isdigit() and len(end) < 7 for end in ends) or int(ends[0]) > int(ends[1]):
-            raise UsageError(f"“{part}” names no turns", "They are numbers and ranges, as in 4,6-8.")
+            raise UsageError(f"“{part}” is not a turn or a range of turns", "Use numbers and ranges, such as 4,6-8.")
         found += range(int(ends[0]), int(ends[1]) + 1)
     return tuple(found)
 
@@ -172,7 +173,7 @@ def _choice(ours: bool, theirs: bool, values: list[str]) -> Choice:
         key, equals, value = one.partition("=")
         if key not in read or not equals:
             raise UsageError(
-                f"“{one}” sets nothing that a merge decides", f"It is KEY=VALUE, and a KEY is {', '.join(_SETTABLE)}."
+                f"--set “{one}” is not KEY=VALUE with a known KEY", f"The keys are {', '.join(_SETTABLE)}."
             )
         found = read[key](value)
         said[key] = None if key == "confidence" and found == "" else found

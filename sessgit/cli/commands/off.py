@@ -16,10 +16,10 @@ def run(
     folder: options.Folder = "",
     as_json: options.Json = False,
 ) -> None:
-    """Record nothing of a project from now on.
+    """Stop recording a project.
 
-    The project is the git repository of the folder with all its worktrees, or the folder itself, and all below it.
-    What is recorded already stays. sessgit config record.exclude holds what is off, and takes globs too.
+    The project is the git repository of DIR with all its worktrees, or else DIR itself, with all subfolders. What is
+    already recorded stays. The setting record.exclude lists the projects that are off; it also takes globs.
     """
     from sessgit.record import privacy
     from sessgit.store.layout import StorePaths
@@ -38,8 +38,8 @@ def run(
 def _told(here: invocation.Invocation, done: Switched, kept: int) -> Iterator[str]:
     project = here.shown(done.project)
     if done.changed:
-        yield f"Off: nothing of {project} is recorded from now on (undo: sessgit on)."
+        yield f"Off: {project} is no longer recorded (undo: sessgit on)."
     else:
-        yield f"{project} is off already (record.exclude has “{here.shown(done.glob)}”)."
+        yield f"{project} is already off (record.exclude has “{here.shown(done.glob)}”)."
     if kept:
-        yield f"What is recorded already stays: {text.counted(kept, 'conversation')}."
+        yield f"{text.counted(kept, 'recorded conversation')} {'stays' if kept == 1 else 'stay'} in the store."

@@ -17,9 +17,9 @@ def run(
     folder: options.Folder = "",
     as_json: options.Json = False,
 ) -> None:
-    """Record a project again that was switched off.
+    """Record a project again after `sessgit off`.
 
-    What was said meanwhile comes in too, with the next turn of a conversation that goes on, or with sessgit import.
+    Turns from the meantime are recorded with the next turn of their conversation, or by `sessgit import`.
     """
     from sessgit.check import status
     from sessgit.record import privacy
@@ -39,8 +39,8 @@ def _told(here: invocation.Invocation, done: Switched, recording: Recording) -> 
     project = here.shown(done.project)
     if done.changed:
         yield f"On: {project} is recorded from now on."
-        yield "What was said meanwhile comes in too, where a conversation goes on or with sessgit import."
+        yield "Turns from the meantime are recorded with the next turn, or by sessgit import."
     else:
-        yield f"{project} is on already."
+        yield f"{project} is already on."
     if not recording.on:
-        yield f"But nothing is recorded at all: {recording.why}"
+        yield f"But nothing is recorded: {recording.why}"

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def run(limit: options.Limit = None, as_json: options.Json = False) -> None:
-    """List what commands did, the last one first.
+    """List what commands did, newest first.
 
-    Forks, edits, tags, archives, merges and picks, each with the id by which sessgit undo takes it back. What was
-    recorded is none of them. log and tree show with --at-op what was there then.
+    Forks, edits, tags, archives, merges, picks and others, each with the id for `sessgit undo`. Recorded turns are not
+    listed. `log` and `tree` show the state after an operation with --at-op.
     """
     from sessgit.store import operations
 

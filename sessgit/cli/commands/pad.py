@@ -26,48 +26,50 @@ def run(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ADDRESS | ACTION...", help="What to show, or what to do.", show_default=False,
+            metavar="ADDRESS | ACTION...", help="A conversation, or an action.", show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = None,
     into: Annotated[
         str,
         typer.Option(
-            "--into", metavar="ADDRESS", help="Whose pad; the current session's if left out.", show_default=False,
+            "--into", metavar="ADDRESS", help="The conversation (default: the current session).", show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = "",
     turn: Annotated[
-        int | None, typer.Option("--turn", metavar="N", help="The turn that it comes from.", show_default=False)
+        int | None, typer.Option("--turn", metavar="N", help="The turn it comes from.", show_default=False)
     ] = None,
     source: Annotated[
-        str, typer.Option("--source", metavar="TEXT", help="What else it comes from.", show_default=False)
+        str, typer.Option("--source", metavar="TEXT", help="Another source.", show_default=False)
     ] = "",
     between: Annotated[
         list[str] | None,
-        typer.Option("--between", metavar="ID", help="A claim that a tension touches; may be repeated."),
+        typer.Option("--between", metavar="ID", help="A claim that the tension is about; may be repeated."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Show the scratchpad of a conversation, or note something on it.
+    """Show or edit the scratchpad of a conversation.
 
     \b
-    [ADDRESS]               what is on it, and what to do next
-    add KIND TEXT           an insight, evidence, a risk, a counter, a pattern,
-                            a question, a claim, a tension or a file
-    thesis TEXT             what it comes to, in the place of the one before
-    pass KIND TEXT          what an expansion, a compression, a critique or a
-                            synthesis of it found
-    resolve ID [TEXT]       a tension is settled, a question answered
-    edit ID TEXT            the same in other words
-    drop ID...              off the pad
+    [ADDRESS]               show it, and what to do next
+    add KIND TEXT           add an insight, evidence, a risk, a counterargument
+                            (counter), a pattern, a question, a claim, a tension
+                            or a file
+    thesis TEXT             set the thesis
+    pass KIND TEXT          record the result of an expansion, a compression, a
+                            critique or a synthesis
+    resolve ID [TEXT]       settle a tension, or answer a question
+    edit ID TEXT            change the text of an entry
+    drop ID...              remove entries
     stage STAGE             gathering, shaping, critiquing or synthesized
-    confidence 0..1 [TEXT]  how sure its result is, and why
-    cycle                   the next cycle begins
-    compact [ADDRESS]       doubles become one, old passes go
-    brief [ADDRESS]         all of it as a text for whoever goes on
+    confidence 0..1 [TEXT]  how sure the result is, and why
+    cycle                   start the next cycle
+    compact [ADDRESS]       merge duplicates, remove old passes
+    brief [ADDRESS]         print everything as text to continue from
 
-    TEXT can be - for standard input, and add can be left out. Each change is a commit, and sessgit undo takes it back.
+    TEXT can be - for standard input, and the word add can be left out. Each change is a commit; `sessgit undo` reverts
+    it.
     """
     action, rest = _asked(words or [])
     here = invocation.read()
@@ -121,8 +123,8 @@ def _change(action: str, rest: list[str], place: Place, between: tuple[str, ...]
     if action == "cycle" and not rest:
         return pad_changes.cycle()
     hints = {
-        "pass": f"sessgit pad pass KIND TEXT: {', '.join(pads.PASSES)}.",
-        "stage": f"The stages are {', '.join(STAGES)}; sessgit edit --stage none takes it away.",
+        "pass": f"`sessgit pad pass KIND TEXT`; KIND is {', '.join(pads.PASSES)}.",
+        "stage": f"The stages are {', '.join(STAGES)}; `sessgit edit --stage none` removes it.",
     }
     raise _wrong([action, *rest], hints.get(action, ""))
 
@@ -132,7 +134,7 @@ def _wrong(words: list[str], hint: str = "") -> Exception:
     from sessgit.errors import UsageError
 
     said = text.cut(" ".join(map(text.clean, words)), 60)
-    return UsageError(f"this is not how it goes: pad {said}".rstrip(), hint or "sessgit pad --help shows how it goes.")
+    return UsageError(f"cannot understand: pad {said}".rstrip(), hint or "`sessgit pad --help` lists the actions.")
 
 
 def _text(words: list[str]) -> str:
@@ -184,7 +186,9 @@ def _show(here: Invocation, address: str, *, as_brief: bool, as_json: bool) -> N
 
     found = session_argument.target(here, address)
     if found.cell:
-        raise UsageError("a pad is as of a whole turn.", f"sessgit pad {here.ident(found.branch.name)}@{found.turn}")
+        raise UsageError(
+            "a scratchpad belongs to a whole turn.", f"`sessgit pad {here.ident(found.branch.name)}@{found.turn}`"
+        )
     turn = found.state.turns if found.turn is None else found.turn
     commit = fork_point.before_the_next(here.store, here.index, found.branch, turn)
     state, pad = here.store.state(commit), pad_lists.pad(here.store, commit)
@@ -200,4 +204,4 @@ def _show(here: Invocation, address: str, *, as_brief: bool, as_json: bool) -> N
     elif told:
         render.lines(here, told.split("\n"))
     else:
-        render.tell("There is nothing on the pad yet.")
+        render.tell("The scratchpad is empty.")

@@ -20,18 +20,18 @@ def run(
     addresses: Annotated[
         list[str],
         typer.Argument(
-            metavar="ADDRESS", help="SESSION@TURN: the turns, in their order.", autocompletion=completion.addresses
+            metavar="ADDRESS", help="The turns to copy, in order: SESSION@TURN.", autocompletion=completion.addresses
         ),
     ],
     into: options.Into = "",
     new: options.New = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Bring single turns of other conversations into this one.
+    """Copy turns of other conversations into this one.
 
-    They are appended to the client's file, if no client has it open; --new makes a new conversation instead. The
-    conversations that they come from are not merged: a later merge brings back the rest.
+    The turns are appended to the client's file, which no client may have open; --new creates a new conversation
+    instead. The conversations are not merged: a later merge brings the rest.
     """
     from sessgit.branch import fork as forks
     from sessgit.branch.merging import merge as merges

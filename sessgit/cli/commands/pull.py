@@ -14,15 +14,17 @@ from sessgit.errors import NotFoundError
 def run(
     remote: options.Remote = "",
     addresses: Annotated[
-        list[str] | None, typer.Argument(metavar="ADDRESS...", help="Ids as the remote has them; all if left out.")
+        list[str] | None,
+        typer.Argument(metavar="ADDRESS...", help="Ids of conversations on the remote (default: all)."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Change nothing; show what would be.")] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Show what would be done, change nothing.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Bring conversations from a remote: all that it has, or those named.
+    """Fetch conversations from a remote.
 
-    What both machines went on with keeps both sides: sessgit diff compares them, sessgit merge brings them together.
-    What was deleted or archived there is so here, where nothing new would be lost. sessgit undo takes it back.
+    Fetches all conversations, or the ones you name. If both machines continued the same conversation, both sides are
+    kept: `sessgit diff` compares them, `sessgit merge` combines them. Conversations that were deleted or archived there
+    are deleted or archived here too, unless new turns would be lost. `sessgit undo` reverts a pull.
     """
     from sessgit.cli.pages import sync as page
     from sessgit.store.remote import remotes as stored

@@ -21,33 +21,36 @@ _SHORTEST_ID = 4
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
     pattern: Annotated[
         str,
-        typer.Argument(metavar="PATTERN", help="The value itself; - reads it from standard input.", show_default=False),
+        typer.Argument(metavar="PATTERN", help="The value; - reads it from standard input.", show_default=False),
     ] = "",
-    regex: Annotated[bool, typer.Option("--regex", help="PATTERN is a regular expression of Python's.")] = False,
+    regex: Annotated[bool, typer.Option("--regex", help="PATTERN is a Python regular expression.")] = False,
     secret: Annotated[
-        str, typer.Option("--secret", metavar="ID", help="The likely secret that --find lists.", show_default=False)
+        str,
+        typer.Option("--secret", metavar="ID", help="Purge a likely secret that --find listed.", show_default=False),
     ] = "",
-    find: Annotated[
-        bool, typer.Option("--find", help="List likely secrets that were recorded, and change nothing.")
+    find: Annotated[bool, typer.Option("--find", help="List likely secrets in the store, change nothing.")] = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List purged values: ids and times, never the values.")
     ] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List what is kept out: ids and times, never values.")] = False,
     lifted: Annotated[
         str,
-        typer.Option("--lift", metavar="ID", help="Let a value that --list lists be stored again.", show_default=False),
+        typer.Option("--lift", metavar="ID", help="Allow a purged value again.", show_default=False),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Say what holds it, and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Show what holds the value, change nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Take a value out of all that is recorded, for good.
+    """Remove a value from the whole history, for good.
 
-    Every conversation, fork, archive, tag and rewind that holds it is written anew with [redacted:purged] in its place,
-    and the rest stays as it is. The value is never shown, cannot come back through recording, import or pull, and
-    nothing undoes it. The client's own files stay: those that hold it are named, and so are remotes.
+    Rewrites every conversation, fork, archive, tag and rewind that holds the value, with [redacted:purged] in its
+    place; the rest stays as it is. The value is never shown, recording, import and pull keep it out from then on, and a
+    purge cannot be undone. The client's own files and remotes are not changed; those that hold the value are named.
 
-    Words in a command stand in the history of your shell: sessgit purge - reads the value from standard input instead,
-    up to its end, without a newline there. A purge that was interrupted goes on where the same command is given again.
-    A value that was purged stays kept out, also one that was nowhere, until --lift.
+    Your shell saves command lines in its history: `sessgit purge -` reads the value from standard input instead, up to
+    its end, without the last newline. To continue an interrupted purge, run the same command again. A purged value
+    stays forbidden, even if nothing held it, until --lift.
     """
     from sessgit.cli.pages import purge as page
     from sessgit.errors import UsageError
@@ -59,9 +62,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     if find or listed or lifted:
         _told(here, lifted, find=find, as_json=as_json)
         return
-    hint = "--dry-run says what holds it, --yes purges without asking."
+    hint = "Pass --yes, or --dry-run to see what holds it."
     if pattern == "-" and not (yes or dry_run):
-        raise UsageError("cannot ask for confirmation: the value comes on stdin.", hint)
+        raise UsageError("cannot ask for confirmation: stdin holds the value.", hint)
     if not (yes or dry_run):
         render.check_can_ask(hint, as_json=as_json)
     with _watch(here) as watch:
@@ -69,7 +72,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, watch)
     if told is not None and not dry_run and (told.found or purges.pending(here.store_path)):
         render.remarks(page.question(here, told))
-        if not render.ask("Purge it, for good?"):
+        if not render.ask("Purge it for good?"):
             render.tell("Nothing was changed.")
             raise typer.Exit(1)
     if not dry_run:
@@ -95,17 +98,17 @@ def _check(pattern: str, secret: str, lifted: str, *, find: bool, listed: bool, 
         if given
     ]  # fmt: skip
     if len(named) > 1:
-        raise UsageError(f"{' and '.join(named)} cannot be given together.", "One of them says what is meant.")
+        raise UsageError(f"{' and '.join(named)} cannot be given together.", "Use one of them.")
     if regex and not pattern:
-        raise UsageError("--regex needs a PATTERN.", "sessgit purge --regex 'acct-[0-9]{8}'")
+        raise UsageError("--regex needs a PATTERN.", "`sessgit purge --regex 'acct-[0-9]{8}'`")
     if not named:
         raise UsageError(
-            "name what is to go: PATTERN or --secret ID.",
-            "sessgit purge - reads the value from standard input, --find lists likely secrets.",
+            "no value given: name PATTERN or --secret ID.",
+            "`sessgit purge -` reads the value from standard input, `sessgit purge --find` lists likely secrets.",
         )
     for name in (one for one in (secret, lifted) if one):
         if len(name) < _SHORTEST_ID or set(name.lower()) - set("0123456789abcdef"):
-            raise UsageError(f"“{name}” is no id.", f"An id has {_SHORTEST_ID} to 8 digits or letters from a to f.")
+            raise UsageError(f"“{name}” is not an id.", f"An id has {_SHORTEST_ID} to 8 digits or letters from a to f.")
     if pattern and pattern != "-":
         purges.expression(pattern) if regex else purges.literal(pattern)
 
@@ -129,7 +132,7 @@ def _told(here: invocation.Invocation, lifted: str, *, find: bool, as_json: bool
         if as_json:
             render.document("lifted/v1", page.kept_json(one))
         else:
-            render.lines(here, [f"{one.id} is not kept out any more"])
+            render.lines(here, [f"{one.id} is allowed again"])
         return
     every = denied_values.every(StorePaths(here.store_path))
     if as_json:
@@ -158,7 +161,7 @@ def _typed() -> str:
     try:
         return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        raise UsageError("the value is no UTF-8.", "A value is text.") from None
+        raise UsageError("the value is not UTF-8.", "The value must be text.") from None
 
 
 @contextmanager
@@ -183,4 +186,4 @@ def _watch(here: invocation.Invocation) -> Iterator[Watch]:
 
             return told
 
-        yield Watch(step("Looking through the store"), step("Writing anew"), step("Proving that it is gone"))
+        yield Watch(step("Searching the store"), step("Rewriting"), step("Checking that it is gone"))

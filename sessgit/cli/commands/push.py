@@ -21,31 +21,29 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         str,
         typer.Argument(
             metavar="REMOTE",
-            help="Which one, where there are several.",
+            help="The remote (default: the only one).",
             show_default=False,
             autocompletion=completion.destinations,
         ),
     ] = "",
     addresses: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="ADDRESS...", help="The conversations, which are sent whole.", autocompletion=completion.addresses
-        ),
+        typer.Argument(metavar="ADDRESS...", help="The conversations to send.", autocompletion=completion.addresses),
     ] = None,
     label: options.Labels = None,
     project: options.Project = None,
-    everything: Annotated[bool, typer.Option("--all", help="All conversations of the store.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Send all conversations.")] = False,
     unredacted: Annotated[
-        bool, typer.Option("--unredacted", help="Also those that were recorded without redaction.")
+        bool, typer.Option("--unredacted", help="Also send conversations recorded without redaction.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Send nothing; show what would be.")] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Show what would be sent, change nothing.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Send conversations to a remote.
 
-    Only those that are named go, or that sync.include in the settings names, with the turns that forks and merges
-    took over from others, with tags, and with what was archived or deleted. Where another machine went on with the
-    same one, both sides are kept.
+    Sends only the conversations that you select, or that the setting sync.include selects: with their tags, with the
+    turns that forks and merges took from others, and whether they are archived or deleted. If another machine continued
+    the same conversation, both sides are kept.
     """
     from sessgit.cli.pages import sync as page
     from sessgit.sync import push as pushing
@@ -84,7 +82,7 @@ def _sessions(
     from sessgit.sync import selection
 
     if (bool(addresses) + bool(labels or project) + everything) > 1:
-        raise UsageError("conversations are named, or chosen by --label and --project, or all.", "Give one of these.")
+        raise UsageError("addresses, --label or --project, and --all cannot be combined.", "Use one of them.")
     try:
         here.check_recorded()
     except NotFoundError:
@@ -97,8 +95,8 @@ def _sessions(
         return selection.chosen(here.index, selection.Choice(tuple(labels), folder, everything))
     if not here.settings.sync.include:
         raise UsageError(
-            "it is not said which conversations to send.",
-            f"Name them, or say --label, --project or --all. Once for all: {SETTING}",
+            "no conversations selected.",
+            f"Name them, or use --all, --label or --project. To select them for every push: `{SETTING}`",
         )
     return selection.included(here.index, here.settings.sync.include, here.privacy)
 
@@ -111,17 +109,17 @@ def _named(here: invocation.Invocation, address: str) -> str:
     found = session_argument.target(here, address, changes=True)
     if found.turn is not None or found.cell:
         raise UsageError(
-            f"a conversation is sent whole, not up to turn {found.turn}.",
-            f"sessgit fork {here.ident(found.session)} --at {found.turn} makes one that ends there.",
+            f"only whole conversations can be sent, not up to turn {found.turn}.",
+            f"`sessgit fork {here.ident(found.session)} --at {found.turn}` makes one that ends there.",
         )
     if layout.is_side(found.branch.name):
         if here.index.branch(found.session) is None:
             raise NotFoundError(
-                f"the head of {here.ident(found.session)} is gone, and only a side of it is left",
-                "sessgit doctor says what can be done.",
+                f"the head of {here.ident(found.session)} is gone, only a side branch is left",
+                "`sessgit doctor` shows what to do.",
             )
         raise UsageError(
-            f"{here.ident(found.branch.name)} is a side of a conversation, and goes with it.",
-            f"sessgit push {here.ident(found.session)}",
+            f"{here.ident(found.branch.name)} is a side branch, and is sent with its conversation.",
+            f"`sessgit push {here.ident(found.session)}`",
         )
     return found.session

@@ -15,16 +15,16 @@ _STEP = 0.1
 
 
 def run(
-    everything: Annotated[bool, typer.Option("--all", help="Those of every project.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Search all projects.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Find the conversations whose client is gone, and go on with them.
+    """Find conversations whose client was killed.
 
-    A client that was killed tells nobody. What its transcript still holds is recorded, the conversation counts as
-    interrupted or ended from then on, and the command that goes on with it is shown. So is one that was killed in its
-    first turn, when nothing was recorded yet: a transcript since sessgit install that ends without an answer. Any other
-    that is missing, sessgit import brings in. A file that was written seconds ago is waited for. No process is touched,
-    and a conversation that a client has open is left alone.
+    Records what their transcripts still hold, marks them as interrupted or ended, and prints the command that continues
+    each one. This includes a conversation that was killed in its first turn, before anything was recorded: a transcript
+    written since `sessgit install` that ends without an answer. Other missing conversations need `sessgit import`. If a
+    file was written seconds ago, recover waits for it. It stops no process, and skips conversations that are open in a
+    client.
     """
     from sessgit.check import recover
     from sessgit.cli.pages import recover as page
@@ -47,7 +47,7 @@ def run(
 def _wait(here: invocation.Invocation, seconds: float) -> None:
     """Waits until files are at rest, which a terminal is told."""
     ends = time.monotonic() + seconds
-    with render.progress(here, "waiting until what was just written is at rest", unit="seconds") as told:
+    with render.progress(here, "waiting for files that were just written", unit="seconds") as told:
         while (left := ends - time.monotonic()) > 0:
             told(int(seconds - left), math.ceil(seconds))
             time.sleep(min(left, _STEP))

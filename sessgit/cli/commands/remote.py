@@ -16,16 +16,20 @@ if TYPE_CHECKING:
 
 def run(
     action: Annotated[
-        str, typer.Argument(metavar="add|remove", help="What to do; without it all remotes are listed.")
+        str, typer.Argument(metavar="add|remove", help="add or remove (default: list all remotes).")
     ] = "",
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The remote, as origin.", show_default=False)] = "",
-    url: Annotated[str, typer.Argument(metavar="URL", help="What git clone takes.", show_default=False)] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The remote's name, such as origin.", show_default=False)
+    ] = "",
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Any URL or path that git clone accepts.", show_default=False)
+    ] = "",
     as_json: options.Json = False,
 ) -> None:
-    """List remotes, add one, or remove one.
+    """List, add or remove remotes.
 
-    A remote is git's own: any repository that git can push to, best an empty one, as git init --bare makes it, that
-    only you can read. Nothing is sent to it before sessgit push, and nothing is encrypted there.
+    A remote is any git repository that git can push to, best an empty one, made with git init --bare, that only you can
+    read. Nothing is sent before `sessgit push`. Remotes are not encrypted.
     """
     from sessgit.errors import UsageError
     from sessgit.store import store as stores
@@ -44,14 +48,14 @@ def run(
         if not here.has_store:
             stores.create(here.store_path)
         added = remotes.add(here.store_path, name, _whole(here, url))
-        _tell(here, added, f"What goes there, you say: sessgit push {name} --all", as_json=as_json)
+        _tell(here, added, f"Nothing is sent yet. To send everything: sessgit push {name} --all", as_json=as_json)
     elif action in ("remove", "rm") and name and not url:
         removed = remotes.remove(here.store_path, name)
-        _tell(here, removed, "Nothing was lost: what is there stays there.", as_json=as_json, removed=True)
+        _tell(here, removed, "The remote repository itself is unchanged.", as_json=as_json, removed=True)
     else:
         raise UsageError(
-            f"this is not how it goes: remote {' '.join(filter(None, (action, name, text.clean(url))))}".rstrip(),
-            "sessgit remote add NAME URL, sessgit remote remove NAME, or sessgit remote alone.",
+            f"cannot understand: remote {' '.join(filter(None, (action, name, text.clean(url))))}".rstrip(),
+            "`sessgit remote add NAME URL`, `sessgit remote remove NAME`, or `sessgit remote`.",
         )
 
 

@@ -19,20 +19,20 @@ def run(
         str | None,
         typer.Argument(
             metavar="ADDRESS",
-            help="The conversation; the current one if left out.",
+            help="The conversation (default: the current session).",
             show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="What to call it; unique in a project.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="The new name, unique in its project.", show_default=False)
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take the name away; give no NAME.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the name.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Give a conversation a name.
 
-    The name can stand in every ADDRESS. The client's own title is kept, and shown again once the name is taken away.
+    You can use the name as an ADDRESS. The client's own title is kept; --clear shows it again.
     """
     from sessgit.branch import edit as edits
     from sessgit.errors import UsageError
@@ -41,8 +41,8 @@ def run(
     from sessgit.model.address import check_name
 
     if clear and name is not None:
-        hint = f"sessgit rename --clear {humanize.shell(address or '')}"
-        raise UsageError("--clear takes the name away and needs no new one.", hint)
+        hint = f"`sessgit rename --clear {humanize.shell(address or '')}`"
+        raise UsageError("--clear takes no NAME.", hint)
     is_current = name is None and not clear
     if is_current:
         address, name = None, address
@@ -55,7 +55,7 @@ def run(
     found = _target(here, address or "", name or "")
     done = edits.edit(here.store, here.index, edits.session(found), changes, here.now)
     if done.secrets:
-        render.tell(f"{text.counted(done.secrets, 'secret')} replaced in what is stored.")
+        render.tell(f"{text.counted(done.secrets, 'secret')} redacted.")
     if as_json:
         value = {"id": found.session, "name": done.after.name, "was": done.before.name, "commit": done.commit or None}
         render.document("rename/v1", value)
@@ -64,7 +64,7 @@ def run(
     ident = here.ident(found.session)
     note = f"was: {text.clean(title(done.before), 100)}"
     if not done.commit:
-        note = "that is its name already" if done.after.name else "it has no name"
+        note = "already its name" if done.after.name else "it has no name"
     room = here.width - text.width(ident) - 2
     called = text.cut(text.clean(title(done.after)), room)
     line = text.fold([called, f"({note})"], room, "  ")
@@ -75,10 +75,10 @@ def _nameless(address: str | None) -> UsageError:
     from sessgit.errors import UsageError
     from sessgit.model import humanize
 
-    hint = "sessgit rename NAME names the current conversation, sessgit rename ADDRESS NAME any other."
+    hint = "`sessgit rename NAME` names the current conversation, `sessgit rename ADDRESS NAME` any other."
     if address:
         it = humanize.shell(address)
-        hint = f"sessgit rename {it} NAME gives it a name, sessgit rename --clear {it} takes its name away."
+        hint = f"`sessgit rename {it} NAME` names it, `sessgit rename --clear {it}` removes its name."
     return UsageError("the new name is missing.", hint)
 
 
@@ -93,7 +93,7 @@ def _check_is_name(here: invocation.Invocation, name: str) -> None:
         return
     if any(resolve.begins(branch, word) or agent_id == word for branch, agent_id, *_ in here.index.names()):
         raise UsageError(
-            f"“{name}” is a conversation, and its new name is missing.", f"sessgit rename {humanize.shell(name)} NAME"
+            f"“{name}” is a conversation, but its new name is missing.", f"`sessgit rename {humanize.shell(name)} NAME`"
         )
 
 
@@ -111,4 +111,4 @@ def _target(here: invocation.Invocation, address: str, name: str) -> Target:
         if not address or not here.has_store or not resolve.called(here.index, name, here.where):
             raise
         swapped = f"sessgit rename {humanize.shell(name)} {humanize.shell(address)}"
-        raise NotFoundError(str(error), f"The conversation comes first: {swapped}") from None
+        raise NotFoundError(str(error), f"The conversation comes first: `{swapped}`") from None

@@ -17,28 +17,27 @@ def run(
         str,
         typer.Argument(
             metavar="ADDRESS",
-            help="SESSION; the current one if left out.",
+            help="SESSION (default: the current one).",
             show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
     copy: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Look for what is lost in this copy of its transcript, too."),
+        typer.Option("--from", metavar="FILE", help="Also search this copy of its transcript."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Mend a conversation that is broken.
+    """Repair a broken conversation.
 
-    Lines that no client could go on from are mended in a new conversation, which begins with the turns that need
-    nothing: parents that are nowhere, lines glued together, calls without results and results without calls, lines of
-    another conversation, uuids that stand there twice, circles, times that fall back, a file that was turned around.
-    The original stays as it is.
+    Creates a new conversation from one that no client can continue; the original stays. It begins with the turns that
+    need no repair, and fixes missing parents, lines glued together, calls without results, results without calls, lines
+    of another conversation, duplicate uuids, cycles, times that go backwards, and a reversed file.
 
-    What the store lacks of it is brought back from the client's own file, from the one that it was imported from, or
-    from a remote, where these still have it; so are refs that are lost. What is nowhere is told, and all that can be
-    read becomes a new conversation.
+    If the store has lost objects or refs of the conversation, they are restored from the client's file, from the file
+    that was imported, or from a remote. What is found nowhere is reported, and all readable turns become a new
+    conversation.
     """
     import uuid
 
@@ -61,8 +60,7 @@ def run(
     command = fork.resume_command(state, here.cwd) if state else ""
     is_gone = state is not None and client_files.is_gone(state.project)
     if done.made and done.redacted:
-        stand = "stands" if done.redacted == 1 else "stand"
-        render.tell(f"Missing in it: {text.counted(done.redacted, 'secret')} that {stand} replaced.")
+        render.tell(f"Missing in it: {text.counted(done.redacted, 'redacted secret')}.")
     if as_json:
         render.document("repair/v1", page.as_json(done, "" if is_gone else command, dry_run=dry_run))
     else:

@@ -28,12 +28,10 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     address: options.AnyAddress = "",
     cells: Annotated[
         list[str] | None,
-        typer.Option(
-            "--cell", metavar="CELL", help="Only this cell: 7.3, an id, or its number in the turn. Repeatable."
-        ),
+        typer.Option("--cell", metavar="CELL", help="Only this cell: 7.3, an id, or its number; may be repeated."),
     ] = None,
-    chain: Annotated[bool, typer.Option("--chain", help="Also all that these cells depend on.")] = False,
-    execute: Annotated[bool, typer.Option("--execute", help="Run them; without it they are only shown.")] = False,
+    chain: Annotated[bool, typer.Option("--chain", help="Also all cells that these depend on.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Run the cells (default: only show them).")] = False,
     folder: Annotated[
         str, typer.Option("--in", metavar="DIR", help="Run in DIR, not in a copy of the project.", show_default=False)
     ] = "",
@@ -42,58 +40,63 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         typer.Option(
             "--llm",
             metavar="COMMAND",
-            help="Asks a model: prompt on standard input, answer on output.",
+            help="Ask a model: prompt on stdin, answer on stdout.",
             show_default=False,
         ),
     ] = "",
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="SECONDS", help="For each cell 60, for each answer 600.", show_default=False),
+        typer.Option(
+            "--timeout", metavar="SECONDS", help="Limit per cell (60) or per answer (600).", show_default=False
+        ),
     ] = None,
-    memory: Annotated[int, typer.Option("--memory", metavar="MB", help="For each cell, with all it starts.")] = 2048,
-    network: Annotated[bool, typer.Option("--network", help="Let what runs use the network.")] = False,
+    memory: Annotated[
+        int, typer.Option("--memory", metavar="MB", help="Limit per cell, with all its processes.")
+    ] = 2048,
+    network: Annotated[bool, typer.Option("--network", help="Allow network access.")] = False,
     unconfined: Annotated[
         bool,
-        typer.Option("--unconfined", help="Run commands and code without a sandbox: they can do all that you can."),
+        typer.Option("--unconfined", help="Run without a sandbox: commands can do all that you can."),
     ] = False,
-    no_keep: Annotated[bool, typer.Option("--no-keep", help="Keep nothing of it.")] = False,
-    inputs: Annotated[
-        bool, typer.Option("--inputs", help="Send its prompts to a new process instead, and compare the answers.")
-    ] = False,
+    no_keep: Annotated[bool, typer.Option("--no-keep", help="Do not keep the results.")] = False,
+    inputs: Annotated[bool, typer.Option("--inputs", help="Send the prompts to a new process instead.")] = False,
     to: Annotated[
-        str, typer.Option("--to", metavar="COMMAND", help="With --inputs: what to send them to.", show_default=False)
+        str,
+        typer.Option("--to", metavar="COMMAND", help="With --inputs: the process to send them to.", show_default=False),
     ] = "",
     protocol: Annotated[
         Literal["each", "lines", "stream-json"] | None,
-        typer.Option("--protocol", help="With --inputs: how it is spoken to.", show_default=False),
+        typer.Option("--protocol", help="With --inputs: the protocol of COMMAND.", show_default=False),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Run cells of a conversation again and compare what comes of them with what is recorded.
+    """Run cells again and compare the results.
 
-    Shows which cells would run, in which order and by what: all of the turn or conversation named, @N those of one
-    turn. With --execute they run in a copy of the project at the commit it was at before the first of them, in a
-    temporary folder, and can write nowhere else: commands, tools for files, and the code of a REPL. They have no
-    network, nothing of the environment but PATH, and they do not see your home folder. On Linux this needs bubblewrap.
-    What came of it is kept as a fork that undo takes back.
+    Without --execute, shows which cells would run, in which order, and what would run them: all cells of the
+    conversation, or with @N those of one turn. With --execute, runs commands, file tools and REPL code in a temporary
+    copy of the project, at the commit it was at before the first of them. They can write nowhere else, have no network,
+    get no environment variable but PATH, and do not see your home folder. On Linux this needs bubblewrap. The results
+    are kept as a fork; `sessgit undo` removes it.
 
-    --inputs sends the prompts one after another to COMMAND and keeps prompts and answers as a fork, to be compared with
-    diff. each starts it for every prompt, with the prompt on standard input; lines and stream-json start it once:
-    {"prompt": …} on a line in and {"answer": …} on a line out, or as the client speaks, which is meant where COMMAND is
-    claude. COMMAND is not confined.
+    --inputs sends the prompts to COMMAND, one after another, and keeps prompts and answers as a fork to compare with
+    `sessgit diff`. --protocol each starts COMMAND for every prompt, with the prompt on standard input. lines and
+    stream-json start it once: lines writes {"prompt": …} and reads {"answer": …}, one object per line; stream-json is
+    what the client speaks, and the default if COMMAND is claude. COMMAND runs without a sandbox.
 
-    Leaves with 0 where all that ran is equal, with 6 where something differs or failed.
+    Exit code 0 if all results are equal, 6 if one differs or failed.
     """
     from sessgit.errors import UsageError
 
     here = invocation.read()
     if (timeout is not None and not 0 < timeout < 1 << 31) or not 0 < memory < 1 << 31:
-        raise UsageError("a time limit and one for memory are more than 0", "And no more than two thousand million.")
+        raise UsageError("--timeout and --memory must be more than 0", "And less than 2147483648.")
     if inputs:
         if not to:
-            raise UsageError("--inputs needs --to COMMAND", "sessgit replay --inputs ID --to 'claude -p'")
+            raise UsageError("--inputs needs --to COMMAND", "`sessgit replay --inputs ID --to 'claude -p'`")
         if cells or chain or execute or folder or llm:
-            raise UsageError("--inputs sends prompts and runs no cells.", "Leave the options for cells out.")
+            raise UsageError(
+                "--inputs sends prompts, and runs no cells.", "Leave out --cell, --chain, --execute, --in and --llm."
+            )
         _inputs(
             here,
             session_argument.target(here, address),
@@ -103,13 +106,13 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         )
         return
     if to or protocol:
-        raise UsageError("--to and --protocol are for prompts.", "sessgit replay --inputs ID --to COMMAND")
+        raise UsageError("--to and --protocol need --inputs.", "`sessgit replay --inputs ID --to COMMAND`")
     found = (
         cell_argument.target(here, address, "replay") if "cell_" in address else session_argument.target(here, address)
     )
     chosen = tuple(cells or ())
     if found.cell and chosen:
-        raise UsageError("the address names a cell already.", "Give one of the two.")
+        raise UsageError("the address already names a cell.", "Use the address or --cell.")
     from sessgit.replay.run import How
     from sessgit.replay.sandbox.process_limits import Limits
 

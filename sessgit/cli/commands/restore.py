@@ -25,26 +25,30 @@ def run(
     address: options.Address = "",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the transcript alone, there; - is standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write only the transcript, to FILE; - is standard output."
+        ),
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Write nothing; check what is stored.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Check what is stored, write nothing.")] = False,
     project: Annotated[
         Path | None,
-        typer.Option("--project", metavar="DIR", help="Write it for the client started in DIR.", show_default=False),
+        typer.Option("--project", metavar="DIR", help="Restore it for project folder DIR.", show_default=False),
     ] = None,
-    all_lost: Annotated[bool, typer.Option("--all-lost", help="Bring back all that the client deleted.")] = False,
+    all_lost: Annotated[
+        bool, typer.Option("--all-lost", help="Restore all conversations that the client deleted.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write a conversation back as the client's files.
+    """Write back the client's files of a conversation.
 
-    Its transcript byte for byte as the client wrote it, save what was redacted, and what lay beside it: subagents,
-    large tool results, plan, todos, tasks. Never over a file that holds anything else; one that went on elsewhere
-    gets the turns that it lacks. If it has a name that the client does not know, one line with the name follows. The
-    client deletes old files when it starts; what is restored is as new.
+    Writes the transcript byte for byte as the client wrote it, except for redacted secrets, and its sidecar files:
+    subagents, large tool results, plan, todos, tasks. Never overwrites a file with other contents; if the conversation
+    was continued elsewhere, appends the missing turns. If the client does not know the conversation's name, appends one
+    line with the name. The client deletes old files when it starts; a restored file counts as new.
 
-    --verify rebuilds the file, proves every hash that was taken when it was recorded, and compares it with the
-    client's own if that is still there. --project moves the conversation to another folder; where its own is one of
-    another machine, it stays of that one, and DIR stands for it here: project.map in the settings says so.
+    --verify rebuilds the file, checks every hash that was taken when it was recorded, and compares it with the client's
+    file if that still exists. --project moves the conversation to another folder. If its folder belongs to another
+    machine, the conversation keeps it, and the setting project.map maps it to DIR on this machine.
     """
     from sessgit.branch import restore as restores
     from sessgit.history import client_files
@@ -84,14 +88,14 @@ def run(
     if done.stands_for:
         unset = shlex.quote(f"project.map.{done.stands_for}")
         render.tell(
-            f"{here.short(done.project)} stands for {done.stands_for} here from now on. "
-            f"sessgit config --unset {unset} ends that."
+            f"{done.stands_for} is mapped to {here.short(done.project)} on this machine "
+            f"(undo: sessgit config --unset {unset})."
         )
     if client_files.is_gone(done.project):
         render.tell(
             f"The project's folder is gone: {here.short(done.project)}. "
-            f"sessgit fork {here.ident(found.session)} --project DIR continues it in another one."
-            f"{'' if was_here else f' {mapping(here.store.state(found.branch.tip).project)}'}"
+            f"To continue it elsewhere: sessgit fork {here.ident(found.session)} --project DIR"
+            f"{'' if was_here else f'; {mapping(here.store.state(found.branch.tip).project)}'}"
         )
 
 
@@ -101,11 +105,9 @@ def _to_stdout(here: invocation.Invocation, session: str, *, as_json: bool) -> N
     from sessgit.errors import UsageError
 
     if as_json:
-        raise UsageError("--json tells what was written to a file.", "--output FILE names it.")
+        raise UsageError("--json describes a written file, and needs --output FILE.", "Name it with `--output FILE`.")
     if here.terminal:
-        raise UsageError(
-            "a transcript is not for a terminal.", "--output FILE writes it to a file, a pipe takes it too."
-        )
+        raise UsageError("a transcript cannot be shown on a terminal.", "Use `--output FILE`, or a pipe.")
     restored = restores.rebuild(here.store, session)
     render.data(restored.file.pieces())
     if not restored.exact:
@@ -114,15 +116,15 @@ def _to_stdout(here: invocation.Invocation, session: str, *, as_json: bool) -> N
 
 def mapping(project: str) -> str:
     """What helps where the folder of a project is one of another machine."""
-    return f"sessgit config {shlex.quote(f'project.map.{project}')} DIR says which one stands for it here."
+    return f"map its folder to one here with `sessgit config {shlex.quote(f'project.map.{project}')} DIR`."
 
 
 def _written(here: invocation.Invocation, done: Outcome) -> list[str]:
-    what = "is moved there" if done.moved else "is already there" if done.already else "is written"
+    what = "was moved" if done.moved else "already exists" if done.already else "was restored"
     # The path is never cut: it is there to be copied.
     head, quality = f"{here.short(done.path)} {what}:", _quality(done.restored, done.named)
     if not done.same:
-        quality = ["all turns, in bytes of its own."]
+        quality = ["all turns, but not the same bytes."]
     whole = f"{head} {' '.join(quality)}"
     return [whole] if text.width(whole) <= here.width else [head, *text.fold(quality, here.width, " ")]
 
@@ -132,11 +134,13 @@ def _check(address: str, output: Path | None, verify: bool, project: Path | None
     from sessgit.errors import UsageError
 
     if output and verify:
-        raise UsageError("--verify writes nothing, --output names a file to write.", "Give one of the two.")
+        raise UsageError("--verify writes nothing, so --output does not apply.", "Use one of the two.")
     if project and (output or verify):
-        raise UsageError("--project names where the client looks for it.", "It goes without --output and --verify.")
+        raise UsageError("--project cannot be combined with --output or --verify.", "Use one of them.")
     if all_lost and (address or output or verify or project):
-        raise UsageError("--all-lost takes all that is lost, to its own place.", "It goes with --json alone.")
+        raise UsageError(
+            "--all-lost restores every lost conversation to its own place.", "Use it alone, or with --json."
+        )
 
 
 def _check_whole(here: invocation.Invocation, found: Target) -> None:
@@ -147,13 +151,13 @@ def _check_whole(here: invocation.Invocation, found: Target) -> None:
     if layout.is_other(found.branch.name):
         name = here.ident(found.branch.name)
         raise UsageError(
-            f"{name} is another version of the conversation, and restore writes only the newest one.",
-            f"sessgit fork {name} writes it as a conversation of its own.",
+            f"{name} is another version of the conversation; restore writes only the newest one.",
+            f"`sessgit fork {name}` makes it a conversation of its own.",
         )
     if found.turn not in (None, found.state.turns):
         raise UsageError(
-            "a conversation is restored as a whole.",
-            f"sessgit fork {here.ident(found.session)} --at {found.turn} writes its first turns as one of its own.",
+            "only whole conversations can be restored.",
+            f"`sessgit fork {here.ident(found.session)} --at {found.turn}` makes a conversation of its first turns.",
         )
 
 
@@ -181,15 +185,15 @@ def _all_lost(here: invocation.Invocation, *, as_json: bool) -> None:
 
 def _told(done: Brought) -> Iterator[str]:
     if not done.back and not done.errors:
-        yield "Nothing is lost: the client has every conversation of this machine."
+        yield "Nothing to restore: the client has every conversation of this machine."
         return
     number = len(done.back)
-    unwritten = f"; {len(done.errors):,} could not be written" if done.errors else ""
+    unwritten = f"; {len(done.errors):,} could not be restored" if done.errors else ""
     back = text.counted(number, "conversation") if number else "No conversation"
-    yield f"{back} {'is' if number < 2 else 'are'} back{unwritten}."
+    yield f"{back} {'was' if number < 2 else 'were'} restored{unwritten}."
     yield from sidecar_notes.told([file for _, one in done.back for file in one.files])
     if secrets := sum(one.restored.redacted for _, one in done.back):
-        yield f"In them {text.counted(secrets, 'secret')} {_stand(secrets)} replaced."
+        yield f"In them, {text.counted(secrets, 'secret')} {_stand(secrets)} redacted."
 
 
 def _record(here: invocation.Invocation, done: Outcome, *, final: bool) -> None:
@@ -203,27 +207,27 @@ def _record(here: invocation.Invocation, done: Outcome, *, final: bool) -> None:
 
 def _stand(secrets: int) -> str:
     """Be it that they were replaced when they were recorded, or purged later."""
-    return "stands" if secrets == 1 else "stand"
+    return "is" if secrets == 1 else "are"
 
 
 def _quality(done: Restored, named: bool = False) -> list[str]:
     """How good the copy is, in parts between which a line may break."""
     size = text.size(len(done.file))
     end = "," if named else "."
-    more = ["and one line with its name for the client's list."] if named else []
+    more = ["plus one line with its name for the client's list."] if named else []
     if done.exact:
         return [f"{size}, byte for byte as the client wrote it{end}", *more]
     lacks = []
     if done.redacted:
-        lacks.append(f"{text.counted(done.redacted, 'secret')} that {_stand(done.redacted)} replaced")
+        lacks.append(f"{text.counted(done.redacted, 'secret')} that {_stand(done.redacted)} redacted")
     if done.missing:
-        lacks.append(f"{text.size(done.missing)} never recorded")
+        lacks.append(f"{text.size(done.missing)} that were never recorded")
     if done.rewritten:
-        lacks.append("the beginning that it has from another conversation written anew")
+        lacks.append("its shared beginning, which was rewritten")
     if not lacks:
-        why = "no hash of the whole file was stored" if done.same is None else "they come from several files"
+        why = "no hash of the file was stored" if done.same is None else "the lines come from several files"
         return [f"{size},", f"all lines that were recorded; {why}{end}", *more]
-    return [f"{size}, but for {', '.join(lacks)}{end}", *more]
+    return [f"{size}, as the client wrote it except for {', '.join(lacks)}{end}", *more]
 
 
 def _json(session: str, path: Path | None, done: Restored) -> dict[str, object]:
@@ -247,16 +251,18 @@ def _verified(checked: Verified) -> dict[str, object]:
 def _proof(here: invocation.Invocation, session: str, checked: Verified) -> Iterator[str]:
     done = checked.restored
     path = here.short(checked.file) if checked.file else ""
-    yield from text.wrapped(f"{session}: {text.counted(checked.turns, 'turn')}, nothing damaged.", here.width)
+    yield from text.wrapped(f"{session}: {text.counted(checked.turns, 'turn')}, no damage.", here.width)
     hashes = text.counted(done.checked, "hash", "hashes")
-    yield from _labelled(here, "Proved", f"{hashes} of lines (Lines-SHA256), taken when they were recorded".split(" "))
-    yield from _labelled(here, "The file", " ".join(_quality(done)).split(" "))
+    yield from _labelled(
+        here, "Hashes", f"{hashes} of lines match (Lines-SHA256, taken when they were recorded)".split(" ")
+    )
+    yield from _labelled(here, "File", " ".join(_quality(done)).split(" "))
     if not path:
-        yield from text.wrapped("The client has deleted its own file: this store is the only place.", here.width)
+        yield from text.wrapped("The client has deleted its file: only this store has it.", here.width)
     elif checked.same:
         yield from _labelled(here, "Compared", ["equal", "to", path])
     else:
-        must, changed = "as it must: it holds what was replaced here", "it has changed since it was recorded"
+        must, changed = "as expected: the client's file holds the redacted values", "it changed since it was recorded"
         how = f"differs, {must}" if done.redacted else f"differs: {changed}"
         yield from _labelled(here, "Compared", [path, *how.split(" ")])
 

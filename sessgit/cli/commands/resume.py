@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 def run(
     address: options.Address = "",
-    show: Annotated[bool, typer.Option("--print", help="Print the command only.")] = False,
-    brief: Annotated[bool, typer.Option("--brief", help="Begin with what is on its scratchpad.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Only print the command.")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Start with its scratchpad as the prompt.")] = False,
 ) -> None:
     """Continue a conversation in the client.
 
-    Its transcript, and what lay beside it, is written anew if the client has deleted it, and gets the turns that it
-    lacks if the conversation went on elsewhere.
+    If the client has deleted its transcript and sidecar files, they are written again. If the conversation was
+    continued on another machine, the missing turns are appended.
     """
     from sessgit.agents.claude import home
     from sessgit.branch import fork as forks
@@ -63,19 +63,17 @@ def _check(here: invocation.Invocation, found: Target) -> None:
     branch, turns = found.branch.name, found.state.turns
     if layout.is_other(branch):
         raise UsageError(
-            f"{here.ident(branch)} is another version of the conversation: its file is not here.",
-            f"sessgit fork {here.ident(branch)} --run continues it as a conversation of its own.",
+            f"{here.ident(branch)} is another version of the conversation, without a file here.",
+            f"`sessgit fork {here.ident(branch)} --run` continues it as a conversation of its own.",
         )
     if layout.is_rewound(branch) or found.cell or found.turn not in (None, turns):
         at = "" if found.turn is None else f" --at {found.turn}{'.' if found.cell else ''}{found.cell}"
         raise UsageError(
-            "a conversation is continued at its end.",
-            f"sessgit fork {here.ident(branch)}{at} --run continues a part of it.",
+            "a conversation can only be continued at its end.",
+            f"`sessgit fork {here.ident(branch)}{at} --run` continues from there.",
         )
     if not turns:
-        raise NotFoundError(
-            f"{here.ident(branch)} has no turn yet: there is nothing to continue.", "sessgit ls shows others."
-        )
+        raise NotFoundError(f"{here.ident(branch)} has no turns to continue from.", "`sessgit ls` lists others.")
 
 
 def _without_folder(here: invocation.Invocation, found: Target, *, is_there: bool, was_here: bool) -> NotFoundError:
@@ -84,7 +82,7 @@ def _without_folder(here: invocation.Invocation, found: Target, *, is_there: boo
     from sessgit.errors import NotFoundError
 
     verb = "fork" if is_there else "restore"
-    hint = f"sessgit {verb} {here.ident(found.session)} --project DIR writes it for another one."
+    hint = f"`sessgit {verb} {here.ident(found.session)} --project DIR` writes it for another folder."
     # Where it was held elsewhere, its folder there is no matter of this machine.
     hint = hint if was_here else mapping(here.store.state(found.branch.tip).project)
     return NotFoundError(f"the project's folder is gone: {here.short(found.state.project)}", hint)
@@ -110,8 +108,8 @@ def _write(here: invocation.Invocation, found: Target, *, was_here: bool) -> Pat
     from sessgit.branch import restore
 
     done = restore.restore(here.store, found.session, here.config, here=here.here)
-    was = "The client had deleted it" if was_here else "It was held elsewhere"
-    render.tell(f"{was}: {here.short(done.path)} is {'back' if was_here else 'written'}.")
+    was = "The client had deleted it" if was_here else "It is from another machine"
+    render.tell(f"{was}: {here.short(done.path)} was {'restored' if was_here else 'written'}.")
     for line in sidecar_notes.told(done.files):
         render.tell(line)
     return done.path
@@ -126,5 +124,5 @@ def _brief(here: invocation.Invocation, commit: str) -> str:
     state = here.store.state(commit)
     prompt = pad_steps.brief(pad_lists.pad(here.store, commit), state.id, title(state), state.stage, state.confidence)
     if not prompt:
-        render.tell("There is nothing on its pad yet: it goes on without a brief.")
+        render.tell("Its scratchpad is empty: starting without a brief.")
     return prompt

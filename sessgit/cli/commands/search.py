@@ -22,39 +22,39 @@ _JOINS = ("OR", "AND")
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
     words: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)],
     everything: Annotated[
-        bool, typer.Option("--all", help="In all projects: so it does without this, too.")
+        bool, typer.Option("--all", help="Search all projects (the default).")
     ] = False,
     project: Annotated[
         Path | None,
-        typer.Option("--project", metavar="DIR", help="Only in the project at DIR.", show_default=False),
+        typer.Option("--project", metavar="DIR", help="Only the project at DIR.", show_default=False),
     ] = None,
     session: Annotated[
         str,
         typer.Option(
-            "--session", metavar="ADDRESS", help="Only in one conversation.", show_default=False,
+            "--session", metavar="ADDRESS", help="Only this conversation.", show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = "",
     label: Annotated[
-        str, typer.Option("--label", metavar="LABEL", help="Only in conversations with it.", show_default=False)
+        str, typer.Option("--label", metavar="LABEL", help="Only conversations with this label.", show_default=False)
     ] = "",
     place: Annotated[
         Literal["prompts", "answers", "tools"] | None,
-        typer.Option("--in", help="Only in what was asked, answered, or done.", show_default=False),
+        typer.Option("--in", help="Only prompts, answers, or tool calls.", show_default=False),
     ] = None,
     tool: Annotated[
-        str, typer.Option("--tool", metavar="NAME", help="Only in calls of this tool.", show_default=False)
+        str, typer.Option("--tool", metavar="NAME", help="Only calls of this tool.", show_default=False)
     ] = "",
     since: options.Since = "",
     limit: options.Limit = None,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Find turns by what was said and done in them, and conversations by what they are called.
+    """Search what was said and done.
 
-    All words must be in the turn, or in the conversation's name, title, labels and description: whole words, in
-    whatever case. beginn* finds words that begin so, '"a phrase"' what stands together, this OR that one of the two,
-    and 'words -without' leaves out what has that word. The best 20 turns, or N, are shown with their best line;
-    sessgit show ADDRESS opens one. Exits with 1 where nothing is found.
+    All words must occur in the same turn, or in a conversation's name, title, labels and description. Words match as a
+    whole, in upper or lower case. beginn* finds words with that beginning, '"a phrase"' a phrase, this OR that one of
+    two words, and 'words -without' excludes a word. Prints the best 20 turns, or N, with their best line; `sessgit show
+    ADDRESS` opens one. Exit code 1 if nothing is found.
     """
     from sessgit.cli.pages import search as page
     from sessgit.errors import UsageError
@@ -64,9 +64,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     if not as_json:
         here.check_recorded()
     if everything and (project or session):
-        raise UsageError("--all looks everywhere, --project and --session do not.", "Give one of them.")
+        raise UsageError("--all cannot be combined with --project or --session.", "Use one of them.")
     if tool and place not in (None, "tools"):
-        raise UsageError("--tool looks into what tools did", f"Leave out --tool or --in {place}.")
+        raise UsageError("--tool searches tool calls", f"Leave out --tool, or --in {place}.")
     where = search.Where(
         session=_branch(here, session) if session else "",
         folder=str(project.absolute()) if project else "",
@@ -107,7 +107,7 @@ def _tell_begun(here: invocation.Invocation, said: list[str], where: Where) -> N
     if not found.is_empty:
         turns = f"{'' if found.exact else 'more than '}{text.counted(found.total, 'turn')}"
         finds = f"finds {text.counted(found.total_called, 'conversation') if not found.total else turns}."
-        render.tell(f"Words are looked for whole: {humanize.shell(begun)} {finds}")
+        render.tell(f"Words match as a whole; {humanize.shell(begun)} {finds}")
 
 
 def _branch(here: invocation.Invocation, address: str) -> str:

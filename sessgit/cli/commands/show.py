@@ -17,22 +17,23 @@ if TYPE_CHECKING:
 
 def run(
     address: options.AnyAddress = "",
-    thinking: Annotated[bool, typer.Option("--thinking", help="Show the model's thinking whole.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Fold nothing.")] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the transcript's lines as they are recorded.")] = False,
+    thinking: Annotated[bool, typer.Option("--thinking", help="Show the model's thinking in full.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show everything in full.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the recorded transcript lines.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show a conversation, a turn (@7) or a cell (@7.3).
+    """Show a conversation, a turn or a cell.
 
-    Of a conversation its card: what it is about, what it used, which files and relatives it has. Of a turn what was
-    said and done, results folded. Of a cell everything; its id will do. @0 is the start. --raw gives the lines of the
-    turn (those before its prompt too), of the cell, or of all turns; into a pipe byte for byte.
+    For a conversation, prints a summary: what it is about, what it used, its files and its relatives. For a turn (@7),
+    what was said and done, with long results folded. For a cell (@7.3, or its id), everything. @0 is the start. --raw
+    prints the transcript lines of the turn (including those before its prompt), of the cell, or of all turns, byte for
+    byte if the output is a pipe.
     """
     from sessgit.cli.pages.turn_pieces import Wanted
     from sessgit.errors import UsageError
 
     if raw and as_json:
-        raise UsageError("--raw and --json do not go together", "--raw prints lines, --json one document.")
+        raise UsageError("--raw and --json cannot be combined", "Use one of the two.")
     here = invocation.read()
     found = (
         cell_argument.target(here, address, "show")

@@ -16,17 +16,17 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         str,
         typer.Argument(
             metavar="ADDRESS",
-            help="SESSION[@TURN]; every conversation if left out.",
+            help="SESSION[@TURN] (default: all conversations).",
             show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = "",
     by: Annotated[
         Literal["day", "project", "model", "session", "tool"] | None,
-        typer.Option("--by", help="A line for each of these.", show_default=False),
+        typer.Option("--by", help="Print one line for each.", show_default=False),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Of every project, as without --project.", show_default=False)
+        bool, typer.Option("--all", help="Count all projects (the default).", show_default=False)
     ] = False,
     since: options.Since = "",
     project: Annotated[
@@ -35,12 +35,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     limit: options.Limit = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show what conversations used: tokens, cost, the model's calls, tools.
+    """Show tokens, cost, model calls and tool calls.
 
-    Each turn counts once, in the conversation that had it first: a fork counts only what it added, and a conversation
-    also what its rewinds left behind. What subagents used is part of everything; how much that was is told. "cache"
-    are the tokens that were read from the cache or written to it, "calls" those of the model, "tools" those of tools.
-    A cost with ≥ lacks what models cost whose price is not known: sessgit config prices.MODEL.
+    Each turn counts once, in the conversation that had it first: a fork counts only the turns it added. Turns that a
+    rewind left behind count too. Subagents are included, and their share is shown. “cache” counts the tokens read from
+    or written to the cache, “calls” the calls of the model, “tools” the tool calls. A cost with ≥ does not include
+    models whose price is unknown: set it with `sessgit config prices.MODEL`.
     """
     from sessgit.cli.arguments import choices
     from sessgit.cli.pages import stats as page
@@ -49,7 +49,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.store import project as projects
 
     if everything and (address or project):
-        raise UsageError("--all counts every conversation.", "Leave --all out to choose a conversation or a project.")
+        raise UsageError("--all counts every conversation.", "Leave out --all to select a conversation or a project.")
     here = invocation.read()
     if not as_json:
         here.check_recorded()

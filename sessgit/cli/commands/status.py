@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def run(address: options.Address = "", as_json: options.Json = False) -> None:
-    """Show whether recording is on here, what is in the store, and what needs attention.
+    """Show what is recorded and what needs attention.
 
-    Also how far the current session, or the one at ADDRESS, is recorded, and which transcripts the client is about
-    to delete.
+    Also shows how far the current session, or the one at ADDRESS, is recorded, and which transcripts the client will
+    soon delete.
     """
     from sessgit.cli import session_argument
     from sessgit.cli.pages import status as page

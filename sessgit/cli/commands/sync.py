@@ -16,9 +16,9 @@ def run(
     remote: options.Remote = "",
     as_json: options.Json = False,
 ) -> None:
-    """Pull from a remote, then push what sync.include in the settings names.
+    """Pull, then push what sync.include selects.
 
-    Without that setting it only pulls: nothing leaves this machine that nobody asked for.
+    Without that setting, sync only pulls: nothing leaves this machine unless you ask for it.
     """
     from sessgit.errors import SessgitError
     from sessgit.sync import pull as pulling
@@ -40,7 +40,7 @@ def run(
                 raise
     _tell(here, came, sent, as_json=as_json)
     if sent is None:
-        render.tell(f"Nothing was sent: sync.include is empty. What may leave this machine: {SETTING}")
+        render.tell(f"Nothing was sent: sync.include is empty. To select conversations: {SETTING}")
 
 
 def _tell(here: invocation.Invocation, came: Pulled, sent: Pushed | None, *, as_json: bool) -> None:

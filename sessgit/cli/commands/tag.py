@@ -19,7 +19,9 @@ _NARROWEST = 16
 
 
 def run(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The tag, one word.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The tag, a single word.", show_default=False)
+    ] = None,
     address: options.Address = "",
     delete: Annotated[
         str,
@@ -27,25 +29,25 @@ def run(
             "-d",
             "--delete",
             metavar="NAME",
-            help="Take a tag away.",
+            help="Delete a tag.",
             show_default=False,
             autocompletion=completion.tags,
         ),
     ] = "",
-    force: Annotated[bool, typer.Option("--force", "-f", help="Move a tag that stands elsewhere.")] = False,
-    listed: Annotated[bool, typer.Option("--list", "-l", help="List the tags, as without NAME.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Move an existing tag.")] = False,
+    listed: Annotated[bool, typer.Option("--list", "-l", help="List the tags (the default without NAME).")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Tag a turn, the last one where none is named, or list the tags.
+    """Tag a turn, or list the tags.
 
-    A tag is git's own in the store, and can stand in every ADDRESS: it stays at its turn however the conversation
-    goes on.
+    Without ADDRESS, tags the last turn of the current session. A tag is a git tag in the store and can be used as an
+    ADDRESS; it stays at its turn when the conversation goes on.
     """
     from sessgit.branch import tag as tags
     from sessgit.errors import UsageError
 
     if sum((name is not None, bool(delete), listed)) > 1:
-        raise UsageError("NAME, -d NAME and --list are three things.", "Give one of them.")
+        raise UsageError("NAME, -d NAME and --list cannot be combined.", "Use one of them.")
     here = invocation.read()
     if delete:
         gone = tags.delete(here.store, here.index, delete, here.now)
@@ -60,9 +62,9 @@ def run(
         return
     target = session_argument.target(here, address, changes=True)
     if target.cell:
-        raise UsageError("a tag stands at a whole turn.", f"sessgit tag {name} {here.ident(target.branch.name)}@N")
+        raise UsageError("only a whole turn can be tagged.", f"`sessgit tag {name} {here.ident(target.branch.name)}@N`")
     done = tags.tag(here.store, here.index, name, target, here.where, here.now, force=force)
-    note = "it is there already" if not done.changed else f"was: {tags.address(done.before)}" if done.before else ""
+    note = "already there" if not done.changed else f"was: {tags.address(done.before)}" if done.before else ""
     _tell(here, done.tag, note, as_json=as_json)
 
 

@@ -19,7 +19,7 @@ def run(
         str,
         typer.Argument(
             metavar="ADDRESS",
-            help="The family of this session; those of this project if left out.",
+            help="Draw this family (default: those of this project).",
             show_default=False,
             autocompletion=completion.addresses,
         ),
@@ -32,7 +32,7 @@ def run(
             "-n",
             "--limit",
             metavar="N",
-            help="Draw N families at most.",
+            help="Draw at most N families.",
             show_default=False,
             callback=options.not_negative,
         ),
@@ -40,13 +40,14 @@ def run(
     at_op: options.AtOp = "",
     as_json: options.Json = False,
 ) -> None:
-    """Draw conversations and what came of them: forks, forks of forks, what rewinds left behind, merges.
+    """Draw conversations, their forks and merges.
 
-    Behind the id stands where a conversation left the one above it: @4 after turn 4, @7.3 at the third cell of turn 7.
-    “2 of 6 turns” are its own and all, the cost is that of its own turns, and in quotes stand its own first words.
-    Forks that nobody named and that went nowhere far are counted where there are many; --json has all.
+    Also draws the turns left behind by rewinds. The id is followed by the fork point: @4 is after turn 4, @7.3 at the
+    third cell of turn 7. “2 of 6 turns” are its own turns and all turns, the cost is that of its own turns, and the
+    quoted text is its first own prompt. If there are many, small forks without a name are only counted; --json lists
+    all.
 
-    With --at-op all is as it was when the operation had been done, and nothing is marked as live.
+    With --at-op, draws the state after that operation, and marks nothing as live.
     """
     from sessgit.agents.claude import home
     from sessgit.cli.pages import tree as page
@@ -54,7 +55,9 @@ def run(
     from sessgit.history import tree
 
     if address and (everything or project):
-        raise UsageError("an address names one family.", "Leave out the address, or --all and --project.")
+        raise UsageError(
+            "an address cannot be combined with --all or --project.", "Leave out the address, or --all and --project."
+        )
     here, asof = at_operation.read(at_op)
     if not as_json and asof is None:
         here.check_recorded()

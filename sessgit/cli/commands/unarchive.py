@@ -10,7 +10,7 @@ def run(
     addresses: options.Addresses = None,
     as_json: options.Json = False,
 ) -> None:
-    """Bring conversations back from the archive."""
+    """Take conversations out of the archive."""
     from sessgit.branch import archive as archives
     from sessgit.branch import edit
     from sessgit.cli import session_argument
@@ -18,7 +18,7 @@ def run(
     from sessgit.errors import UsageError
 
     if not addresses:
-        raise UsageError("it is not said which conversations to bring back.", "sessgit ls --archived shows them.")
+        raise UsageError("no conversations selected.", "`sessgit ls --archived` lists archived conversations.")
     here = invocation.read()
     here.check_recorded()
     sessions = list(dict.fromkeys(edit.session(session_argument.recorded(here, each)) for each in addresses))
@@ -32,5 +32,5 @@ def run(
     notes = dict.fromkeys(done.already, "not archived")
     lines = list(moved_sessions.lines(here, [branches[name] for name in sessions], notes))
     if done.operation:
-        lines.append(f"{text.counted(len(done.sessions), 'conversation')} back (undo: sessgit undo)")
+        lines.append(f"{text.counted(len(done.sessions), 'conversation')} unarchived (undo: sessgit undo)")
     render.lines(here, lines)

@@ -23,18 +23,18 @@ def run(
         str,
         typer.Argument(
             metavar="[OP]",
-            help="An id that sessgit ops shows; the last one if left out.",
+            help="An id from `sessgit ops` (default: the last one).",
             autocompletion=completion.operations,
         ),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Take back what a command did: the last one, or OP.
+    """Undo a command: the last one, or OP.
 
-    Never what was recorded, and only while nothing came after it. The files that a fork wrote go too where they are
-    unchanged, and what a merge or a pick appended is taken off again, if no client has it open. An undo can be
-    undone: name its id. What would be lost otherwise stays under refs/keep/ in the store.
+    Undo never removes recorded turns, and works only while nothing newer builds on the command. It also deletes the
+    files that a fork wrote, if they are unchanged, and removes what a merge or a pick appended, if no client has the
+    file open. An undo can be undone: name its id. What would be lost otherwise stays under refs/keep/ in the store.
     """
     from sessgit.branch import undo as undoing
 
@@ -56,23 +56,23 @@ def _page(here: invocation.Invocation, done: Undone) -> Iterator[str]:
     for path in done.removed[:_NAMED]:
         yield f"{'Deleted' if done.undo else 'Would be deleted'}: {here.shown(str(path))}"
     if len(done.removed) > _NAMED:
-        yield f"and {text.counted(len(done.removed) - _NAMED, 'file')} more beside it: --json names all"
+        yield f"and {text.counted(len(done.removed) - _NAMED, 'more file')}: --json lists all"
     for path in done.cut:
-        yield f"{'As it was before' if done.undo else 'Would be as it was before'}: {here.shown(str(path))}"
+        yield f"{'Restored' if done.undo else 'Would be restored'}: {here.shown(str(path))}"
     for path in done.appended:
-        yield f"{'Appended again to' if done.undo else 'Would be appended again to'}: {here.shown(str(path))}"
+        yield f"{'Turns appended to' if done.undo else 'Would append turns to'}: {here.shown(str(path))}"
     for path in done.left:
-        yield f"Left, since it has changed: {here.shown(str(path))}"
+        yield f"Kept, because it was changed since: {here.shown(str(path))}"
     if done.operation.undoes:
         for move in done.moves:
             session = move.ref.removeprefix(layout.HEADS)
             if move.old is None and session != move.ref and not layout.is_side(session):
-                yield f"Its file: sessgit restore {layout.short(session)} writes what is not there"
+                yield f"Restore its file: sessgit restore {layout.short(session)}"
     for folder, repository in worktree.left_by(here.store, done, here.here):
-        yield f"Left: the worktree {here.shown(folder)}"
-        yield f"It goes with:  git -C {shlex.quote(repository)} worktree remove {shlex.quote(folder)}"
+        yield f"Kept: the worktree {here.shown(folder)}"
+        yield f"Remove it:  git -C {shlex.quote(repository)} worktree remove {shlex.quote(folder)}"
     if done.undo:
-        yield f"Back again: sessgit undo {done.undo.id}"
+        yield f"Redo: sessgit undo {done.undo.id}"
 
 
 def _json(done: Undone) -> dict[str, object]:

@@ -7,10 +7,10 @@ from sessgit.cli.arguments import options
 
 
 def run(as_json: options.Json = False) -> None:
-    """Record nothing by itself any more.
+    """Stop recording.
 
-    The hooks go, the store with all that was recorded stays. A command that names a conversation still records what
-    was said in it since, and so does sessgit import: sessgit off keeps a project out.
+    Removes the hooks from the client's settings; the store stays. A command that names a conversation still records its
+    new turns, and so does `sessgit import`. To keep a project out of the store, use `sessgit off`.
     """
     from sessgit.record import install
 
@@ -22,10 +22,10 @@ def run(as_json: options.Json = False) -> None:
         render.document("uninstall/v1", value)
         return
     removed = text.counted(len(done.removed), "hook")
-    gone = f"{removed} taken out of {here.short(done.settings)}" if done.removed else "there were no hooks"
+    gone = f"{removed} removed from {here.short(done.settings)}" if done.removed else "there were no hooks"
     lines = [f"Recording is off: {gone}"]
     if there:
-        lines.append(f"What was recorded stays in {here.short(done.store)}; delete that folder to forget it.")
+        lines.append(f"The store stays in {here.short(done.store)}; delete that folder to remove all recordings.")
     if done.plugin:
-        lines.append(f"The plugin {done.plugin} is still enabled: it finds nothing to run, and does nothing.")
+        lines.append(f"The plugin {done.plugin} is still enabled, but does nothing.")
     render.lines(here, lines)

@@ -15,25 +15,25 @@ def run(
         str,
         typer.Argument(
             metavar="ADDRESS",
-            help="SESSION; the whole store if left out.",
+            help="SESSION (default: the whole store).",
             show_default=False,
             autocompletion=completion.addresses,
         ),
     ] = "",
-    deep: Annotated[bool, typer.Option("--deep", help="Hash every object, cut every file once more.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also hash every object and cut every file again.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Check that nothing stored is damaged.
+    """Check the store for damage.
 
-    Turns are numbered without gaps; what stands in commits, cells and counts is what the lines say; commits change what
-    their event may change; merges and joins are what their two sides make of them; lines have the hashes that were
-    taken when they were recorded; refs lead where they should, also tags and what is kept for undo. Nothing is changed.
-    Each finding says where it is and what to do next, and leaves all other conversations as they are; a note costs
-    nothing that was recorded. Exit code 6 if anything is damaged or wrong.
+    Checks that turns are numbered without gaps; that commits, cells and counts match the lines; that each commit
+    changes only what its event may change; that merges and joins follow from their two sides; that lines have the
+    hashes that were taken when they were recorded; and that refs, tags and what is kept for undo point where they
+    should. Changes nothing. Each finding says where it is and what to do next; a note means that no recorded data is
+    lost. Exit code 6 if anything is damaged or wrong.
 
-    --deep has git read and hash every object, lays every transcript out to cut it into turns once more, and holds the
-    title and what else its lines say, the indexes, and the client's own files against what is stored: where the files
-    of subagents belong, and the proofs of words that were redacted.
+    --deep also lets git read and hash every object, cuts every transcript into turns again, and compares titles and
+    other derived values, the indexes, the client's own files, the places of subagents' files, and the proofs of
+    redacted lines with the store.
     """
     from sessgit.check import verify
     from sessgit.cli.pages import verify as page

@@ -18,18 +18,18 @@ def run(
     addresses: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ADDRESS...", help="These conversations only, and their forks as they are made.",
+            metavar="ADDRESS...", help="Only these conversations and their new forks.",
             show_default=False, autocompletion=completion.addresses,
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="The conversations of every project.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, an object a line, for programs.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Watch all projects.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:  # fmt: skip
-    """Show what happens to the conversations of this project, until Ctrl-C.
+    """Show changes as they happen, until Ctrl-C.
 
-    A line for each new turn, and for each fork, rewind, merge, name, tag and whatever else changes the store, within
-    half a second, whoever makes it; where nothing is recorded yet, the first one is waited for. Nothing is recorded
-    or changed for that.
+    Prints a line for each new turn, fork, rewind, merge, name, tag and any other change of the store, within half a
+    second, whichever process made it. If nothing is recorded yet, waits for the first conversation. watch itself
+    records and changes nothing.
     """
     from sessgit.cli.pages import watch as page
     from sessgit.errors import UsageError
@@ -37,7 +37,7 @@ def run(
     from sessgit.store.store import Store
 
     if addresses and everything:
-        raise UsageError("--all and an address are two things.", "sessgit watch --all shows every conversation.")
+        raise UsageError("--all and an address cannot be combined.", "`sessgit watch --all` watches all conversations.")
     here = invocation.read()
     here.check_store()
     if addresses:
@@ -48,11 +48,11 @@ def run(
         sessions=frozenset(named) if addresses else None,
         folder=None if addresses or everything else here.cwd,
     )
-    place = "every project" if everything else ", ".join(map(here.ident, named)) or here.short(here.cwd)
+    place = "all projects" if everything else ", ".join(map(here.ident, named)) or here.short(here.cwd)
     here.index.close()
     for seen in watch.follow(here.store_path, lambda: Store(here.store_path), _waiting(), here.here):
         if seen is None:
-            render.tell(f"(watching {place}; Ctrl-C ends it)")
+            render.tell(f"(watching {place}; Ctrl-C ends)")
         elif isinstance(seen, watch.Trouble):
             render.tell(f"{seen.branch[:8]}: {seen.error}" if seen.branch else str(seen.error))
         else:

@@ -19,17 +19,18 @@ def run(
     ],
     address: options.Address = "",
     limit: options.Limit = None,
-    full: Annotated[bool, typer.Option("--full", help="Tell of all that was read, also before that.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Also follow the reads behind each read.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Tell which calls wrote a file, what each had read before, and who read it then.
+    """Show which calls wrote a file, and why.
 
-    Each write stands with the prompt that it came from. “had read” tells what was read since the file was written
-    before: lexer.py (2.4, by 1.2) was read in 2.4 as the call 1.2 had written it. “had run” are calls of which nobody
-    knows what they read or wrote; ? marks commands that name the file. With --full follows what those had read who
-    wrote what was read.
+    Each write is shown with the prompt it came from. “had read” lists what was read since the file was last written:
+    lexer.py (2.4, by 1.2) was read in 2.4 as call 1.2 had written it. “had run” lists calls whose reads and writes are
+    unknown; ? marks commands that mention the file. “read by” lists who read the file afterwards. --full also follows
+    the reads behind each read.
 
-    A path is absolute, or relative to here or to the project; its end will do. @N tells the story up to turn N.
+    FILE is an absolute path, a path relative to this folder or to the project, or the end of a path. @N stops at turn
+    N.
     """
     from sessgit.cli.pages import why as page
     from sessgit.errors import UsageError
@@ -40,7 +41,7 @@ def run(
     found = session_argument.target(here, address)
     if found.cell:
         raise UsageError(
-            "why goes up to a whole turn.", f"sessgit deps {here.ident(found.branch.name)}@{found.turn}.{found.cell}"
+            "why needs a whole turn.", f"`sessgit deps {here.ident(found.branch.name)}@{found.turn}.{found.cell}`"
         )
     branch = found.branch
     with render.progress(here, "Reading", unit="turns") as progress:

@@ -67,7 +67,7 @@ def page(here: Invocation, found: Found, calls: Calls) -> Iterator[str]:
 
 def _verdict(found: Found) -> str:
     if found.is_exact:
-        return f"Turn {found.bad.turn} is the first bad one."
+        return f"Turn {found.bad.turn} is the first bad turn."
     first, last = found.good.turn + 1, found.bad.turn
     if last == first + 1:
         return f"The first bad turn is {first} or {last}: {first} cannot be tested."
@@ -87,7 +87,7 @@ def _end(here: Invocation, found: Found, row: Row, answer: Answer, calls: Calls)
     nodes = calls.nodes[row.turn]
     lines = cells.Lines(here, found.branch.state.project, nodes[-_CALLS:], calls.details)
     if len(nodes) > _CALLS:
-        yield paint("dim", f"{' ' * (wide + 4)}{text.counted(len(nodes) - _CALLS, 'call')} before, and then")
+        yield paint("dim", f"{' ' * (wide + 4)}{text.counted(len(nodes) - _CALLS, 'earlier call')}, then")
     for node in nodes[-_CALLS:]:
         yield f"{' ' * (wide + 4)}{lines.line(node, here.width - wide - 4)}"
 
@@ -114,7 +114,7 @@ def _printed(here: Invocation, answer: Answer) -> Iterator[str]:
     lines = [line for line in text.plain(answer.output) if line.strip()] if answer.output else []
     if lines:
         yield ""
-        yield Paint(here.colour)("dim", "The command said:")
+        yield Paint(here.colour)("dim", "Output of the command:")
         for line in lines[-_OUTPUT:]:
             yield f"  {text.cut(line, here.width - 2)}"
 
@@ -130,18 +130,18 @@ def _way(here: Invocation, found: Found) -> Iterator[str]:
     for turn in sorted(why):
         reasons.setdefault(why[turn], []).append(turn)
     for reason, turns in reasons.items():
-        yield from text.wrapped(f"Passed over {_ranges(turns)}: {text.clean(reason)}.", here.width)
+        yield from text.wrapped(f"Skipped {_ranges(turns)}: {text.clean(reason)}.", here.width)
 
 
 def _next(here: Invocation, found: Found) -> Iterator[str]:
     short, bad, good = here.ident(found.branch.name), found.bad.turn, found.good.turn
     commands = {
-        f"sessgit show {short}@{bad}": "what was said and done in it",
-        f"sessgit fork {short} --at {good}": "go on from before it",
+        f"sessgit show {short}@{bad}": "what was said and done",
+        f"sessgit fork {short} --at {good}": "continue from before it",
     }
     if found.files:
         file = shlex.quote(text.clean(turn_pieces.path(here, found.branch.state.project, found.files[-1], 200)))
-        commands[f"sessgit why {file} {short}@{bad}"] = "how the file came to be so"
+        commands[f"sessgit why {file} {short}@{bad}"] = "how the file was written"
     told = {command for command, said in commands.items() if text.width(command) + 2 + len(said) <= here.width}
     wide = max(map(text.width, told), default=0)
     for command, said in commands.items():

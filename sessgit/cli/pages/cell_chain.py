@@ -24,7 +24,7 @@ _RUN, _KEPT = 6, 2
 _RELATED = 12
 _HOW = (
     ("Depends on", {"follows": "came right before it", "data": "wrote the file"}),
-    ("Needed by", {"follows": "came right after it", "data": "took up the file"}),
+    ("Used by", {"follows": "came right after it", "data": "read or changed the file"}),
 )
 
 
@@ -200,7 +200,7 @@ def _folded(chain: Chain, run: Sequence[str]) -> str:
     first, last = min(turns), max(turns)
     where = f"turn {first}" if first == last else f"turns {first}–{last}"
     near = sum(address in chain.near for address in run)
-    told = f", {near} of them on the way" if near else ""
+    told = f", {near} of them in the chain" if near else ""
     side = "after" if chain.down else "before"
     return f"⋮ {text.counted(len(run), 'cell')} of {where} {side} it{told}"
 

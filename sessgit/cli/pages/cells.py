@@ -105,7 +105,7 @@ def page(here: Invocation, branch: Branch, found: Listed, details: Mapping[str, 
     for node in found.nodes:
         yield lines.line(node, here.width, whole=here.width >= _ROOMY)
     if not found.nodes and not found.earlier:
-        yield "No cell of it fits." if branch.state.cells else "No cell yet."
+        yield "No matching cells." if branch.state.cells else "No cells yet."
 
 
 def as_json(branch: Branch, found: Listed, details: Mapping[str, Detail]) -> dict[str, Any]:

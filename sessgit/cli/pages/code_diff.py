@@ -54,7 +54,7 @@ class _Page:
     def heading(self, found: Code) -> str:
         said = " code"
         if found.folder:
-            since = f"since {found.base[:8]}" if found.base else "no commit in common"
+            since = f"since {found.base[:8]}" if found.base else "no common commit"
             said += f" of {_visible(self.here.short(found.folder))}, {since}"
         said = text.cut(said, self.here.width - 6) + " "
         return self.paint("dim", f"═══{said}{'═' * (self.here.width - 3 - text.width(said))}")
@@ -73,7 +73,7 @@ class _Page:
 
     def files(self, found: Code) -> Iterator[str]:
         if not found.files:
-            yield "No file differs."
+            yield "No files differ."
             return
         lines = _counts(found.added, found.removed, self.paint)
         yield f"  {text.counted(len(found.files), 'file')}  {lines}".rstrip()
@@ -91,7 +91,7 @@ class _Page:
         dirty = [mark for mark, side in (("−", found.a), ("+", found.b)) if side.head and side.head.dirty]
         if dirty:
             where = "on both sides" if len(dirty) > 1 else f"on the {dirty[0]} side"
-            yield f"Not compared: what was not committed {where}."
+            yield f"Not compared: uncommitted changes {where}."
 
 
 def _said(file: File, paint: Paint) -> str:

@@ -28,11 +28,11 @@ def full(here: Invocation, found: Diff) -> Iterator[str]:
     yield page.shared(found)
     if found.partial is not None:
         turn, (side, kept, whole) = found.partial.turn, _cut_short(found.partial)
-        yield f"turn {turn} is cut short on the {side} side: {kept} of its {text.counted(whole, 'cell')}"
+        yield f"turn {turn} is incomplete on the {side} side: {kept} of its {text.counted(whole, 'cell')}"
     yield from page.changed(found)
     yield from page.turns(found)
     if not found.a.only and not found.b.only:
-        yield "No turn differs."
+        yield "No turns differ."
         return
     yield from page.files(found)
     yield from page.cost(found)
@@ -64,15 +64,15 @@ class _Page:
         width = self.here.width
         alike = sum(edit.same or edit.changed for edit in found.edits)
         if found.base is None and not alike:
-            said = " nothing in common "
+            said = " no shared turns "
         elif found.base is None:
-            said = f" no common ancestor, {text.counted(alike, 'prompt')} the same "
+            said = f" no common ancestor, {text.counted(alike, 'prompt')} in both "
         else:
             last = text.cut(text.clean(self.here.index.title(found.base)), max(12, width - 40))
-            said = f" {text.counted(found.shared, 'turn')} in common (up to “{last}”) "
+            said = f" {text.counted(found.shared, 'shared turn')} (up to “{last}”) "
             if found.shared > found.base.turn:
                 more = found.shared - found.base.turn
-                said = f" {text.counted(found.base.turn, 'turn')} in common (up to “{last}”), {more} more later "
+                said = f" {text.counted(found.base.turn, 'shared turn')} (up to “{last}”), {more} more later "
         said = text.cut(said, width - 6)
         return self.paint("dim", f"═══{said}{'═' * (width - 3 - text.width(said))}")
 
@@ -122,7 +122,7 @@ class _Page:
         yield from self._labelled("cost", shown)
 
     def last_words(self, found: Diff) -> Iterator[str]:
-        yield "Last words"
+        yield "Last answers"
         for mark, side in (("−", found.a), ("+", found.b)):
             answer = " ".join(side.last_answer[:2000].split())
             words = f"“{text.cut(text.clean(answer), self.here.width - 4)}”" if answer else "(no answer)"

@@ -14,7 +14,7 @@ from sessgit.cli.render import Paint
 from sessgit.model import canonical
 from sessgit.model.finding import Finding
 
-_FIX = "sessgit doctor --fix mends {} of them."
+_FIX = "`sessgit doctor --fix` fixes {} of them."
 _CLIENTS = 4
 """So many versions are shown."""
 
@@ -23,7 +23,7 @@ def full(here: Invocation, found: Diagnosis) -> Iterator[str]:
     """The whole page."""
     paint = Paint(here.colour)
     for one in found.treated:
-        head, style = ("mended", "green") if one.done else ("not mended", "yellow")
+        head, style = ("mended", "green") if one.done else ("not fixed", "yellow")
         yield f"{paint('bold', text.cut(_where(here, one.finding.where), here.width - 14))}  {paint(style, head)}"
         yield from findings.indented(here, _short(here, one.finding).what)
         yield from findings.indented(here, f"→ {one.done or one.error}")
@@ -33,17 +33,17 @@ def full(here: Invocation, found: Diagnosis) -> Iterator[str]:
         yield ""
     if found.is_sound:
         notes = f"; {text.counted(len(found.findings), 'note')}" if found.findings else ""
-        yield f"Nothing is wrong{notes}."
+        yield f"No problems found{notes}."
     else:
         wrong = sum(finding.severity != "note" for finding in found.findings)
-        said = f"{text.counted(wrong, 'thing')} {'is' if wrong == 1 else 'are'} wrong."
+        said = f"{text.counted(wrong, 'problem')} found."
         curable = sum(finding.severity != "note" for finding in found.curable)
         yield from text.wrapped(f"{said} {_FIX.format(curable)}" if curable else said, here.width)
     versions = [f"sessgit {found.version}", f"Python {found.python}", f"git {found.git or 'missing'}"]
     clients = text.wrapped(_clients(found.clients), here.width) if found.clients else []
     yield from text.fold([*versions, *clients[:1]], here.width, " · ")
     yield from clients[1:]
-    yield from text.wrapped("Whether what is stored is whole, sessgit verify checks.", here.width)
+    yield from text.wrapped("Run `sessgit verify` to check the store.", here.width)
 
 
 def as_json(found: Diagnosis) -> dict[str, Any]:

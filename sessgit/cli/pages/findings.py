@@ -31,7 +31,7 @@ def lines(here: Invocation, findings: Iterable[Finding]) -> Iterator[str]:
         if finding.next:
             yield from indented(here, finding.next)
     if len(every) > _MOST:
-        yield f"and {len(every) - _MOST:,} more: --json prints all"
+        yield f"and {len(every) - _MOST:,} more: --json lists all"
 
 
 def indented(here: Invocation, said: str) -> Iterator[str]:

@@ -17,13 +17,13 @@ from sessgit.store import layout
 _LISTED = 100
 _TITLE = 12
 _WHAT = 10
-_CHANGED = ("what is said of it", "its last turn")
-_OUTCOMES = {"imported": "imported", "empty": "with nothing in it", "left": "left as it is", "damaged": "damaged"}
-_MANY = {"empty": "with nothing in them", "left": "left as they are"}
+_CHANGED = ("its details", "its last turn")
+_OUTCOMES = {"imported": "imported", "empty": "empty", "left": "left out", "damaged": "damaged"}
+_MANY = {"empty": "empty", "left": "left out"}
 _ASIDE = {
-    "excluded": "of projects that are off: left out",
-    "archived": "gone on since archived: sessgit unarchive",
-    "deleted": "deleted here: left out (sessgit undo OP takes a deletion back)",
+    "excluded": "of projects that are off: skipped",
+    "archived": "with new turns since the archiving: sessgit unarchive",
+    "deleted": "deleted here before: skipped (sessgit undo OP reverts a deletion)",
 }
 
 
@@ -32,13 +32,13 @@ def full(here: Invocation, done: Imported, *, dry_run: bool) -> Iterator[str]:
     turns = sum(one.turns for one in done.changed)
     what = f"{text.counted(len(done.changed), 'conversation')}, {text.counted(turns, 'turn')}"
     still = sum(one.outcome == "unchanged" for one in done.sessions)
-    were = f"; {still:,} {'was' if still == 1 else 'were'} here already" if still else ""
-    yield f"{what} {'would be ' if dry_run else ''}brought in from {done.system}{were}"
+    were = f"; {still:,} {'was' if still == 1 else 'were'} already imported" if still else ""
+    yield f"{what} {'would be ' if dry_run else ''}imported from {done.system}{were}"
     paint = Paint(here.colour)
     for one in done.changed[:_LISTED]:
         yield _line(here, paint, one)
     if len(done.changed) > _LISTED:
-        yield f"and {len(done.changed) - _LISTED:,} more: --json has all of them"
+        yield f"and {len(done.changed) - _LISTED:,} more: --json lists all"
     for outcome, words in _ASIDE.items():
         many = sum(one.outcome == outcome for one in done.sessions)
         if many:
@@ -106,7 +106,7 @@ def _files(here: Invocation, done: Imported) -> Iterator[str]:
         yield f"{file.outcome.ljust(_WHAT)}  {lines[0]}"
         yield from (" " * (_WHAT + 2) + line for line in lines[1:])
     if len(others) > _LISTED:
-        yield f"and {len(others) - _LISTED:,} more: --json has all of them"
+        yield f"and {len(others) - _LISTED:,} more: --json lists all"
 
 
 def _is_plain(why: str) -> bool:

@@ -73,7 +73,7 @@ def full(here: Invocation, log: Log, wanted: Wanted) -> Iterator[str]:
     yield ""
     rows = log.rows
     if not rows:
-        yield "No turn of it fits." if log.branch.state.turns else "No turn yet."
+        yield "No matching turns." if log.branch.state.turns else "No turns yet."
         return
     turns = _Turns(here, paint, Layout.of(here, rows, here.width), by_commit(here.index))
     start = [turns.between(log, 0, wanted)] if rows[0].turn == 1 else []
@@ -141,7 +141,7 @@ def aside(left: Left, after: str = "") -> str:
     """`3 turns left behind by a rewind, 2 of them brought back`; `after` tells after which turn they left."""
     what = f"{text.counted(left.count, 'turn')} {'left behind by a rewind' if left.rewound else 'in another version'}"
     some = f"{left.brought} of them " if left.open else ""
-    return f"{what}{after}, {some}brought back" if left.brought else f"{what}{after}"
+    return f"{what}{after}, {some}merged" if left.brought else f"{what}{after}"
 
 
 def departed(here: Invocation, left: Departure) -> str:
@@ -168,7 +168,7 @@ class _Turns:
 
     def block(self, log: Log, row: Row, wanted: Wanted) -> list[str]:
         """A turn with its cells, what left the conversation after it, and whether it was compacted before it."""
-        compacted = [self._note("┊", "", "the conversation so far was compacted")] if row.compacted else []
+        compacted = [self._note("┊", "", "the conversation was compacted")] if row.compacted else []
         turn = [self.turn(row), *(self._cells(log.branch.tip, row) if wanted.cells else [])]
         if wanted.said:
             turn += self._said(log.branch.tip, row)
@@ -191,8 +191,8 @@ class _Turns:
             one = rows.get(one.turn - 1) or self.here.index.turn(log.branch.name, one.turn - 1)
         turns = text.counted(count, "turn")
         if row.message.get("Event") == "graft" and (source, row.turn) not in self._merges(log.branch):
-            return [self._merge(source, f" ({turns})", what="brought back from"), *silent]
-        return [self._merge(source, f" ({turns} brought back)"), *silent]
+            return [self._merge(source, f" ({turns})", what="picked from"), *silent]
+        return [self._merge(source, f" ({turns})"), *silent]
 
     def _merges(self, branch: Branch) -> set[tuple[str, int]]:
         """What was merged, and up to which turn: single turns that were picked do not tell it of themselves."""

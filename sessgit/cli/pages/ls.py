@@ -71,7 +71,7 @@ def _under_projects(here: Invocation, paint: Paint, entries: list[Entry], lines:
         project = project if entry.depth else entry.branch.state.project
         projects.setdefault(project, []).append(line)
     for name, members in projects.items():
-        yield paint("bold", text.end(text.clean(here.short(name)), here.width) or "(no project known)")
+        yield paint("bold", text.end(text.clean(here.short(name)), here.width) or "(unknown project)")
         yield from members
 
 
@@ -97,7 +97,7 @@ def _notes(here: Invocation, entry: Entry) -> str:
     if entry.merged:
         notes.append("merged")
     if entry.elsewhere:
-        notes.append(f"{text.counted(entry.elsewhere, 'turn')} elsewhere")
+        notes.append(f"{text.counted(entry.elsewhere, 'unmerged turn')}")
     if entry.forks:
         notes.append(f"forked {text.times(entry.forks)}")
     notes += [text.clean(label) for label in entry.branch.state.labels]
@@ -131,28 +131,32 @@ def _table(here: Invocation, paint: Paint, rows: list[_Cells]) -> Iterator[str]:
 
 def none_here(here: Invocation, hidden: Hidden, command: str) -> Iterator[str]:
     """That a project has no conversation to show, and what else there is."""
-    found = [(hidden.headless, "headless"), (hidden.empty, "without a turn"), (hidden.elsewhere, "in other projects")]
+    found = [(hidden.headless, "headless"), (hidden.empty, "without turns"), (hidden.elsewhere, "in other projects")]
     found = [(count, what) for count, what in found if count]
     *first, last = [f"{count:,} {what}" for count, what in found]
     there = f"{', '.join(first)} and {last}" if first else last
     option = "--headless" if command == "ls" and hidden.headless and len(found) == 1 else "--all"
-    yield from text.fold([f"No conversation here, but {there}:", f"sessgit {command} {option}"], here.width, " ")
+    yield from text.fold([f"No conversations here; {there}:", f"sessgit {command} {option}"], here.width, " ")
 
 
 def _footer(here: Invocation, listing: Listing, *, by_project: bool, folded: bool) -> list[str]:
     shown, found, wanted = len(listing.entries), listing.found, listing.wanted
     total = text.counted(listing.total, "archived conversation" if wanted.archived else "conversation")
     if shown < found:
-        which = ", the ones written last" if wanted.order is None and not listing.offset and not wanted.reverse else ""
+        which = " most recent" if wanted.order is None and not listing.offset and not wanted.reverse else ""
         more = " More: --limit N" if folded and listing.offset + shown < found else ""
-        return [f"{shown:,} of {text.counted(found, 'conversation')}{which}.{more}"]
+        return [
+            f"Showing the {shown:,}{which} of {found:,}.{more}"
+            if which
+            else f"Showing {shown:,} of {text.counted(found, 'conversation')}.{more}"
+        ]
     if wanted.narrowed:
         headless = len(chosen(here.index, replace(wanted, headless=True))) - found
-        told = f"{text.counted(found, 'conversation')} of {listing.total:,}."
-        told += f" And {headless:,} headless: --headless." if headless else ""
-        return [told if by_project or not listing.total else f"{told} In all projects: --all"]
+        told = f"{found:,} of {text.counted(listing.total, 'conversation')} {'matches' if found == 1 else 'match'}."
+        told += f" {headless:,} more with --headless." if headless else ""
+        return [told if by_project or not listing.total else f"{told} All projects: --all"]
     if found == listing.total:
         return [f"{total}."]
     if not found and not by_project and wanted.folder is not None:
         return list(none_here(here, hidden(here.index, wanted.folder, archived=wanted.archived), "ls"))
-    return [f"{found:,} of {total} here. All projects: sessgit ls --all"]
+    return [f"{found:,} of {total} {'is' if found == 1 else 'are'} in this project. All projects: sessgit ls --all"]

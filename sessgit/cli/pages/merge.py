@@ -33,10 +33,10 @@ def full(here: Invocation, plan: Plan) -> Iterator[str]:
         yield standing(here, plan)
         return
     if plan.rows or plan.standing == "unfinished":
-        yield from _line(here, "bring back", [brought(plan)])
+        yield from _line(here, "append", [brought(plan)])
     united = [_united(decision) for decision in plan.decisions if decision.action == "unite"]
     if united:
-        yield from _line(here, "unite", united)
+        yield from _line(here, "union", united)
     for decision in plan.decisions:
         if decision.action in ("ours", "theirs", "set"):
             is_short = decision.path in SCALARS or decision.path in unified_state.SCALARS
@@ -53,29 +53,29 @@ def picked(here: Invocation, ours: Target, plan: Picked) -> Iterator[str]:
     """Ours, then a line for each turn, and one for the files."""
     yield Paint(here.colour)("bold", f"ours  {here.ident(ours.branch.name)} ({text.counted(ours.state.turns, 'turn')})")
     for row, number in zip(plan.rows, plan.numbers, strict=True):
-        head = " " * _LABEL if number > plan.numbers[0] else f"  {'bring back'.ljust(_LABEL - 2)}"
+        head = " " * _LABEL if number > plan.numbers[0] else f"  {'append'.ljust(_LABEL - 2)}"
         head += f"turn {row.turn} of {here.ident(row.branch)}, as turn {number}: "
         yield f"{head}“{text.cut(text.clean(here.index.title(row)), here.width - text.width(head) - 2)}”"
     for decision in plan.decisions[1:]:
-        yield from _line(here, "unite", [_united(decision)])
+        yield from _line(here, "union", [_united(decision)])
 
 
 def standing(here: Invocation, plan: Plan) -> str:
     """Why there is nothing to do."""
     ours, theirs = here.ident(plan.sides.ours.name), here.ident(plan.sides.theirs.name)
     if plan.standing == "merged":
-        return f"{theirs} is in {ours} already."
-    return f"{theirs} has no turn that {ours} lacks."
+        return f"{theirs} is already merged into {ours}."
+    return f"{theirs} has no turns that {ours} lacks."
 
 
 def brought(plan: Plan) -> str:
     """`a summary of 2 turns, as turn 12`."""
     turns, first = text.counted(len(plan.rows), "turn"), plan.sides.ours.state.turns + 1
     if plan.standing == "unfinished":
-        return "nothing more: the turns are there, from a merge that was interrupted"
+        return "nothing: an interrupted merge already appended the turns"
     last = first if plan.mode == "summary" else first + len(plan.rows) - 1
     where = f"turn {first}" if last == first else f"turns {first} to {last}"
-    forward = ", since it has not gone on" if plan.mode == "forward" else ""
+    forward = " (fast-forward)" if plan.mode == "forward" else ""
     return f"{_SHORT[plan.mode]}{turns}, as {where}{forward}"
 
 
@@ -83,13 +83,13 @@ def done(here: Invocation, merged: Merged, theirs: Sequence[str], way_on: str) -
     """What was brought where, and how to go on."""
     paint = Paint(here.colour)
     names = ", ".join(here.ident(name) for name in theirs)
-    what = f"{_range(merged.turns)} brought back from {names}" if merged.turns else f"merged {names}"
+    what = f"added {_range(merged.turns)} from {names}" if merged.turns else f"merged {names}"
     if merged.plan is not None and merged.turns and merged.plan.mode == "summary":
         what += f", a summary of {text.counted(len(merged.plan.rows), 'turn')}"
     ident = here.ident(merged.state.id)
     yield f"{paint('yellow', ident)}  {text.cut(what, here.width - text.width(ident) - 2)}"
     gone = merged.turns and merged.transcript is None
-    yield f"sessgit resume {ident} continues it." if gone else way_on
+    yield f"Continue it:  sessgit resume {ident}" if gone else way_on
 
 
 def _range(turns: Sequence[int]) -> str:
@@ -145,4 +145,4 @@ def _shown(value: object) -> str:
 
 
 def _whose(decision: Decision) -> str:
-    return {"ours": "ours", "theirs": "theirs", "set": "as you said"}[decision.action]
+    return {"ours": "ours", "theirs": "theirs", "set": "from --set"}[decision.action]

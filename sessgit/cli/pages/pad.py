@@ -18,7 +18,8 @@ from sessgit.model.pad import Compacted, Entry, Pad
 _LABEL = 13
 _HEADINGS = (
     ("claim", "Claims"), ("tension", "Tensions"), ("insight", "Insights"), ("evidence", "Evidence"), ("risk", "Risks"),
-    ("counter", "Counters"), ("pattern", "Patterns"), ("question", "Questions"), ("pass", "Passes"), ("file", "Files"),
+    ("counter", "Counterarguments"), ("pattern", "Patterns"), ("question", "Questions"), ("pass", "Passes"),
+    ("file", "Files"),
 )  # fmt: skip
 _CYCLES = 8
 
@@ -32,7 +33,7 @@ def pad(here: Invocation, state: Session, found: Pad, *, named: bool = False) ->
     yield f"{paint('yellow', ident)}  {text.cut(text.clean(title(state)), here.width - text.width(ident) - 2)}"
     if not found.entries and not state.stage and state.confidence is None:
         begin = _command("sessgit pad add insight TEXT", ident if named else "")
-        yield from _next(["Nothing is on its pad yet:", begin], here.width)
+        yield from _next(["Its scratchpad is empty. Begin with:", begin], here.width)
         yield from _passed(found)
         return
     yield from _standing(here, state, found)
@@ -82,20 +83,20 @@ def compacted(here: Invocation, made: Done, less: Compacted) -> Iterator[str]:
     """What was made fewer, a line each."""
     ident = here.ident(made.wanted.state.id)
     if not made.commit:
-        yield f"{ident}  nothing to make fewer"
+        yield f"{ident}  nothing to compact"
         return
     parts = [
-        text.counted(len(less.doubles), "double") + " united" if less.doubles else "",
-        text.counted(len(less.passes), "pass", "passes") + " left to the history" if less.passes else "",
+        text.counted(len(less.doubles), "duplicate") + " merged" if less.doubles else "",
+        text.counted(len(less.passes), "pass", "passes") + " removed" if less.passes else "",
     ]
-    yield f"{ident}  {', '.join(part for part in parts if part) or 'lines that were there twice went'}"
+    yield f"{ident}  {', '.join(part for part in parts if part) or 'duplicate lines removed'}"
     for entry in (*less.doubles, *less.passes):
         yield text.cut(f"  {entry.id[:4]}  {entry.form or entry.kind}  {text.clean(entry.text)}", here.width)
 
 
 def secrets(number: int) -> str:
     """What is said where words of an entry were replaced."""
-    return f"{text.counted(number, 'secret')} replaced in what is stored."
+    return f"{text.counted(number, 'secret')} redacted."
 
 
 def as_json(state: Session, found: Pad, commit: str = "") -> dict[str, Any]:
@@ -190,14 +191,14 @@ def _found(here: Invocation, state: Session, found: Pad) -> Iterator[str]:
     gained = pads.gained(found, state.id)
     if len(gained) > 1:
         shown = ", ".join(map(str, gained[-_CYCLES:]))
-        little = ["little is new any more"] if pads.is_little(found, state.id) else []
-        said = [f"{shown} in the cycles so far", *little]
+        little = ["few new entries"] if pads.is_little(found, state.id) else []
+        said = [f"{shown} in each cycle", *little]
         yield from _labelled("New", text.fold(said, here.width - _LABEL, "  ·  "))
 
 
 def _passed(found: Pad) -> Iterator[str]:
     if found.passed:
-        yield f"{text.counted(found.passed, 'line')} of its lists could not be read."
+        yield f"{text.counted(found.passed, 'line')} of the scratchpad could not be read."
 
 
 def _labelled(label: str, lines: list[str]) -> Iterator[str]:

@@ -27,42 +27,42 @@ def question(here: Invocation, told: Purged) -> Iterator[str]:
     yield from _held(here, told)
     yield from _apart(here, told)
     yield from _outside(here, told, dry_run=True)
-    yield "History is written anew, and nothing undoes it."
+    yield "This rewrites history and cannot be undone."
 
 
 def lines(here: Invocation, told: Purged, *, dry_run: bool) -> Iterator[str]:
     """The page of a purge that was done, or would be."""
     if told.completed:
-        yield "A purge that was interrupted came to its end"
+        yield "Finished an interrupted purge"
     if not told.found:
-        yield "Nothing in the store holds it" + ("" if dry_run else "; from now on nothing can")
+        yield "Nothing in the store holds it" + ("" if dry_run else "; it is blocked from now on")
     elif dry_run:
         yield from _held(here, told)
     else:
         commits = text.counted(told.commits, "commit")
-        yield f"{_sessions(told)} purged: {commits} written anew"
+        yield f"{_sessions(told)} purged: {commits} rewritten"
         for one in told.held:
             yield from _line(here, one)
     if not dry_run and told.objects:
         yield from _wrapped(
             here,
-            f"Proved: none of {text.counted(told.objects, 'object')} and no file of the store holds it, as it is, in "
-            "JSON, in a URL, in base64 or in hex",
+            f"Checked: none of {text.counted(told.objects, 'object')} and no file of the store holds it, as it is, "
+            "JSON-escaped, URL-encoded, or in base64 or hex",
         )
     for old, new in told.tags:
         del old  # it holds the value
-        yield f"a tag that held it is now “{text.clean(new)}”"
+        yield f"a tag that held it was renamed to “{text.clean(new)}”"
     yield from _apart(here, told)
     if told.inexact:
         turns = text.counted(told.inexact, "turn")
-        yield from _wrapped(here, f"{turns} could not be made as a recording of today would; the words are right")
+        yield from _wrapped(here, f"{turns} are not stored exactly as a new recording would be, but the text is right")
     yield from _outside(here, told, dry_run=dry_run)
 
 
 def found(here: Invocation, every: Sequence[Likely]) -> Iterator[str]:
     """The list of likely secrets."""
     if not every:
-        yield "No likely secret stands in the store"
+        yield "No likely secrets found"
         return
     paint = Paint(here.colour)
     kind = max(text.width(one.kind) for one in every)
@@ -71,12 +71,12 @@ def found(here: Invocation, every: Sequence[Likely]) -> Iterator[str]:
         count = text.counted(one.count, "line")
         yield f"{paint('yellow', one.id)}  {one.kind.ljust(kind)}  {one.length:>{size}} characters  in {count}"
         yield from (f"{'':10}{line}" for line in text.wrapped(_where(here, one), here.width - 10))
-    yield "Out: sessgit purge --secret ID"
+    yield "Remove one: sessgit purge --secret ID"
 
 
 def _where(here: Invocation, one: Likely) -> str:
     if not one.places:
-        return "where no branch leads any more"
+        return "not on any branch"
     names = [name.partition("@") for name in one.places[:_MOST_PLACES]]
     shown = ", ".join(f"{here.ident(name)}{at}{turn}" for name, at, turn in names)
     return shown + (" and more: --json" if len(one.places) > _MOST_PLACES else "")
@@ -85,13 +85,13 @@ def _where(here: Invocation, one: Likely) -> str:
 def kept(here: Invocation, every: Sequence[Kept]) -> Iterator[str]:
     """The list of what is kept out."""
     if not every:
-        yield "Nothing is kept out"
+        yield "No purged values"
         return
     paint = Paint(here.colour)
     for one in every:
-        said = "  may be stored again, since the key is gone: purge it anew" if one.lost else ""
+        said = "  no longer blocked, since the store's key is lost: purge it again" if one.lost else ""
         yield from text.wrapped(f"{paint('yellow', one.id)}  {canonical.printable(one.time)}{said}", here.width)
-    yield "Which value an id is, only who knows it can tell. Allow one: sessgit purge --lift ID"
+    yield "The values themselves are not stored. Allow one again: sessgit purge --lift ID"
 
 
 def kept_json(one: Kept) -> dict[str, object]:
@@ -130,7 +130,7 @@ def found_json(every: Sequence[Likely]) -> list[dict[str, object]]:
 
 def _held(here: Invocation, told: Purged) -> Iterator[str]:
     if not told.held:
-        yield "It stands where no branch leads any more"
+        yield "It is not on any branch"
     else:
         yield f"{_sessions(told)} held it:" if told.operation else f"{_sessions(told)} {_hold(told)} it:"
     for one in told.held:
@@ -142,11 +142,10 @@ def _held(here: Invocation, told: Purged) -> Iterator[str]:
 def _apart(here: Invocation, told: Purged) -> Iterator[str]:
     """That a key stands in pieces, each of which is no whole value."""
     if told.lines:
-        many = f"{told.lines:,} long {'line of it stands' if told.lines == 1 else 'lines of it stand'}"
-        yield from _wrapped(
-            here, f"{many} elsewhere without the others, and {'stays' if told.lines == 1 else 'stay'}: each is a value "
-            "of its own. sessgit purge --regex takes several."
-        )  # fmt: skip
+        many = "line of it also occurs" if told.lines == 1 else "lines of it also occur"
+        stay = "its own elsewhere, and stays" if told.lines == 1 else "their own elsewhere, and stay"
+        hint = "To purge several values, use sessgit purge --regex."
+        yield from _wrapped(here, f"{told.lines:,} long {many} on {stay}. {hint}")
 
 
 def _hold(told: Purged) -> str:
@@ -169,16 +168,16 @@ def _line(here: Invocation, one: Held) -> Iterator[str]:
 def _outside(here: Invocation, told: Purged, *, dry_run: bool) -> Iterator[str]:
     """What holds it and is not the store's."""
     if told.client:
-        yield f"{'The' if dry_run else 'Still, the'} client's own files hold it, and stay:"
+        yield f"{'These' if dry_run else 'Still, these'} files of the client hold it, and are not changed:"
         for path in told.client[:_MOST_FILES]:
             yield f"  {_path(here, path)}"
         if len(told.client) > _MOST_FILES:
-            yield f"  and {len(told.client) - _MOST_FILES} more: --json names all"
+            yield f"  and {len(told.client) - _MOST_FILES} more: --json lists all"
     if told.remotes:
         names = ", ".join(map(canonical.printable, told.remotes))
         yield from _wrapped(
-            here, f"{'Remotes hold' if len(told.remotes) > 1 else 'A remote holds'} it as well: {names}. sessgit push"
-            " puts there what is here now; what was stays in that repository until it is pruned."
+            here, f"{'Remotes hold' if len(told.remotes) > 1 else 'A remote holds'} it too: {names}. sessgit push"
+            " replaces its branches; the old objects stay in that repository until it is pruned."
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from sessgit.model.conversation.session import Session
 
 _INDENT = 10
 _TITLE = 40
-_CUT = {"call": "cut in a call", "answer": "cut before an answer"}
+_CUT = {"call": "stopped during a call", "answer": "stopped before an answer"}
 
 
 def full(here: Invocation, done: Outcome) -> Iterator[str]:
@@ -35,7 +35,7 @@ def full(here: Invocation, done: Outcome) -> Iterator[str]:
         yield " " * _INDENT + canonical.printable(_command(here, state) or _instead(here, one))
     for left in done.waiting:
         seconds = text.counted(math.ceil(left.seconds), "second")
-        words = f"{here.ident(left.session)}  its file was written just now: sessgit recover again in {seconds}"
+        words = f"{here.ident(left.session)}  its file was just written: run sessgit recover again in {seconds}"
         yield from text.fold([words], here.width, "", " " * _INDENT)
 
 
@@ -62,8 +62,8 @@ def as_json(here: Invocation, done: Outcome) -> dict[str, Any]:
 
 
 def _said(here: Invocation, one: Recovered) -> Iterator[str]:
-    yield text.ago(canonical.seconds(one.branch.state.updated), here.now) or "at no known time"
-    yield f"{text.counted(one.turns, 'turn')} recorded" if one.turns else "all was recorded"
+    yield text.ago(canonical.seconds(one.branch.state.updated), here.now) or "time unknown"
+    yield f"{text.counted(one.turns, 'turn')} recorded" if one.turns else "fully recorded"
     if one.cut:
         yield _CUT[one.cut]
 

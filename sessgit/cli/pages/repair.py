@@ -24,23 +24,23 @@ def full(here: Invocation, done: Repaired, way_on: str, *, dry_run: bool) -> Ite
     paint, name = Paint(here.colour), here.ident(done.branch)
     if done.was_sound:
         turns = text.counted(done.turns, "turn")
-        said = f"{name} needs no mending: {turns}, every line in its place. Nothing was changed."
+        said = f"{name} needs no repair: {turns}, all lines intact. Nothing was changed."
         yield from text.wrapped(said, here.width)
         return
     if done.refs:
         many = text.counted(done.refs, "ref")
-        yield f"{many} {'can be' if dry_run else 'was' if done.refs == 1 else 'were'} put back."
+        yield f"{many} {'can be' if dry_run else 'was' if done.refs == 1 else 'were'} restored."
     for one in done.brought:
         objects = text.counted(one.objects, "object")
-        what = f"can be had from {one.source}" if dry_run else f"brought back from {one.source}"
+        what = f"can be restored from {one.source}" if dry_run else f"restored from {one.source}"
         yield from text.wrapped(f"{objects} {what}.", here.width)
     if (done.brought or done.refs) and dry_run:
-        yield "What else is wrong shows once they are back."
+        yield "Other problems show once they are restored."
     if done.lost:
         objects = text.counted(len(done.lost), "object")
-        yield from text.wrapped(f"{objects} could not be found, in any file of it or on a remote.", here.width)
+        yield from text.wrapped(f"{objects} could not be found in any of its files or on a remote.", here.width)
         yield from text.wrapped(
-            f"sessgit repair {name} --from FILE looks in another copy of its transcript.", here.width
+            f"To search another copy of its transcript: sessgit repair {name} --from FILE", here.width
         )
     if done.findings:
         # What they advise is what has just been done.
@@ -48,18 +48,16 @@ def full(here: Invocation, done: Repaired, way_on: str, *, dry_run: bool) -> Ite
     yield from _mends(here, done, paint)
     if done.unread:
         turns = text.counted(done.unread, "turn")
-        yield from text.wrapped(
-            f"{turns} from turn {done.turns + 1} on cannot be read: they are not in it.", here.width
-        )
+        yield from text.wrapped(f"{turns} from turn {done.turns + 1} on cannot be read and are left out.", here.width)
     if done.is_needed:
         yield from _made(here, done, way_on, dry_run=dry_run)
     elif done.anew and dry_run:
-        yield from text.wrapped(f"Nothing was changed. {name} would be recorded anew from its file.", here.width)
+        yield from text.wrapped(f"Nothing was changed. {name} would be recorded again from its file.", here.width)
     elif done.anew:
-        said = f"What nobody has any more is gone: {name} is recorded anew from its file"
+        said = f"What was found nowhere is lost. {name} was recorded again from its file"
         yield from text.wrapped(f"{said}, {text.counted(done.turns, 'turn')}.", here.width)
     elif done.turns and not done.findings:
-        yield f"{name} is whole again: {text.counted(done.turns, 'turn')}."
+        yield f"{name} is repaired: {text.counted(done.turns, 'turn')}."
 
 
 def as_json(done: Repaired, command: str, *, dry_run: bool) -> dict[str, Any]:
@@ -108,16 +106,16 @@ def _made(here: Invocation, done: Repaired, way_on: str, *, dry_run: bool) -> It
     original = here.ident(done.branch)
     if dry_run:
         shared = f"turns 1 to {done.shared} of {original}" if done.shared > 1 else f"turn 1 of {original}"
-        what = f"with {shared} as they are" if done.shared else "of its own from the start"
+        what = f"that keeps {shared}" if done.shared else "without shared turns"
         yield from text.wrapped(
-            f"Nothing was changed. It would be a new conversation, {what}; the original stays.", here.width
+            f"Nothing was changed. This would create a new conversation {what}; the original stays.", here.width
         )
         return
     made = done.made
     assert made is not None
     turns = text.counted(made.state.turns, "turn")
-    of = f", {done.shared} of them those of {original}" if done.shared else ""
-    yield from text.wrapped(f"{here.ident(made.state.id)} is the mended conversation: {turns}{of}.", here.width)
-    yield from text.wrapped(f"{original} stays as it is; sessgit undo takes the new one away.", here.width)
+    of = f", {done.shared} of them shared with {original}" if done.shared else ""
+    yield from text.wrapped(f"{here.ident(made.state.id)} is the repaired conversation: {turns}{of}.", here.width)
+    yield from text.wrapped(f"{original} did not change; sessgit undo removes the new one.", here.width)
     yield from sidecar_notes.told(made.files)
     yield canonical.printable(way_on)

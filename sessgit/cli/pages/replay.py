@@ -21,8 +21,8 @@ from sessgit.replay.sandbox.workspace import Sandbox
 from sessgit.store import layout
 
 _RUN_BY = {
-    "shell": "shell", "read": "own reader", "search": "own search", "write": "own editor", "repl": "Python",
-    "model": "--llm", "function": "function",
+    "shell": "shell", "read": "built-in reader", "search": "built-in search", "write": "built-in editor",
+    "repl": "Python", "model": "--llm", "function": "function",
 }  # fmt: skip
 _STYLES = {"equal": "green", "differs": "red", "failed": "red", "skipped": "dim"}
 _DIFF_LINES = 12
@@ -45,10 +45,10 @@ def planned(here: Invocation, plan: Plan) -> Iterator[str]:
     yield from _messages(here, plan)
     if would:
         yield ""
-        said = "With --execute they run in a sandbox and are compared with what is recorded."
+        said = "To run them in a sandbox and compare the results, use --execute."
         yield from text.wrapped(said, here.width)
     elif not plan.items:
-        yield paint("dim", "No cell there.")
+        yield paint("dim", "No cells.")
 
 
 def done(
@@ -78,7 +78,7 @@ def done(
     if kept is not None:
         short = here.ident(kept.id)
         yield f"Kept: {paint('yellow', short)}  {text.cut(kept.name, here.width - 20)}"
-        yield from text.wrapped(f"sessgit cells {short}@{kept.turn} --type verification lists it.", here.width)
+        yield from text.wrapped(f"List the results:  sessgit cells {short}@{kept.turn} --type verification", here.width)
 
 
 def as_json(
@@ -118,13 +118,13 @@ def sent(here: Invocation, found: Sent) -> Iterator[str]:
             yield from _diff(here, paint, one.diff)
     if found.left:
         yield from text.wrapped(
-            f"Not sent: {text.counted(found.left, 'prompt')} behind the one that failed.", here.width
+            f"Not sent: {text.counted(found.left, 'prompt')} after the one that failed.", here.width
         )
     if found.kept is not None:
         short = here.ident(found.kept.id)
         yield ""
         yield f"Kept: {paint('yellow', short)}  {text.cut(found.kept.name, here.width - 20)}"
-        yield f"sessgit diff {here.ident(found.branch.name)} {short} compares the two."
+        yield f"Compare them:  sessgit diff {here.ident(found.branch.name)} {short}"
 
 
 def sent_json(found: Sent) -> dict[str, Any]:
@@ -181,27 +181,27 @@ def _diff(here: Invocation, paint: Paint, diff: Sequence[str]) -> Iterator[str]:
         style = {"−": "red", "+": "green"}.get(mark, "dim")
         yield paint(style, text.cut(f"    {mark} {text.clean(line[1:])}", here.width))
     if len(shown) > _DIFF_LINES:
-        yield paint("dim", f"    … {len(shown) - _DIFF_LINES} more lines: --json has them")
+        yield paint("dim", f"    … {len(shown) - _DIFF_LINES} more lines: --json lists all")
 
 
 def _messages(here: Invocation, plan: Plan) -> Iterator[str]:
     count = sum(item.is_message for item in plan.items)
     if count:
-        said = f"Left out: {text.counted(count, 'message')} of the model. --inputs sends the prompts anew."
+        said = f"Not replayed: {text.counted(count, 'message')} of the model. To send the prompts again, use --inputs."
         yield from text.wrapped(said, here.width)
 
 
 def _where(here: Invocation, sandbox: Sandbox) -> str:
     if sandbox.given:
-        return f"It ran in {here.shown(sandbox.project)}."
+        return f"Ran in {here.shown(sandbox.project)}."
     if sandbox.head is None:
-        return f"It ran in an empty folder: {sandbox.why}."
+        return f"Ran in an empty folder: {sandbox.why}."
     head = sandbox.head
     at = f"{head.commit[:8]} ({text.clean(head.branch)})" if head.branch else head.commit[:8]
-    missing = ", what was not committed then" if head.dirty else ""
+    missing = ", uncommitted changes" if head.dirty else ""
     return (
-        f"It ran in a copy of the project at {at}, where it was after turn {sandbox.before}. Not in it: files that git "
-        f"does not track{missing}."
+        f"Ran in a copy of the project at {at}, its commit after turn {sandbox.before}. Not included: untracked "
+        f"files{missing}."
     )
 
 

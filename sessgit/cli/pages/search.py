@@ -137,7 +137,7 @@ def _footer(results: Results) -> str:
     if results.exact:
         parts.append(_some(shown, total, results.total))
     else:
-        parts.append(f"{shown} of more than {total}, the newest ones")
+        parts.append(f"the newest {shown} of more than {total}")
     return f"{', '.join(filter(None, parts))}."
 
 

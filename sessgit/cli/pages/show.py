@@ -66,7 +66,7 @@ def cell(here: Invocation, shown: ShownCell) -> Iterator[str]:
     if call is None:
         if not shown.said:
             yield ""
-            yield "It said nothing."
+            yield "No text."
         for words in shown.said:
             yield ""
             drawn = text.plain(words.text) if words.thinking else turn_pieces.prose(here, words.text, here.width)
@@ -95,17 +95,17 @@ def start(here: Invocation, shown: Start) -> Iterator[str]:
     yield from _heading(here, name, ["the start", _clock(here, begun), where])
     origin, at = state.origin, shown.at
     if origin is not None and at is not None:
-        turns = "Its first turn is that of" if at.turn == 1 else f"Its first {at.turn:,} turns are those of"
-        where = f"it left at {departed(here, at)}, commit {origin.commit[:12]}"
+        turns = "Its first turn is shared with" if at.turn == 1 else f"Its first {at.turn:,} turns are shared with"
+        where = f"forked at {departed(here, at)}, commit {origin.commit[:12]}"
         if at.turn < origin.turn:
-            where = f"it left at turn {origin.turn}, commit {origin.commit[:12]}, and went back since"
+            where = f"forked at turn {origin.turn}, commit {origin.commit[:12]}, and rewound since"
         yield from text.wrap(f"{turns} {here.ident(at.branch)}: {where}.", here.width)
     elif state.turns:
         yield from text.wrap(
-            f"Nothing comes before it. sessgit show {here.ident(shown.branch.name)}@1 shows the first turn.", here.width
+            f"Nothing comes before turn 1. To show it: sessgit show {here.ident(shown.branch.name)}@1", here.width
         )
     else:
-        yield "No turn yet."
+        yield "No turns yet."
 
 
 class _Card:
@@ -129,7 +129,7 @@ class _Card:
         first = f"{self.name}  {text.clean(title(state), 200)}"
         yield self.paint("yellow", self.name) + self.paint("bold", text.cut(first, self.here.width)[len(self.name) :])
         if state.name and state.title and state.title != state.name:
-            yield from self._indented(indent, f"the client calls it “{text.clean(state.title, 200)}”")
+            yield from self._indented(indent, f"title in the client: “{text.clean(state.title, 200)}”")
         if state.description:
             yield from (line for said in text.plain(state.description) for line in self._indented(indent, said))
         labels = ", ".join(text.clean(label, 60) for label in state.labels)
@@ -150,7 +150,7 @@ class _Card:
             text.counted(state.messages, "message"),
             text.counted(state.cells, "cell"),
         ]
-        yield from self._line("Held", *counts)
+        yield from self._line("Size", *counts)
         cost = text.money(views.cost(state, self.here.settings.prices)) if state.tokens else ""
         models = sorted({*state.tokens, *state.calls}, key=lambda model: -state.tokens.get(model, Tokens()).total)
         if len(models) > 1:
@@ -173,7 +173,7 @@ class _Card:
         score = "" if on.complexity_score is None else f"complexity {on.complexity_score:g}"
         depth = _of("depth", on.current_depth, on.max_depth)
         calls = _of("recursive calls", budget.total_recursive_calls, budget.max_recursive_calls)
-        cost = f"{text.money(budget.cost_usd)} in all" if budget.cost_usd else ""
+        cost = f"{text.money(budget.cost_usd)} in total" if budget.cost_usd else ""
         version = text.clean(own.rlm_version, 40)
         yield from self._line("Program", version, mode, score, depth, calls, cost)
         if on.activation_reason:
@@ -238,12 +238,11 @@ class _Card:
     def _kept(self) -> Iterator[str]:
         state = self.state
         if state.redacted:
-            stand = "stands" if state.redacted == 1 else "stand"
-            yield from self._line("Redacted", f"{text.counted(state.redacted, 'secret')} {stand} replaced")
+            yield from self._line("Redacted", f"{text.counted(state.redacted, 'secret')}")
         if self.shown.only_here:
             said = (
-                "only here now",
-                "the client has no transcript of it",
+                "only in this store",
+                "the client has no transcript",
                 f"sessgit restore {self.name.partition('.')[0]}",
             )
             yield from self._line("Kept", *said)
@@ -254,7 +253,7 @@ class _Card:
         last = self.shown.last
         if last is None:
             yield ""
-            yield "No turn yet."
+            yield "No turns yet."
             return
         answer = last.answer or ("(interrupted)" if last.interrupted else "(no answer)")
         for label, said in (
@@ -292,9 +291,9 @@ def _heading(here: Invocation, first: str, parts: Sequence[str]) -> Iterator[str
 def _notes(here: Invocation, shown: ShownTurn) -> Iterator[str]:
     """What happened before the turn and around it."""
     if shown.row.compacted:
-        yield "the conversation so far was compacted before it"
+        yield "the conversation was compacted before this turn"
     if shown.cut:
-        yield f"only its beginning: the fork was made at {shown.cut}"
+        yield f"only its beginning: forked at {shown.cut}"
     if len(shown.row.commits) > 1:
         yield f"recorded in {len(shown.row.commits)} commits, the last one {shown.row.commit[:12]}"
     for agent in shown.subagents:

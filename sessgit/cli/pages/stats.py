@@ -160,7 +160,9 @@ class _Page:
             own = stats.of_branch(self.found, self.here.index, target.branch, target.turn)
             elsewhere = len(rows) - len({share.row.prompt for share in own} & {row.prompt for row in rows})
             if elsewhere and self.wanted.since is None:
-                yield self.paint("dim", f"{text.counted(elsewhere, 'turn')} of it count where it was forked from.")
+                yield self.paint(
+                    "dim", f"Not counted: {text.counted(elsewhere, 'turn')} from the conversation it was forked from."
+                )
 
     def nothing(self) -> str:
         what = "Nothing"
@@ -227,11 +229,11 @@ class _Page:
 
     def _name(self, by: By, key: str) -> str:
         if by == "project":
-            return text.clean(self.here.short(key), 200) or f"(no {by} known)"
+            return text.clean(self.here.short(key), 200) or f"(unknown {by})"
         if by == "session":
             branch = self.here.index.branch(key)
             return f"{self.here.ident(key)}  {text.clean(title(branch.state), 200) if branch else ''}".rstrip()
-        return text.clean(key, 200) or f"(no {by} known)"
+        return text.clean(key, 200) or f"(unknown {by})"
 
     def _line(self, name: str, tally: Tally, by: By | None = None, bar: float = 0.0, style: str = "") -> _Line:
         part = tally.whole

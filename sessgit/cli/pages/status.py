@@ -26,7 +26,7 @@ def full(here: Invocation, found: Status, session: Target | None) -> Iterator[st
     yield from _line(here, "Store", "", here.short(here.store_path), *_store(found.contents))
     if session is not None:
         state = session.state
-        level = "all recorded" if is_level(here, session) else "its transcript has gone on since"
+        level = "all recorded" if is_level(here, session) else "its transcript has newer turns"
         at = f"{here.ident(session.branch.name)}@{state.turns}"
         yield from _line(
             here, "Session", "", f"{at}  {text.clean(title(state), 40)}", text.counted(state.turns, "turn"), level
@@ -161,13 +161,15 @@ def _store(kept: Contents | None) -> list[str]:
 def _waiting(here: Invocation, waits: Waiting) -> Iterator[str]:
     when = text.ago(waits.first, here.now)
     if waits.events == 1:
-        yield f"1 event waits to be recorded, it came {when}"
+        yield f"1 event is waiting to be recorded, from {when}"
     else:
-        yield f"{waits.events:,} events wait to be recorded, the first came {when}"
+        yield f"{waits.events:,} events are waiting to be recorded, the first from {when}"
     if waits.recorder:
         yield "a recorder is running"
     else:
-        yield "no recorder was running: " + ("SESSGIT_OFF=1 lets none start here" if here.off else "one is started now")
+        yield "no recorder was running: " + (
+            "SESSGIT_OFF=1 prevents one from starting here" if here.off else "one was started"
+        )
 
 
 def _remarks(here: Invocation, found: Status) -> Iterator[list[str]]:
@@ -179,11 +181,11 @@ def _remarks(here: Invocation, found: Status) -> Iterator[list[str]]:
         many = found.contents.only_here
         yield [f"the client deleted {text.counted(many, 'conversation')}: sessgit restore --all-lost"]
     if found.older:
-        yield [f"{text.counted(found.older, 'older conversation')} can be brought in: sessgit import"]
+        yield [f"{text.counted(found.older, 'older conversation')} can be imported: sessgit import"]
     if found.contents and not here.settings.record.redact:
-        yield ["secrets are stored as they are: record.redact is false"]
+        yield ["secrets are stored unredacted: record.redact is false"]
     if found.purging:
-        yield ["a purge was interrupted: what it takes away may still be there", "sessgit doctor --fix ends it"]
+        yield ["a purge was interrupted: the value may still be stored", "sessgit doctor --fix finishes it"]
     if found.packing:
         yield ["the store is being packed in the background, and gets smaller"]
     if found.errors:
@@ -191,7 +193,7 @@ def _remarks(here: Invocation, found: Status) -> Iterator[list[str]]:
         when = text.ago(canonical.seconds(last.time), here.now)
         entries = text.counted(len(found.errors), "entry", "entries")
         yield [f"{entries} in {here.short(StorePaths(here.store_path).log)}", f"the last one {when}:"]
-        yield [last.message, "sessgit doctor looks for the cause"]
+        yield [last.message, "find the cause: sessgit doctor"]
 
 
 def _deleting(here: Invocation, going: Deleting) -> Iterator[str]:

@@ -30,7 +30,7 @@ def pulled(here: Invocation, done: Pulled, *, dry_run: bool = False) -> Iterator
         if here.terminal:
             yield f"Nothing new in {done.remote}."
     else:
-        yield from _heading(here, done, "would come" if dry_run else "came")
+        yield from _heading(here, done, "would be received" if dry_run else "received")
         yield from _changes(here, done.changes, away=False)
         yield from _tags(here, done.tags)
         if not dry_run:
@@ -44,9 +44,9 @@ def pushed(here: Invocation, done: Pushed, *, dry_run: bool = False) -> Iterator
     """What went, what went along, and what was left; nothing where all is there, but for a line on a terminal."""
     if not done.changes and not done.tags:
         if here.terminal and not done.left:
-            yield f"{done.remote} has all of it."
+            yield f"{done.remote} is up to date."
     else:
-        yield from _heading(here, done, "would go" if dry_run else "went")
+        yield from _heading(here, done, "would be sent" if dry_run else "sent")
         yield from _changes(here, done.changes, away=True)
         yield from _tags(here, done.tags)
         yield from _carried(here, done.carried, dry_run=dry_run)
@@ -60,7 +60,7 @@ def synced(here: Invocation, came: Pulled, sent: Pushed | None) -> Iterator[str]
     changed = [bool(done and (done.changes or done.tags)) for done in (came, sent)]
     if not any(changed):
         if here.terminal:
-            yield f"{came.remote} and this machine have the same." if sent else f"Nothing new in {came.remote}."
+            yield f"{came.remote} and this machine are in sync." if sent else f"Nothing new in {came.remote}."
         yield from _left(here, (*came.left, *(sent.left if sent else ())))
         return
     if changed[0] or came.left:
@@ -165,16 +165,18 @@ def _what(here: Invocation, change: Change, *, away: bool) -> str:
             return f"new, {turns}" if change.turns else "new"
         case "forward":
             where = f" in {here.ident(change.branch)}" if layout.is_side(change.branch) else ""
-            return f"+ {turns}{where}" if change.turns else f"no turn, but what is said of it{where}"
+            return f"+ {turns}{where}" if change.turns else f"no new turns, but new details{where}"
         case "parted":
             whose = "" if away else " in the other version"
-            return f"went on here and there: {here.ident(change.branch)} has {turns}{whose}"
+            return f"continued on both sides: {here.ident(change.branch)} has {turns}{whose}"
         case "merged":
             return f"+ {turns}, merged with {here.ident(change.branch)}"
         case "joined":
-            return f"{f'+ {turns}, ' if change.turns else ''}what was said of it here and there"
+            return f"{f'+ {turns}, ' if change.turns else ''}details from both sides"
         case "kept":
-            return f"deleted there, kept here: {turns} were not in it" if change.turns else "deleted there, kept here"
+            return (
+                f"deleted there, kept here: {turns} were missing there" if change.turns else "deleted there, kept here"
+            )
         case other:
             return other
 
@@ -191,9 +193,9 @@ def _carried(here: Invocation, carried: Sequence[str], *, dry_run: bool) -> Iter
         return
     shown = [here.ident(session) for session in carried[:_LISTED]]
     more = [f"{len(carried) - _LISTED:,} more"] if len(carried) > _LISTED else []
-    verb = "would go" if dry_run else "went"
+    verb = "would be sent" if dry_run else "sent"
     yield from text.wrap(
-        f"  turns of {', '.join([*shown, *more])} {verb} along: a fork or a merge has them", here.width
+        f"  also {verb}: turns of {', '.join([*shown, *more])} that a fork or a merge contains", here.width
     )
 
 
@@ -205,12 +207,12 @@ def _next(here: Invocation, changes: Sequence[Change]) -> Iterator[str]:
         branch = here.index.branch(change.session)
         steps = [
             f"Compare them: sessgit diff {ours} {theirs}",
-            *([f"bring it back: sessgit unarchive {ours}"] if branch is not None and branch.archived else []),
-            f"bring them together: sessgit merge {theirs} --into {ours}",
+            *([f"unarchive it: sessgit unarchive {ours}"] if branch is not None and branch.archived else []),
+            f"merge them: sessgit merge {theirs} --into {ours}",
         ]
         yield from text.fold(steps, here.width, _BETWEEN)
     if len(parted) > 1:
-        yield "The others in the same way."
+        yield "Do the same with the others."
 
 
 def _behind(here: Invocation, behind: Sequence[str]) -> Iterator[str]:
@@ -246,7 +248,7 @@ def _same_names(here: Invocation, changes: Sequence[Change]) -> Iterator[str]:
         if len(sessions) > 1 and came & set(sessions):
             whose = " and ".join(here.ident(session) for session in sorted(sessions))
             yield from text.wrap(
-                f"“{text.clean(name, 100)}” is the name of {whose} now: sessgit rename gives one another.", here.width
+                f"“{text.clean(name, 100)}” now names both {whose}: rename one with sessgit rename.", here.width
             )
 
 
@@ -254,6 +256,6 @@ def _left(here: Invocation, left: Sequence[Left]) -> Iterator[str]:
     """What was passed over, why, and what to do about it."""
     for one in left[:_LISTED]:
         what = layout.short(one.what) if "-" in one.what and "/" not in one.what else one.what
-        yield from text.wrap(f"Left: {text.clean(what)}: {text.clean(one.why)}. {text.clean(one.hint)}", here.width)
+        yield from text.wrap(f"Skipped: {text.clean(what)}: {text.clean(one.why)}. {text.clean(one.hint)}", here.width)
     if len(left) > _LISTED:
-        yield f"and {len(left) - _LISTED:,} more were left"
+        yield f"and {len(left) - _LISTED:,} more were skipped"

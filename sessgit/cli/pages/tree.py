@@ -70,7 +70,7 @@ def full(here: Invocation, forest: Forest, chosen: Chosen) -> Iterator[str]:
         for family, rows in drawn:
             projects.setdefault(family.root.branch.state.project, []).append(list(table.lines(rows)))
         for name, blocks in projects.items():
-            yield paint("bold", text.clean(here.short(name)) or "(no project known)")
+            yield paint("bold", text.clean(here.short(name)) or "(unknown project)")
             yield from _apart(blocks)
     else:
         yield from _apart([list(table.lines(rows)) for _, rows in drawn])
@@ -249,7 +249,7 @@ class _Table:
     def _fold(self, rail: str, fold: Fold) -> Iterator[str]:
         first, last = text.clean(fold.first, 20), text.clean(fold.last, 20)
         parts = [
-            f"… {fold.count:,} more forks of {f'turn {first}' if first == last else f'turns {first} to {last}'}",
+            f"… {fold.count:,} more forks at {f'turn {first}' if first == last else f'turns {first} to {last}'}",
             f"sessgit ls --forks-of {self.here.ident(fold.parent)}",
         ]
         head, *more = text.fold(parts, self.here.width - len(rail), ": ")
@@ -274,7 +274,7 @@ def _footer(here: Invocation, forest: Forest, chosen: Chosen) -> Iterator[str]:
     shown, found = len(forest.families), forest.found - forest.quiet
     if shown < found:
         more = "" if chosen.limited else " More: --limit N"
-        yield f"{shown:,} of {text.counted(found, 'family', 'families')}, the ones written last.{more}"
+        yield f"Showing the {shown:,} most recent of {text.counted(found, 'family', 'families')}.{more}"
     elif forest.sessions:
         counted = text.counted(forest.sessions, "conversation")
         families = f" in {text.counted(forest.found, 'family', 'families')}"
@@ -283,4 +283,4 @@ def _footer(here: Invocation, forest: Forest, chosen: Chosen) -> Iterator[str]:
     elif forest.others and not chosen.everything:
         yield from ls.none_here(here, hidden(here.index, chosen.project or here.cwd), "tree")
     else:
-        yield "No conversation."
+        yield "No conversations."

@@ -23,18 +23,22 @@ def full(here: Invocation, found: Verified, *, deep: bool) -> Iterator[str]:
     conversations = text.counted(found.sessions, "conversation")
     looked = f"{conversations}, {text.counted(found.turns, 'turn')}"
     if found.is_sound:
-        yield f"{looked}: {paint('green', 'nothing is damaged')}."
+        yield f"{looked}: {paint('green', 'no damage')}."
     else:
         whole = found.sessions - len(found.damaged)
         are = "is" if 1 in (whole, found.sessions) else "are"
-        said = f"{whole:,} of {conversations} {are} whole" if found.damaged else "they are whole, not all around them"
+        said = (
+            f"{whole:,} of {conversations} {are} intact"
+            if found.damaged
+            else "they are intact, but other parts of the store are not"
+        )
         yield from text.wrapped(f"{looked}: {said}.", here.width)
     yield from _line(
-        here, "Proved", f"{text.counted(found.proved, 'hash', 'hashes')} of lines, taken when they were recorded"
+        here, "Checked", f"{text.counted(found.proved, 'hash', 'hashes')} of lines, taken when they were recorded"
     )
-    yield from _line(here, "Computed", "cells, texts, counts and trailers, once more from the lines")
+    yield from _line(here, "Recomputed", "cells, texts, counts and trailers, from the lines")
     if deep:
-        yield from _line(here, "Cut", f"{text.counted(found.cut or 0, 'file')} laid out and cut once more")
+        yield from _line(here, "Cut", f"{text.counted(found.cut or 0, 'file')} rebuilt and cut into turns again")
         yield from _line(here, "Hashed", "every object, by git fsck --strict")
 
 

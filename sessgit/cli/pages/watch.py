@@ -21,10 +21,10 @@ _ROOM = 70
 
 _STATES = {
     "archive": "archived",
-    "unarchive": "back from the archive",
+    "unarchive": "unarchived",
     "delete": "deleted",
-    "gone": "its branch is gone",
-    "elsewhere": "went on in another version",
+    "gone": "branch gone",
+    "elsewhere": "continued in another version",
 }
 
 

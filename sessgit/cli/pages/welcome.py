@@ -12,13 +12,13 @@ from sessgit.cli.render import Paint
 from sessgit.history.resolve import Target
 
 COMMANDS = (
-    ("sessgit log", "the turns of this conversation; sessgit ls shows all of this project"),
-    ("sessgit search WORDS", "find what was said, in every conversation"),
-    ("sessgit fork --at N", "a new conversation that begins with the first N turns"),
-    ("sessgit diff A B", "what two conversations have in common, and what each did on its own"),
-    ("sessgit restore ID", "the client's file back, byte for byte, even if it has deleted it"),
+    ("sessgit log", "the turns of this conversation; sessgit ls lists all of this project"),
+    ("sessgit search WORDS", "search what was said in all conversations"),
+    ("sessgit fork --at N", "continue from turn N in a new conversation"),
+    ("sessgit diff A B", "compare two conversations"),
+    ("sessgit restore ID", "restore the client's file, even if the client deleted it"),
 )
-_ALL = "sessgit --help shows all commands."
+_ALL = "sessgit --help lists all commands."
 
 
 def full(here: Invocation, found: Status, session: Target | None) -> Iterator[str]:
@@ -28,7 +28,7 @@ def full(here: Invocation, found: Status, session: Target | None) -> Iterator[st
         older = f": {found.older:,} {'is' if found.older == 1 else 'are'} here" if found.older else ""
         commands: Sequence[tuple[str, str]] = (
             ("sessgit install", "record every conversation with Claude Code from now on"),
-            ("sessgit import", f"bring in the conversations that you had before{older}"),
+            ("sessgit import", f"import the conversations that you had before{older}"),
         )
     else:
         yield from status_page.full(here, found, session)

@@ -37,15 +37,15 @@ def page(here: Invocation, branch: Branch, found: Story, steps: Sequence[Step], 
     yield cells.header(here, branch)
     yield ""
     if len(steps) < len(found.steps):
-        yield paint("dim", f"({text.counted(len(found.steps) - len(steps), 'earlier step')} left out: -n shows more)")
+        yield paint("dim", f"({text.counted(len(found.steps) - len(steps), 'earlier step')} not shown: -n shows more)")
     for step in steps:
         yield from teller.step(step)
     if not found.count("wrote"):
-        yield "No tool wrote it here."
+        yield "No tool wrote this file here."
     if found.count("named") or any(step.others for step in steps):
         yield ""
         yield from (paint("dim", line) for line in text.wrap(
-            "What commands, searches and subagents read or wrote is not known; ? marks commands that name the file.",
+            "Shell commands, searches and subagents are not traced; ? marks commands that mention the file.",
             here.width,
         ))  # fmt: skip
 
@@ -81,7 +81,7 @@ class _Teller:
         ran = [f"{name} ×{number}" if number > 1 else name for name, number in counted.items()]
         for label, parts in (
             ("had read", self._files(step.reads, columns)),
-            ("and before", self._files(step.behind, columns) if self.full else []),
+            ("earlier", self._files(step.behind, columns) if self.full else []),
             ("had run", ran),
             ("read by", _some([reader.address for reader in step.readers], self.most)),
         ):
@@ -100,7 +100,7 @@ class _Teller:
         if step.what == "failed":
             return cells.outcome(step.node, known)
         if step.what == "read":
-            return "before any write here"
+            return "before any write"
         return text.clean(known.about or step.node.use.command)
 
     def _files(self, reads: Sequence[Read], columns: int) -> list[str]:
@@ -129,7 +129,7 @@ _STYLES = {"wrote": "green", "read": "dim", "failed": "red", "named": "yellow"}
 def _some(parts: list[str], most: int) -> list[str]:
     """The last ones, and how many there were before."""
     left = len(parts) - most
-    return parts if left <= 1 else [*parts[left:], f"and {left} before"]
+    return parts if left <= 1 else [*parts[left:], f"and {left} earlier"]
 
 
 def as_json(branch: Branch, found: Story, steps: Sequence[Step], details: Mapping[str, Detail]) -> dict[str, Any]:

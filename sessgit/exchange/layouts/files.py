@@ -332,7 +332,7 @@ def _untold(entry: Entry) -> SourceFile:
     if entry.kind == "link":
         return SourceFile(shown(entry.path), "left", f"it is a link to {shown(entry.target)}, and none is followed")
     if entry.kind == "other":
-        return SourceFile(shown(entry.path), "left", "it is no regular file")
+        return SourceFile(shown(entry.path), "left", "it is not a regular file")
     return SourceFile(shown(entry.path), "left", "nothing is known of such a file")
 
 
@@ -373,7 +373,7 @@ def _read(path: Path) -> bytes:
         raise DamagedFileError(f"it cannot be read: {why}") from error
     with os.fdopen(handle, "rb", buffering=0) as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise DamagedFileError("it is no regular file")
+            raise DamagedFileError("it is not a regular file")
         parts, size = list[bytes](), 0
         try:
             while part := file.read(1 << 20):

@@ -157,7 +157,7 @@ def _over(meta: Mapping[str, Any]) -> Iterator[str]:
     """What of the metadata has no place here: it is kept."""
     many = len(_paths(meta)) - len(_on_pad(_paths(meta)))
     if many:
-        yield f"{humanize.counted(many, 'context file')} had no room on the pad: kept"
+        yield f"{humanize.counted(many, 'context file')} did not fit on the scratchpad: kept"
     if len(files.text(meta.get("task")).strip()) > _LONGEST_DESCRIPTION:
         yield f"its task has more than {_LONGEST_DESCRIPTION:,} characters: cut, and kept"
 

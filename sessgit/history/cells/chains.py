@@ -28,7 +28,7 @@ class Chain:
 def chain(found: Graph, address: str, *, down: bool) -> Chain:
     """The chain of the cell at an address, up to what it depends on, or down to what depends on it."""
     if address not in found.nodes:
-        raise NotFoundError(f"there is no cell {address} among those that are stored", "sessgit cells lists them.")
+        raise NotFoundError(f"the store has no cell {address}", "`sessgit cells` lists the cells.")
     walk, start = dependency_graph.ahead if down else dependency_graph.behind, found.nodes.place(address)
     cells, near = (
         [found.nodes.address(place) for place in walk(needs, start)]

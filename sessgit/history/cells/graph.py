@@ -277,10 +277,10 @@ def _wrong(turn: TurnCells, lost: Sequence[tuple[int, str]]) -> str:
     ``""``."""
     needs = {cell.id: cell.depends for cell in turn.cells}
     if len(needs) < turn.count:
-        return "several of its cells have one id"
+        return "several of its cells have the same id"
     for ordinal, name in lost:
         if name not in needs:
-            return f"{turn.number}.{ordinal} depends on {name[:20]}, which is nowhere before it"
+            return f"{turn.number}.{ordinal} depends on {name[:20]}, which is not before it"
     if not lost:
         return ""
     places = {cell.id: ordinal for ordinal, cell in enumerate(turn.cells, start=1)}

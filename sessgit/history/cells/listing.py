@@ -86,7 +86,7 @@ def named(store: Store, index: Index, branch: Branch, cell_id: str) -> Node:
         if own == cell_id
     ]
     if not found:
-        raise NotFoundError(f"{short} has no cell {cell_id}", f"sessgit cells {short} lists those that it has.")
+        raise NotFoundError(f"{short} has no cell {cell_id}", f"`sessgit cells {short}` lists its cells.")
     if len(found) > 1:
         places = ", ".join(f"{short}@{node.address}" for node in found[:5])
         raise AmbiguousError(f"{short} has {len(found)} cells {cell_id}", f"Name one by its address: {places}.")
@@ -102,6 +102,6 @@ def at(store: Store, index: Index, branch: Branch, turn: int, name: str) -> Node
             return node_of(found[0], ordinal)
     short = layout.short(branch.name)
     raise NotFoundError(
-        f"turn {turn} has {humanize.counted(len(own), 'cell')}, there is no cell {name}",
-        f"sessgit cells {short} --turn {turn} shows them.",
+        f"turn {turn} has no cell {name}; it has {humanize.counted(len(own), 'cell')}",
+        f"`sessgit cells {short} --turn {turn}` lists them.",
     )

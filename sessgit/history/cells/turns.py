@@ -178,7 +178,7 @@ def cells_of(store: Store, branch: Branch, row: Row, damage: list[str]) -> Seque
     try:
         return read_turn(store, branch.tip, row).told.cells
     except SessgitError as error:
-        damage.append(f"turn {row.turn} is left out: {error}")
+        damage.append(f"turn {row.turn} was skipped: {error}")
         return ()
 
 

@@ -177,7 +177,7 @@ def resolve(found: Graph, text: str, folders: Sequence[str]) -> str:
         return fitting[0]
     if fitting:
         which = "".join(f"\n  {file}" for file in fitting)
-        raise AmbiguousError(f"“{text}” fits {len(fitting)} files:{which}", "Give more of the path.")
+        raise AmbiguousError(f"“{text}” matches {len(fitting)} files:{which}", "Give more of the path.")
     inside = sorted(file for file in known if any(file.startswith(f"{place.rstrip('/')}/") for place in places))
     if inside:
         many = humanize.counted(len(inside), "file")
@@ -191,10 +191,10 @@ def _near(known: Sequence[str], text: str, folders: Sequence[str]) -> str:
     names = {os.path.basename(file): file for file in known}  # noqa: PTH119
     close = difflib.get_close_matches(os.path.basename(text.rstrip("/")), names, n=_NEAR, cutoff=0.5)  # noqa: PTH119
     if close:
-        return f"near ones: {_named([names[name] for name in close], folders)}"
+        return f"similar: {_named([names[name] for name in close], folders)}"
     if known:
-        return f"The last ones were: {_named(known[-_NEAR:], folders)}"
-    return "No tool for files was used in it. What commands did to files is not known."
+        return f"The most recent files: {_named(known[-_NEAR:], folders)}"
+    return "It used no file tools. Shell commands are not traced."
 
 
 def _named(files: Sequence[str], folders: Sequence[str]) -> str:

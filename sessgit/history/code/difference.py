@@ -176,12 +176,12 @@ def _repository(a: Side, b: Side, env: Env) -> str:
     if not tops:
         raise why[0]
     if len({project.key(folder) for folder in tops}) > 1:
-        raise NotFoundError(f"the two belong to different repositories: {' and '.join(tops)}")
+        raise NotFoundError(f"the conversations belong to different repositories: {' and '.join(tops)}")
     top, gone = next(iter(missing.items()))
     raise NotFoundError(
         " and ".join(f"commit {side.head.commit[:8]} of {layout.short(side.branch)}" for side in gone if side.head)
         + f" {'is' if len(gone) == 1 else 'are'} not in {top}",
-        "git fetch brings it, where another clone still has it.",
+        "`git fetch` brings it if another clone still has it.",
     )
 
 

@@ -27,7 +27,7 @@ _READING = ("git", "--no-optional-locks", *_QUIET)
 _HEAD = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64}) \((\S+?)(, dirty)?\)")
 _DETACHED = "(detached)"
 _PATIENCE = 2.0
-_MOVED = "sessgit restore ID --project DIR says where it is now."
+_MOVED = "If it moved: `sessgit restore ID --project DIR`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,11 @@ def _head(process: subprocess.Popen[bytes]) -> str:
 def checkout(folder: str, env: Env) -> Checkout:
     """The worktree that a folder lies in; raises NotFoundError where the folder is gone or in no repository."""
     if not os.path.isabs(folder):  # noqa: PTH117 - it may be no path at all
-        raise NotFoundError("it is not known in which folder the conversation was held", _MOVED)
+        raise NotFoundError("the conversation's folder is unknown", _MOVED)
     if client_files.is_gone(folder):
         raise NotFoundError(f"the project's folder is gone: {folder}", _MOVED)
     if project.key(folder) == folder:
-        raise NotFoundError(f"{folder} is in no git repository", "What code it had then is not known.")
+        raise NotFoundError(f"{folder} is not in a git repository", "Its code at that time is unknown.")
     return Checkout(*(_path(read(folder, env, "rev-parse", what)) for what in ("--show-toplevel", "--show-prefix")))
 
 
@@ -170,7 +170,7 @@ def _starting(folder: str, env: Env) -> Iterator[None]:
 
             git.program(env.get("PATH", os.defpath))
             raise git.not_run(error) from error
-        raise NotFoundError(f"the project's folder cannot be entered: {folder}: {error.strerror}") from error
+        raise NotFoundError(f"cannot enter the project's folder {folder}: {error.strerror}") from error
     except ValueError as error:
         raise NotFoundError(f"there is no folder {folder!r}") from error
 
@@ -180,7 +180,7 @@ def _check(code: int, stderr: bytes, ok: Collection[int]) -> None:
         return
     words = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     first = next((n for n, line in enumerate(words) if line.startswith(("fatal: ", "error: "))), 0)
-    said = words[first].partition(": ")[2] or words[first] if words else f"left with {code}"
+    said = words[first].partition(": ")[2] or words[first] if words else f"exit code {code}"
     raise SessgitError(f"git: {said}", " ".join(words[first + 1 :]))
 
 

@@ -43,13 +43,13 @@ def missing(store: Store, index: Index, branch: Branch, turn: int) -> NotFoundEr
     """The error that no commit is noted with a turn; it names the nearest one that has one."""
     known = [row.turn for row in index.turns(branch.name) if of_turn(store, row)]
     short = layout.short(branch.name)
-    what = (
-        f"no commit of the project is noted with turn {turn} of {short}" if turn else "nothing is noted before turn 1"
-    )
+    what = f"no commit was recorded for turn {turn} of {short}" if turn else "nothing is recorded before turn 1"
     if not known:
-        return NotFoundError(what, "One is noted where a turn is recorded while it is held, in a git repository.")
+        return NotFoundError(
+            what, "Commits are recorded only while a conversation runs in a git repository, not by import."
+        )
     nearest = min(known, key=lambda one: (abs(one - turn), one))
-    return NotFoundError(what, f"The nearest turn that has one is {short}@{nearest}.")
+    return NotFoundError(what, f"The nearest turn with a commit is {short}@{nearest}.")
 
 
 def _of_cells(store: Store, row: Row, cell: str) -> Head | None:

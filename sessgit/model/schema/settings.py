@@ -30,7 +30,7 @@ _CONFIG = TypeAdapter(Config)
 _WORDS = {
     "unexpected_keyword_argument": "no such setting",
     "tuple_type": 'a list is needed, such as ["~/private/*"]',
-    "dataclass_type": "a table is needed, as {input = 5, output = 25} is one for a price",
+    "dataclass_type": "a table is needed, such as {input = 5, output = 25} for a price",
     "missing": "a value is needed",
 }
 _HINT = "Correct the file, or delete it: all settings have defaults."
@@ -49,19 +49,21 @@ def config(document: dict[str, Any], where: str) -> Config:
     for key, values in (("exclude", found.record.exclude), ("include", found.record.include)):
         for glob in values:
             if not globs.is_whole(glob):
-                raise SessgitError(f"{where}: record.{key}: “{glob}” fits no path: it needs /, ~/ or * in front", _HINT)
+                raise SessgitError(f"{where}: record.{key}: “{glob}” matches no path: start it with /, ~/ or *", _HINT)
     for key, span in zip(SPANS, (found.archive.after, found.undo.keep), strict=True):
         if fault := _fault(span):
             raise SessgitError(f"{where}: {key}: {fault}", _HINT)
     for item in found.sync.include:
         if not is_included(item):
             raise SessgitError(
-                f"{where}: sync.include: “{item}” chooses nothing: a path has /, ~/ or * in front, a label label:",
+                f"{where}: sync.include: “{item}” selects nothing: start a path with /, ~/ or *, a label with label:",
                 _HINT,
             )
     for folder in (one for pair in found.project.map.items() for one in pair):
         if not is_folder(folder):
-            raise SessgitError(f"{where}: project.map: “{folder}” is no whole path: it needs / or ~/ in front", _HINT)
+            raise SessgitError(
+                f"{where}: project.map: “{folder}” is not an absolute path: start it with / or ~/", _HINT
+            )
     return found
 
 

@@ -153,7 +153,7 @@ def distinct(files: Sequence[File], index: Index, errors: list[Failure]) -> list
         if file.session not in seen:
             seen[file.session] = set() if _is_known(index, file) else _prompts(index, file.session)
         if seen[file.session] and not prompts & seen[file.session]:
-            what = f"another conversation is called {file.agent_id} too, and no line of this one says which it is"
+            what = f"another conversation is also called {file.agent_id}, and no line of this file names its id"
             errors.append(Failure(file.path, f"{what}: give the file another name"))
             continue
         seen[file.session] |= prompts

@@ -156,11 +156,11 @@ class Work:
         try:
             with locks.session(self.store.beside, source.session, _LOCK_WAIT) as is_held:
                 if not is_held:
-                    self.errors.append(Failure(file.path, "a recorder has been at work on it for half a minute"))
+                    self.errors.append(Failure(file.path, "a recorder has been writing it for half a minute"))
                     return
                 result = record(self.store, self.index, source, self.rules)
         except UnreadableError as error:
-            mend = f"sessgit repair {source.session} brings back what can be had"
+            mend = f"`sessgit repair {source.session}` restores what can be found"
             self.errors.append(Failure(file.path, f"{error}. {mend}"))
             return
         except StoreError:

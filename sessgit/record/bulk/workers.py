@@ -98,7 +98,7 @@ class _Worker:
                 )  # fmt: skip
             except OSError as error:
                 ours.close()
-                raise StoreError(f"no process can be started: {error.strerror or error}") from error
+                raise StoreError(f"cannot start a process: {error.strerror or error}") from error
         self.connection = Connection(ours.detach())
         self.number = -1
 
@@ -156,4 +156,6 @@ def _answer(task: Task, told: Told) -> tuple[str, Any]:
 
 
 def _gone() -> StoreError:
-    return StoreError("a process of the import was killed", "What came in stays. Import again: it goes on.")
+    return StoreError(
+        "a process of the import was killed", "Imported conversations stay. Run import again to continue."
+    )

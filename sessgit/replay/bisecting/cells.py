@@ -23,8 +23,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(
-            f"“{pattern}” is no regular expression: {error}",
-            "A backslash takes its meaning from a sign: \\( is a parenthesis.",
+            f"“{pattern}” is not a regular expression: {error}",
+            "Escape special characters with a backslash: \\( matches a parenthesis.",
         ) from error
 
 
@@ -39,7 +39,7 @@ def asker(store: Store, branch: Branch, rows: Mapping[int, Row], pattern: re.Pat
         try:
             pieces = show.read(store, branch, rows[turn])[1]
         except SessgitError as error:
-            return Answer("skip", f"it cannot be read: {error}")
+            return Answer("skip", f"cannot read it: {error}")
         fitting = [
             piece
             for piece in pieces
@@ -49,7 +49,7 @@ def asker(store: Store, branch: Branch, rows: Mapping[int, Row], pattern: re.Pat
         ]
         failed = [call for call in fitting if call.cell.ok is False or call.exit_code]
         if not fitting:
-            return Answer("skip", "no call of it fits")
+            return Answer("skip", "no call matches")
         return Answer("bad" if failed else "good", cells=tuple(call.ordinal for call in failed or fitting))
 
     return ask

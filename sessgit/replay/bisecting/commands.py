@@ -56,7 +56,7 @@ def asker(bench: Bench, session: str, heads: Mapping[int, Head], command: Comman
 
 def _tried(bench: Bench, session: str, turn: int, head: Head, command: Command) -> Answer:
     if not bench.has(head.commit):
-        return Answer("skip", f"commit {head.commit[:8]} is not there any more", head.commit)
+        return Answer("skip", f"commit {head.commit[:8]} no longer exists", head.commit)
     folder = bench.go(head)
     env = {name: value for name, value in command.env.items() if not name.startswith("GIT_")}
     env |= {
@@ -74,8 +74,8 @@ def _tried(bench: Bench, session: str, turn: int, head: Head, command: Command) 
     if code > _LAST:
         last = f": {words}" if (words := last_words(output)) else ""
         raise SessgitError(
-            f"the command ended with {code} at turn {turn} ({head.commit[:8]}), which is no answer{last}",
-            "0 is good, 1 to 127 bad, 125 cannot tell: what ends otherwise stops the search.",
+            f"the command ended with {code} at turn {turn} ({head.commit[:8]}), which means to stop{last}",
+            "0 is good, 125 cannot be tested, others up to 127 are bad; higher codes stop the search.",
         )
     verdict = "good" if code == 0 else "skip" if code == _CANNOT_TELL else "bad"
     return Answer(verdict, f"exit {code}", head.commit, code, seconds, output)  # type: ignore[arg-type]
@@ -95,5 +95,5 @@ def _run(command: Command, folder: str, env: Mapping[str, str]) -> tuple[int | N
             command.hear(data)
         code, why = running.wait()
     if code is None and (command.limit is None or time.monotonic() - began < command.limit):
-        raise NotFoundError(f"the command cannot be started: {why}")
+        raise NotFoundError(f"cannot start the command: {why}")
     return code, bytes(said)

@@ -44,7 +44,7 @@ class Bench:
             self._make(head)
         else:
             if not (self._path / ".git").is_file():
-                raise SessgitError("the command took away the worktree that it ran in", "It ran in a temporary one.")
+                raise SessgitError("the command deleted the worktree it ran in", "It ran in a temporary worktree.")
             self._git("checkout", "--quiet", "--force", "--detach", head.commit)
             self._git("clean", "-ffdq")
         inner = self._path / self.found.inner
@@ -59,7 +59,8 @@ class Bench:
             worktrees.remove(self._planned, self._env)
         if self._own is not None and self._own.exists():
             raise SessgitError(
-                f"git still has a worktree at {self._path}, which is gone", f"git worktree prune in {self.found.top}"
+                f"git still has a worktree at {self._path}, which is gone",
+                f"Run `git worktree prune` in {self.found.top}.",
             )
 
     def _make(self, head: Head) -> None:
@@ -81,9 +82,9 @@ def bench(project: str, env: Env) -> Iterator[Bench]:
         try:
             room = stack.enter_context(tempdirs.room("sessgit-bisect-"))
         except OSError as error:
-            raise SessgitError(f"no temporary folder can be made: {error.strerror}", ROOM) from error
+            raise SessgitError(f"cannot create a temporary folder: {error.strerror}", ROOM) from error
         made = Bench(project, env, room)
         stack.callback(made.close)
         yield made
     if room.exists():
-        raise SessgitError(f"{room} could not be removed", "The command left something there that nobody may delete.")
+        raise SessgitError(f"cannot remove {room}", "The command left something there that cannot be deleted.")

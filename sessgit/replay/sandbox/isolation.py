@@ -29,7 +29,7 @@ _ALONE = (
 _SANDBOX_EXEC = "/usr/bin/sandbox-exec"
 _PROFILE = """(version 1)(allow default)(deny file-write*)(deny file-read-data {hidden})
 (allow file-read-data {readable})(allow file-write* {writable} (literal "/dev/null") (literal "/dev/zero"))"""
-_UNCONFINED = "--unconfined runs them without a sandbox."
+_UNCONFINED = "Or use `--unconfined` to run them without a sandbox."
 
 
 def tool(path: str) -> str:

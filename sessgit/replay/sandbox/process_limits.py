@@ -154,7 +154,7 @@ class Running:
         if "refused" in said:
             return None, str(said["refused"])
         if "code" not in said:
-            return None, "what kept it confined was ended"
+            return None, "its sandbox was killed"
         return said["code"], self._limit(str(said["why"]))
 
     def _limit(self, why: str) -> str:
@@ -207,9 +207,7 @@ def started(
             )  # fmt: skip
     except OSError as error:
         os.close(reading)
-        raise SessgitError(
-            f"Python cannot be started: {error.strerror}", f"It is looked for at {sys.executable}."
-        ) from error
+        raise SessgitError(f"cannot start Python: {error.strerror}", f"It was expected at {sys.executable}.") from error
     finally:
         os.close(report)
     with os.fdopen(reading, "rb") as told, process.stdout or nullcontext():

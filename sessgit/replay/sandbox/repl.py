@@ -44,7 +44,7 @@ class Repl:
         if late:
             self.why = f"it took longer than {seconds:g} s"
         else:
-            self.why = "its process said what is no answer" if line is not None else ended or "its process ended itself"
+            self.why = "its process sent an invalid answer" if line is not None else ended or "its process exited"
         return None
 
 

@@ -113,13 +113,13 @@ def check_given(folder: str, guarded: Sequence[str]) -> str:
     guarded lies in it, or it in that."""
     real = os.path.realpath(folder)
     if not Path(real).is_dir():
-        raise NotFoundError(f"there is no folder {folder}", "--in names one that is there.")
+        raise NotFoundError(f"there is no folder {folder}", "--in needs an existing folder.")
     for other in filter(None, guarded):
         place = os.path.realpath(other)
         if real == "/" or below(real, place) or below(place, real):
             raise UsageError(
-                f"--in {folder} is no sandbox: what runs there could change {place}",
-                "Name an empty folder, or leave it out.",
+                f"--in {folder} is not safe: what runs there could change {place}",
+                "Name an empty folder, or leave out --in.",
             )
     return real
 
@@ -152,9 +152,9 @@ def _filled(origin: Origin, folder: str, env: Mapping[str, str]) -> tuple[Head |
     source = _top(origin.recorded, found.inner)
     try:
         if origin.head is None:
-            raise NotFoundError("it is not known which commit the project was at")
+            raise NotFoundError("the project's commit is unknown")
         if not git.has(found.top, env, f"{origin.head.commit}^{{commit}}"):
-            raise NotFoundError(f"commit {origin.head.commit[:8]}, which the project was at, is not in {found.top}")
+            raise NotFoundError(f"the project's commit {origin.head.commit[:8]} is not in {found.top}")
         _cloned(found.top, origin.head, folder, env)
     except SessgitError as error:
         if path.exists():
@@ -211,7 +211,7 @@ def _temporary() -> Iterator[Path]:
             base = stack.enter_context(tempdirs.room("sessgit-replay-"))
         except OSError as error:
             raise SessgitError(
-                f"no temporary folder can be made: {error.strerror}", "TMPDIR names another place."
+                f"cannot create a temporary folder: {error.strerror}", "Set TMPDIR to another place."
             ) from error
         yield base
 

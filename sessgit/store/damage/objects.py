@@ -110,7 +110,7 @@ def put(store: Path, oid: str, kind: str, data: bytes, aside: Path) -> None:
     Raises DamageError where the content does not have that name.
     """
     if kind not in _KINDS or _name(kind, data) != oid:
-        raise DamageError(f"what was found is not the object {oid}")
+        raise DamageError(f"found data is not the object {oid}")
     path = store / "objects" / oid[:2] / oid[2:]
     beside = None
     try:
@@ -129,7 +129,7 @@ def put(store: Path, oid: str, kind: str, data: bytes, aside: Path) -> None:
     except OSError as error:
         if beside is not None:
             beside.unlink(missing_ok=True)
-        raise StoreError(f"the object {oid} cannot be written: {error.strerror or error}", ROOM) from error
+        raise StoreError(f"cannot write the object {oid}: {error.strerror or error}", ROOM) from error
 
 
 def fetch(scratch: Path, link: Link, sessions: Collection[str]) -> None:

@@ -71,7 +71,7 @@ def put_aside(store: Path, ref: str) -> None:
         aside.mkdir(mode=0o700, exist_ok=True)
         (store / ref).replace(aside / ref.replace("/", "_"))
     except OSError as error:
-        raise StoreError(f"{ref} cannot be moved: {error.strerror or error}", ROOM) from error
+        raise StoreError(f"cannot move {ref}: {error.strerror or error}", ROOM) from error
 
 
 def noted(store: Path) -> dict[str, tuple[str, int]]:
@@ -119,7 +119,7 @@ def mend(store: Path) -> None:
         aside.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}", refs.LOCKED) from error
+        raise StoreError(f"cannot write {path}: {error.strerror or error}", refs.LOCKED) from error
     try:
         with os.fdopen(handle, "wb") as file:
             data = path.read_bytes()
@@ -132,7 +132,7 @@ def mend(store: Path) -> None:
     except (OSError, StoreError) as error:
         lock.unlink(missing_ok=True)
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise StoreError(f"{path} cannot be mended: {why}", ROOM) from error
+        raise StoreError(f"cannot fix {path}: {why}", ROOM) from error
 
 
 def _whole(lines: Sequence[bytes], wrong: Collection[int]) -> Iterator[bytes]:

@@ -49,7 +49,7 @@ def broken(store: Path) -> list[Broken]:
 
 def make_index(store: Path, pack: Path) -> int:
     """Makes the index of a pack anew, and returns how many objects it names; a damaged one goes to `state/damaged/`.
-    Raises StoreError where the pack is damaged as well."""
+    Raises StoreError where the pack is also damaged."""
     index, beside = pack.with_suffix(".idx"), pack.with_name(f"tmp_idx_{pack.stem[5:17]}.idx")
     try:
         done = subprocess.run(
@@ -59,13 +59,13 @@ def make_index(store: Path, pack: Path) -> int:
         if done.returncode:
             beside.unlink(missing_ok=True)
             said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-            raise StoreError(f"{pack.name} is damaged: {said}", "sessgit repair brings back what can be had.")
+            raise StoreError(f"{pack.name} is damaged: {said}", "`sessgit repair` restores what can be found.")
         if index.exists():
             _aside(store, index)
         beside.replace(index)
         return len(ids(index.read_bytes()))
     except OSError as error:
-        raise StoreError(f"{index} cannot be written: {error.strerror or error}", ROOM) from error
+        raise StoreError(f"cannot write {index}: {error.strerror or error}", ROOM) from error
 
 
 def salvage(store: Path, pack: Path, scratch: Path) -> dict[str, tuple[str, bytes]]:
@@ -82,7 +82,7 @@ def salvage(store: Path, pack: Path, scratch: Path) -> dict[str, tuple[str, byte
             shutil.copyfileobj(file, copy)
             copy.write(listed[-2 * _SHA : -_SHA])  # git believes a pack that ends with what its index says
     except OSError as error:
-        raise StoreError(f"{pack.name} cannot be copied: {error.strerror or error}", ROOM) from error
+        raise StoreError(f"cannot copy {pack.name}: {error.strerror or error}", ROOM) from error
     return dict(objects.read_all(scratch, named))
 
 
@@ -92,7 +92,7 @@ def put_aside(store: Path, pack: Path) -> None:
         for path in sorted(pack.parent.glob(f"{pack.stem}.*")):
             _aside(store, path)
     except OSError as error:
-        raise StoreError(f"{pack.name} cannot be moved: {error.strerror or error}", ROOM) from error
+        raise StoreError(f"cannot move {pack.name}: {error.strerror or error}", ROOM) from error
 
 
 def _broken(store: Path) -> Iterator[Broken]:

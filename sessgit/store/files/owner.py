@@ -29,8 +29,8 @@ def check(store: Path) -> None:
 
         if not backend.is_trusted(store):
             raise StoreError(
-                f"the store at {store} belongs to someone else",
-                "Name one of your own in SESSGIT_STORE. If you trust whoever owns this one: "
+                f"the store at {store} belongs to another user",
+                "Name one of your own in SESSGIT_STORE. If you trust the owner of this one: "
                 "git config --global --add safe.directory FOLDER",
             )
     for part in _PARTS:
@@ -57,5 +57,5 @@ def _link_in(folder: Path) -> str | None:
 def _linked(store: Path, part: str) -> StoreError:
     return StoreError(
         f"{part} in the store at {store} is a link",
-        "Nothing is read or written through it: put what it leads to in its place.",
+        "Links are not followed: replace it with its target.",
     )

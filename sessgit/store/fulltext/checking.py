@@ -41,7 +41,7 @@ def differing(
         with closing(db):
             return list(dict.fromkeys(_differing(db, tips, commits, lines)))
     except sqlite3.Error as error:
-        raise StoreError(f"the text index cannot be read: {error}") from error
+        raise StoreError(f"cannot read the full-text index: {error}") from error
 
 
 def _differing(

@@ -28,7 +28,7 @@ def words(store: Path, sessions: Collection[str]) -> None:
         if found:
             text.remove()
     except sqlite3.Error as error:
-        raise StoreError(f"the text index cannot be used: {error}", "Try again in a while.") from error
+        raise StoreError(f"cannot use the full-text index: {error}", "Try again in a while.") from error
 
 
 def all_words(store: Path) -> None:

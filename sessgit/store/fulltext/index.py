@@ -314,7 +314,7 @@ def _reading(file: Path) -> sqlite3.Connection:
                 return db
         db.close()
     raise StoreError(
-        f"the text index cannot be written: {file}",
+        f"cannot write the full-text index: {file}",
         "Make the store writable, or copy it and name the copy in SESSGIT_STORE.",
     )
 

@@ -195,7 +195,7 @@ def _marked(store: Path, *, alone: bool = False) -> Iterator[None]:
         sweep(store, alone=alone)
         if isinstance(error, StoreError):
             raise
-        raise StoreError(f"the store cannot be packed: {error}", ROOM) from error
+        raise StoreError(f"cannot pack the store: {error}", ROOM) from error
     mark.unlink(missing_ok=True)
 
 

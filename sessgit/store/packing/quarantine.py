@@ -29,7 +29,7 @@ def opened(beside: StorePaths) -> Iterator[Path]:
         beside.state.mkdir(mode=0o700, exist_ok=True)  # somebody may have taken it for a cache
         folder, held = _made(beside)
     except OSError as error:
-        raise StoreError(f"the store cannot be written: {error.strerror or error}", ROOM) from error
+        raise StoreError(f"cannot write the store: {error.strerror or error}", ROOM) from error
     try:
         yield folder
     finally:

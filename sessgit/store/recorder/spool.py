@@ -54,7 +54,7 @@ def waiting(spool: Path, now: float) -> list[Event | Unreadable]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise StoreError(f"the spool cannot be read: {error.strerror or error}") from error
+        raise StoreError(f"cannot read the spool: {error.strerror or error}") from error
     for entry in entries:
         try:
             state = entry.stat(follow_symlinks=False)

@@ -24,7 +24,7 @@ def write_stub(store: Path, python: str) -> Path:
         if not _is(target, content):
             _replace(target, content)
     except OSError as error:
-        raise StoreError(f"the hook cannot be written: {error.strerror or error}", ROOM) from error
+        raise StoreError(f"cannot write the hook: {error.strerror or error}", ROOM) from error
     return target
 
 
@@ -40,7 +40,7 @@ def remove_stub(store: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StoreError(f"the hook cannot be removed: {error.strerror or error}", "Is the folder yours?") from error
+        raise StoreError(f"cannot remove the hook: {error.strerror or error}", "Is the folder yours?") from error
     return True
 
 

@@ -84,18 +84,18 @@ def find(store: Path, name: str) -> Remote:
     known = sorted(name for name, found in settings.items() if "url" in found)
     if not known:
         raise NotFoundError(
-            f"there is no remote {name}" if name else "there is no remote", "sessgit remote add NAME URL makes one."
+            f"there is no remote {name}" if name else "there is no remote", "Add one: `sessgit remote add NAME URL`"
         )
     if not name and len(known) > 1:
-        raise UsageError(f"there are {len(known)} remotes: {', '.join(known)}", "Say which one.")
+        raise UsageError(f"there are {len(known)} remotes: {', '.join(known)}", "Name one of them.")
     if name and name not in known:
-        raise NotFoundError(f"there is no remote {name}", f"There is {', '.join(known)}: sessgit remote shows them.")
+        raise NotFoundError(f"there is no remote {name}", f"The remotes are {', '.join(known)}.")
     name = name or known[0]
     found = settings[name]
     if found.get("fetch") != incoming.mirrored(name) or found.keys() & {"push", "mirror", "pushurl"}:
         raise ConflictError(
             f"the remote {name} is not set up for conversations in the config of the store",
-            f"sessgit remote remove {name}, then sessgit remote add {name} URL.",
+            f"`sessgit remote remove {name}`, then `sessgit remote add {name} URL`.",
         )
     _check_url(found["url"][0])
     return Remote(name, found["url"][0])
@@ -106,14 +106,16 @@ def add(store: Path, name: str, url: str) -> Remote:
     for a name that is taken."""
     if not _NAME.fullmatch(name) or ".." in name or name.endswith(".lock"):
         raise UsageError(
-            f"“{name}” cannot be the name of a remote" if name else "the name of a remote cannot be empty",
-            "A name has letters, digits, dots, - and _, and begins and ends with a letter, a digit or _: origin.",
+            f"“{name}” cannot be the name of a remote" if name else "the name of the remote is empty",
+            "Use letters, digits, dots, - and _, with a letter, digit or _ first and last, such as origin.",
         )
     _check_url(url)
     with _changing(store):
         found = _settings(store).get(name, {})
         if "url" in found:
-            raise ConflictError(f"there is a remote {name} already: {shown_url(found['url'][0])}", "Choose a name.")
+            raise ConflictError(
+                f"the remote {name} already exists: {shown_url(found['url'][0])}", "Choose another name."
+            )
         # The URL comes last: without it nothing is a remote.
         first, *others = incoming.mirrored(name)
         _config(store, "--replace-all", f"remote.{name}.fetch", first)
@@ -131,7 +133,7 @@ def remove(store: Path, name: str) -> Remote:
     with _changing(store):
         found = next((remote for remote in listed(store) if remote.name == name), None)
         if found is None:
-            raise NotFoundError(f"there is no remote {name}", "sessgit remote shows all of them.")
+            raise NotFoundError(f"there is no remote {name}", "`sessgit remote` lists all remotes.")
         _config(store, "--remove-section", f"remote.{name}")
         held = refs.read_all(store, layout.tracking(name, ""))
         transaction.move_all(store, [Move(ref, oid, None) for ref, oid in held.items()])
@@ -148,10 +150,10 @@ def _check_url(url: str) -> None:
     if not url.strip() or url.startswith("-") or not url.isprintable() or url.casefold().startswith("ext::"):
         raise UsageError(
             f"“{shown_url(url)}” cannot be the URL of a remote" if url.strip() else "the URL of a remote is missing",
-            "Give what git clone takes: a folder, host:path, ssh://… or https://…",
+            "Use what git clone accepts: a folder, host:path, ssh://… or https://…",
         )
     if is_path(url) and not url.startswith("/"):
-        raise UsageError(f"“{url}” is no absolute path", "Give the whole path.")
+        raise UsageError(f"“{url}” is not an absolute path", "Use the full path.")
 
 
 def _settings(store: Path) -> dict[str, dict[str, list[str]]]:
@@ -169,14 +171,14 @@ def _settings(store: Path) -> dict[str, dict[str, list[str]]]:
 def _config(store: Path, *words: str) -> None:
     ended = run(store, ["config", "--local", *words], {})
     if ended.code:
-        raise StoreError(f"the config of the store cannot be changed: {ended.words}", "Is the folder yours?")
+        raise StoreError(f"cannot change the store's git config: {ended.words}", "Is the folder yours?")
 
 
 @contextmanager
 def _changing(store: Path) -> Iterator[None]:
     with locks.settings(StorePaths(store)) as held:
         if not held:
-            raise StoreError("another command has been changing the settings for seconds", "Try again.")
+            raise StoreError("another command is changing the settings", "Try again.")
         refs.take_stale_locks(store, ["config"])
         yield
 
@@ -200,7 +202,7 @@ def tracked(store: Path, remote: str) -> dict[str, str]:
         store, ["for-each-ref", "--format=%(refname)%09%(objectname)%09%(*objectname)", below.rstrip("/")], {}
     )  # fmt: skip
     if ended.code:
-        raise StoreError(f"cannot read the refs of the store: {ended.words}", "sessgit doctor says why.")
+        raise StoreError(f"cannot read the refs of the store: {ended.words}", "`sessgit doctor` shows why.")
     rows = (line.split("\t") for line in ended.out.decode("utf-8", "replace").splitlines())
     found = {f"refs/{ref.removeprefix(below)}": peeled or oid for ref, oid, peeled in rows}
     return {ref: oid for ref, oid in found.items() if _is_ours(ref)}
@@ -393,7 +395,7 @@ def _talk(store: Path, link: Link, command: Sequence[str], *, given: bytes = b""
     if urls.split(b"\0") != [link.remote.url.encode(), b""]:
         raise ConflictError(
             f"git has more than one URL for the remote {link.remote.name}, or another than the store",
-            f"git config --show-origin --get-all remote.{link.remote.name}.url shows who says so.",
+            f"To find where: `git config --show-origin --get-all remote.{link.remote.name}.url`",
         )
     return run(store, command, link.env, link.say, given=given, secrets=secrets_of(link.remote.url))
 
@@ -405,13 +407,13 @@ def _rejected(store: Path, link: Link, moves: Sequence[Move], ended: Ended) -> E
         return unreachable(link.remote.name, link.remote.shown, ended)
     there = held(store, link)
     if any(there.get(move.ref) != move.old for move in moves):
-        return MovedError(f"{link.remote.name} has gone on meanwhile", "Try again.")
+        return MovedError(f"{link.remote.name} was changed meanwhile", "Try again.")
     said = next((reason for reason in reasons if "atomic" not in reason), reasons[0])
     words = ended.cleaned(said.removeprefix("[remote rejected] ").removeprefix("[rejected] ").strip("()"))
     remark = ended.remarks
     if any(word in said for word in _BROKEN):
         return StoreError(f"{link.remote.name} could not write what came: {words}{remark}", _UNCHANGED)
     return RefusedError(
-        f"{link.remote.name} takes no such push: {words}{remark}",
-        f"{_UNCHANGED} Whoever keeps {link.remote.shown} can say why.",
+        f"{link.remote.name} refused the push: {words}{remark}",
+        f"{_UNCHANGED} Ask the owner of {link.remote.shown}.",
     )

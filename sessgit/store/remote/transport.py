@@ -148,18 +148,18 @@ def unreachable(name: str, shown: str, ended: Ended) -> StoreError:
     said = ended.words
     if ended.met_unsafe_ref:
         return StoreError(
-            f"git at {name} ends at a ref that it takes for dangerous: {said}",
+            f"git at {name} refuses a dangerous ref name: {said}",
             f"Delete the line of that ref from the file packed-refs in {shown}.",
         )
     if any(word in ended.said for word in _DAMAGED):
-        return RemoteDamageError(f"git does not take what {name} holds: {said}", "Who pushed it may know more.")
+        return RemoteDamageError(f"git rejects the data of {name}: {said}", "Ask the person who pushed it.")
     if any(word in said for word in ("not appear to be a git repository", "not found", "No such", "not exist")):
-        hint = f"Is {shown} right, and is a repository there? git init --bare makes one."
+        hint = f"Is {shown} a git repository? `git init --bare` creates one."
     elif any(word in said for word in _NOT_LET_IN):
-        hint = f"git must be let in without sessgit too: try git ls-remote {humanize.shell(shown)}"
+        hint = f"Check that git has access: `git ls-remote {humanize.shell(shown)}`"
     else:
-        hint = "Try again: what has arrived does not go twice, and nothing here has changed."
-    return StoreError(f"{name} cannot be reached: {said}", hint)
+        hint = "Try again: nothing was changed here, and what arrived is not sent twice."
+    return StoreError(f"cannot reach {name}: {said}", hint)
 
 
 def shown_url(url: str) -> str:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sessgit.redact.value_match import Fingerprint, ValueMatcher
 
 _VERSION = 1
-_WHY = "What it keeps out is not known. Put it back, or delete it and purge the values again."
-_NO_KEY = "Without it nobody knows what was purged. Put it back, or let sessgit doctor --fix make a new one."
+_WHY = "Restore it, or delete it and purge the values again."
+_NO_KEY = "Without it, purged values cannot be recognized. Restore it, or create a new one: `sessgit doctor --fix`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ def values(beside: StorePaths) -> list[Value]:
     try:
         document = json.loads(beside.forbidden.read_bytes())
         if document["version"] != _VERSION:
-            raise StoreError(f"{beside.forbidden} is of a later sessgit", "Install a newer sessgit.")
+            raise StoreError(f"{beside.forbidden} was written by a newer sessgit", "Install a newer sessgit.")
         return [_value(one) for one in document["values"]]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise StoreError(f"the list of what was purged cannot be read: {beside.forbidden}", _WHY) from error
+        raise StoreError(f"cannot read the list of purged values: {beside.forbidden}", _WHY) from error
 
 
 def matcher(beside: StorePaths, known: Iterable[Value]) -> ValueMatcher:

@@ -48,7 +48,7 @@ class PastIndex(Index):
     def _renew(self, error: sqlite3.Error) -> None:
         """Begins with nothing in memory: the file belongs to the index of now."""
         if not cache_file.is_damage(error):
-            raise StoreError(f"the index cannot be used: {error}", "Delete index.sqlite3: it is made anew.") from error
+            raise StoreError(f"cannot use the index: {error}", "Delete index.sqlite3: sessgit rebuilds it.") from error
         self._db.close()
         self._db = cache_file.in_memory(tables.INDEX)
         weakref.finalize(self, self._db.close)

@@ -130,7 +130,7 @@ def _index(data: bytes, path: Path) -> dict[str, Any]:
     entries = document.get("entries") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not _objects(entries) or document.get("version", 1) != 1:
         raise SessgitError(
-            f"{path} is no index of sessions in version 1", "It was left as it is: name another folder, or delete it."
+            f"{path} is not a session index of version 1", "It was not changed: name another folder, or delete it."
         )
     return document
 

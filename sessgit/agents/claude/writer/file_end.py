@@ -24,7 +24,7 @@ def append(path: Path, size: int, data: bytes, *, durable: bool = True) -> None:
     handle = _opened(path, os.O_WRONLY | os.O_APPEND, "append to")
     try:
         if os.fstat(handle).st_size != size:
-            raise ConflictError(f"{path} was written just now", "Nothing was changed. Try again.")
+            raise ConflictError(f"{path} was just changed", "Nothing was changed. Try again.")
         written, safe = 0, False
         try:
             written = os.write(handle, data)
@@ -63,7 +63,7 @@ def cut(path: Path, length: int, sha256: str) -> None:
     try:
         start = _start(handle, length, sha256)
         if start is None or os.fstat(handle).st_size != start + length:
-            raise ConflictError(f"{path} was written just now", "Nothing was changed. Try again.")
+            raise ConflictError(f"{path} was just changed", "Nothing was changed. Try again.")
         os.ftruncate(handle, start)
         os.fsync(handle)
     except OSError as error:

@@ -180,7 +180,7 @@ def write(path: Path, *parts: bytes) -> None:
         # A link and not a rename: it fails where a file is, however late that came.
         path.hardlink_to(beside)
     except FileExistsError as error:
-        raise ConflictError(f"there is a file at {path} already", "It was left as it is.") from error
+        raise ConflictError(f"{path} already exists", "It was not changed.") from error
     except (OSError, ValueError) as error:
         raise SessgitError(f"cannot write {path}: {getattr(error, 'strerror', '') or error}", ROOM) from error
     finally:

@@ -122,7 +122,7 @@ def _session(opened: Folder, one: _File, project: str, place: str) -> Foreign:
     why = [told for found in noted.values() for told in found.why] + list(lying.why)
     left = len({entry.id for entry in (*every, *lying.entries)} - on)
     if left:
-        why.append(f"{humanize.counted(left, 'entry', 'entries')} had no room on the pad")
+        why.append(f"{humanize.counted(left, 'entry', 'entries')} did not fit on the scratchpad")
     opened.note(one.at + STATE, "imported", "; ".join(why), one.id)
     session = own_keys.read(facts, document.get(own_keys.KEY), *_OWN)
     unsaid = files.mapping(files.mapping(document.get(own_keys.KEY)).get(_UNSAID))
