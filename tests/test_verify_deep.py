@@ -10,14 +10,14 @@ from pathlib import Path
 
 import damaging
 import pytest
-from damaging import THIRD, Recorded, harmed, missed
+from damaging import Recorded, harmed, missed
 from merging import parted
 from plain import run_git
 from shell import Shell
 from strategies import SECRET
 from test_verify import loose, unpack
 from test_verify_sides import ENTRY, state
-from transcripts import OTHER, SESSION, Talk, subagent
+from transcripts import OTHER, SESSION, Talk
 
 from sessgit.branch import restore
 from sessgit.history import search
@@ -201,42 +201,3 @@ def test_who_held_a_session_of_several_files(store: Store, index: Index, claude:
             state(made, metadata={"headless": person})
             assert ("note", "state", "") in made.found()
         talk.turns("three").stop_lines()
-
-
-# Subagents
-
-
-def test_a_subagent_behind_its_turn(store: Store, index: Index, claude: Path) -> None:
-    """What one said while its turn ran is recorded with that turn; what it said later may stand with a later one."""
-    made = Recorded(store, index, claude)
-    talk = Talk().turns("one").prompt("two").tool("Task", {"prompt": "x"}).answer("ok")
-    path = subagent(claude, talk, "7c2d", "found")
-    data = path.read_bytes()
-    path.unlink()
-    made.keep(talk.turns("three").stop_lines())
-    for time, wanted in (("2026-01-01T00:00:00.000Z", [("note", "subagent", "@3")]), ("2027-01-01T00:00:00.000Z", [])):
-        with harmed(made):
-            line = {**json.loads(data), "timestamp": time}
-            made.remade(files={f"{THIRD}/subagents/agent-7c2d.jsonl": json.dumps(line).encode() + b"\n"})
-            assert made.found() == wanted
-
-
-def test_a_subagent_without_times_behind_the_turn_that_has_its_result(store: Store, index: Index, claude: Path) -> None:
-    """Its file was there when the result came; one whose name no result holds may have come later."""
-    made = Recorded(store, index, claude)
-    talk = Talk().turns("one").prompt("two").tool("Task", {"prompt": "x"}, '{"agentId":"7c2d"}').answer("ok")
-    talk.lines[-2] = talk.lines[-2].replace(b'"type":"user"', b'"toolUseResult":{"agentId":"7c2d"},"type":"user"', 1)
-    path = subagent(claude, talk, "7c2d", "found")
-    data = path.read_bytes()
-    path.unlink()
-    made.keep(talk.turns("three").stop_lines())
-    nameless = data.replace(b'"promptId":', b'"prompt":')
-    for name, line, wanted in (
-        ("7c2d", data, [("note", "subagent", "@3")]),
-        ("7c2d", nameless, [("note", "subagent", "@3")]),
-        ("8d3e", data, []),
-        ("8d3e", nameless, []),
-    ):
-        with harmed(made):
-            made.remade(files={f"{THIRD}/subagents/agent-{name}.jsonl": line})
-            assert made.found() == wanted

@@ -9,19 +9,17 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import damaging
 import pytest
-from damaging import SECOND, Recorded, harmed, missed
+from damaging import Recorded, harmed, missed
 from merging import THEIRS, parted, tip
 from plain import run_git
 from shell import Shell
 from strategies import SECRET
-from transcripts import OTHER, SESSION, Talk, subagent
+from transcripts import OTHER, SESSION, Talk
 
 from sessgit.history import search
-from sessgit.history.cells import turns
 from sessgit.model import canonical
 from sessgit.record import tip_join
 from sessgit.store.index import Index
@@ -173,22 +171,9 @@ def test_what_the_state_says_and_no_line_does(store: Store, index: Index, claude
 # What is remembered
 
 
-def test_cells_and_words_that_an_index_remembers(kept: Recorded) -> None:
-    branch = kept.index.branch(SESSION)
-    assert branch is not None
-    turns.read(kept.store, kept.index, branch)
+def test_words_that_an_index_remembers(kept: Recorded) -> None:
     assert search.follow(kept.index) == ""
     assert kept.found(index=kept.index) == []
-    with closing(sqlite3.connect(kept.store.beside.index)) as db, db:
-        ((commit, folder, cells, needs, uses),) = db.execute(
-            "SELECT commit_id, folder, cells, needs, uses FROM cells WHERE cells LIKE '%Bash%'"
-        ).fetchall()
-        other = cells.replace("Bash", "Fish")
-        proof = crc32("\0".join((folder, other, needs, uses)).encode())
-        db.execute("UPDATE cells SET cells = ?, proof = ? WHERE commit_id = ?", (other, proof, commit))
-    assert kept.found(index=kept.index) == [("wrong", "index", "index.sqlite3")]
-    with closing(sqlite3.connect(kept.store.beside.index)) as db, db:
-        db.execute("DELETE FROM cells")
     text = kept.store.beside.text
     whole = text.read_bytes()
     for harm in (
@@ -225,15 +210,3 @@ def test_proofs_that_prove_something_else(store: Store, index: Index, claude: Pa
     path = claude / f"{SESSION}.jsonl"
     path.write_bytes(talk.data.replace(b"Thanks", b"Thinks"))
     assert made.found() == []
-
-
-def test_a_subagent_of_a_later_turn(store: Store, index: Index, claude: Path) -> None:
-    made = Recorded(store, index, claude)
-    talk = Talk().turns("one").prompt("two").tool("Task", {"prompt": "x"}).answer("ok")
-    made.keep(talk)
-    subagent(claude, talk.turns("three"), "7c2d", "found")
-    data = (claude / SESSION / "subagents" / "agent-7c2d.jsonl").read_bytes()
-    made.remade(files={f"{SECOND}/subagents/agent-7c2d.jsonl": data})
-    assert made.found() == []
-    made.keep(talk)
-    assert ("note", "subagent", "@2") in made.found()

@@ -93,7 +93,6 @@ def everything(store: Store, index: Index | None, progress: Progress, *, deep: b
     found = list(ref_checks.check(store))
     if deep and index is not None:
         found += caches.check_index(index)
-        found += caches.check_cells(store, index)
         found += caches.check_texts(store, index)
     checked = list(_run(store, work, progress, deep=deep, jobs=jobs))
     return _added(checked, found, deep=deep)
@@ -123,7 +122,6 @@ def _session(store: Store, session: str, tips: Mapping[str, str], memory: Memory
             found += history.check(store, branch, tip, memory)
         except NewerStoreError as error:
             found.append(Where(branch).found("note", "newer", str(error), error.hint))
-        found += _name(store, branch, tip)
     found += unsaid(memory, session)
     own = {branch: tip for branch, tip in tips.items() if not layout.is_other(branch)}
     is_readable = not any(finding.severity == "damage" or finding.kind == "shared" for finding in found)
@@ -178,27 +176,6 @@ def _kept(store: Store, session: str, kept: Mapping[str, str], memory: Memory) -
             continue
         # No command looks for what is missing there.
         yield from dict.fromkeys(replace(one, where=ref, next="") for one in found if one.kind != "shared")
-
-
-def _name(store: Store, branch: str, tip: str) -> Iterator[Finding]:
-    """A side branch is named after a turn of its own."""
-    if not layout.is_side(branch):
-        return
-    made = ids.rewound_name if layout.is_rewound(branch) else ids.other_name
-    session = layout.session_of(branch)
-    try:
-        for commit in store.repo.first_parents(tip):
-            key = store.message(commit.id).get("Prompt")
-            if key and branch in (made(session, name) for name in (key, *_spare(key))):
-                return
-    except SessgitError:
-        return  # its history cannot be read, which was told
-    yield Where(branch).found("note", "ref", "it is named after none of its turns")
-
-
-def _spare(key: str) -> Iterator[str]:
-    """The names that are taken where all others are in use."""
-    yield from (ids.line_id(key.encode("utf-8", "surrogatepass"), number) for number in range(4))
 
 
 # The whole store

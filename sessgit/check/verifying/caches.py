@@ -1,5 +1,4 @@
-"""What is remembered so that nobody must read all again: rows of the index, cells, words, and how far transcripts are
-recorded."""
+"""The index, the text index and the cursors against what they were made of."""
 
 from __future__ import annotations
 
@@ -7,19 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import SessgitError, StoreError
-from sessgit.history.cells import turns
 from sessgit.history.fulltext_update import TurnTexts
 from sessgit.history.reassemble import Piece
-from sessgit.model import humanize, ids
+from sessgit.model import humanize
 from sessgit.model.finding import Finding
-from sessgit.model.long_strings import LONGEST_LINE
 from sessgit.record.recorded_turns import goes_on
-from sessgit.store import layout
 from sessgit.store.fulltext import checking
 from sessgit.store.fulltext.index import Texts
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
-from sessgit.store.sqlite import cell_cache, rebuild
+from sessgit.store.sqlite import rebuild
 from sessgit.store.store import Store
 
 _DELETE = "Delete it: the next command makes it anew."
@@ -35,15 +31,6 @@ def check_index(index: Index) -> Iterator[Finding]:
     if wrong:
         branches = humanize.counted(len(wrong), "branch", "branches")
         what = f"its rows of {branches} are not what the commits say, {wrong[0]} first"
-        yield Finding("wrong", "index", "index.sqlite3", what, _DELETE)
-
-
-def check_cells(store: Store, index: Index) -> Iterator[Finding]:
-    """The cells of turns that the index remembers, against those in their folders."""
-    wrong = [name for name in index.tips() if ids.is_branch(name) and _has_other_cells(store, index, name)]
-    if wrong:
-        branches = humanize.counted(len(wrong), "branch", "branches")
-        what = f"what it remembers of the cells of {branches} is not what their turns hold, {sorted(wrong)[0]} first"
         yield Finding("wrong", "index", "index.sqlite3", what, _DELETE)
 
 
@@ -70,23 +57,6 @@ def check_texts(store: Store, index: Index) -> Iterator[Finding]:
         branches = humanize.counted(len(wrong), "branch", "branches")
         what = f"the words that it has of {branches} are not those of their turns, {wrong[0]} first"
         yield Finding("wrong", "index", place, what, _DELETE)
-
-
-def _has_other_cells(store: Store, index: Index, name: str) -> bool:
-    rows = {row.turn: row for row in index.turns(name)}
-    for number, known in cell_cache.of_branch(index, name, 1, None):
-        if known is None:
-            continue
-        try:
-            folder, row = store.folder(rows[number].commit, number), rows[number]
-            if known.folder != store.repo.entry(store.tree(row.commit), layout.turn(number))[0]:  # type: ignore[index]
-                return True
-            body = store.repo.lines(folder[layout.BODY][0], LONGEST_LINE)[:-1]
-            if turns.known(known.folder, store.cells(row.commit, number), body, row.prompt) != known:
-                return True
-        except (SessgitError, LookupError, TypeError):
-            continue  # told where it was met
-    return False
 
 
 def check_cursor(store: Store, session: str, own: Mapping[str, str], pieces: Sequence[Piece]) -> Iterator[Finding]:

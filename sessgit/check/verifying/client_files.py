@@ -1,19 +1,13 @@
-"""What stands in the agent's own files, against what is recorded: proofs of lines that were redacted, and which turn a
-subagent belongs to."""
+"""The agent's own file against what is recorded: the places of lines, and proofs of those that were redacted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from sessgit.agents.claude import cells
-from sessgit.agents.claude.lines import Line, tool_results
 from sessgit.agents.claude.reader import Reader, opened
-from sessgit.agents.claude.sidecars import sidecar_files, subagents
-from sessgit.agents.claude.writer.transcript import parsed
 from sessgit.check.verifying.commit_extras import REDACTED
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import SessgitError
@@ -21,8 +15,6 @@ from sessgit.history.reassemble import Piece, Pieces, is_glued, own_commits
 from sessgit.model import humanize
 from sessgit.model.conversation.message import Message
 from sessgit.model.finding import Finding
-from sessgit.model.line_list import of_lines, whole
-from sessgit.store import layout
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.secrets import secret_filter
 from sessgit.store.store import Store, hash_of, with_newlines
@@ -32,7 +24,6 @@ def check(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Findi
     """What is recorded otherwise than the agent has it; nothing where its file is gone, or is another one."""
     with suppress(SessgitError):  # what cannot be read was told where it was met
         yield from _proofs(store, session, tips)
-        yield from _agents(store, session, tips[session])
 
 
 def check_prefix(store: Store, session: str, tip: str, pieces: Pieces) -> Iterator[Finding]:
@@ -94,62 +85,3 @@ def _is_proof(store: Store, reader: Reader, message: Message) -> bool:
     if not is_stored or not any(line.secrets for line in lines):
         return True
     return store.hmac(with_newlines(line.written for line in lines)) == message.get("Original-HMAC")
-
-
-def _agents(store: Store, session: str, tip: str) -> Iterator[Finding]:
-    """The files of subagents stand with the turn whose prompt they name, or that names them, or with a later one where
-    they came later."""
-    begun = list(_begun(store, tip))
-    if not begun:
-        return
-    turns: dict[str, int] = {}
-    ends: dict[int, str] = {}
-    results: dict[int, list[bytes]] = {}
-    named: dict[str, int] = {}
-    for number in range(1, store.state(tip).turns + 1):
-        stored = store.lines(tip, number)
-        body = parsed(stored.body)
-        ends[number] = _latest(body)
-        results[number] = [line.raw for line in body if line.type == "user" and tool_results(line)]
-        for line in (*parsed(stored.before), *body):
-            turns.setdefault(line.text("promptId"), number)
-        for one in begun:
-            if not one.prompt and sidecar_files.mentions(stored.body, one.name):
-                named.setdefault(one.name, number)
-    for one in begun:
-        own = turns.get(one.prompt) if one.prompt else named.get(one.name)
-        if own is None or own == one.number:
-            continue
-        # What a subagent said while its turn ran was there when the turn was recorded; so was the file of one whose
-        # lines have no time where the turn has its result.
-        is_late = not sidecar_files.mentions(results[own], one.name) if not one.latest else one.latest > ends[own]
-        if (own > one.number and one.prompt) or (own < one.number and not is_late):
-            what = f"{layout.SUBAGENTS}/{one.name} stands with it, and is of a prompt of turn {own}"
-            yield Where(session, one.number).found("note", "subagent", what)
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A subagent's file as it begins: with which turn it stands, the prompt that it names, its latest time."""
-
-    number: int
-    name: str
-    prompt: str
-    latest: str
-
-
-def _begun(store: Store, tip: str) -> Iterator[_Begun]:
-    seen = set[str]()
-    for number in range(1, store.state(tip).turns + 1):
-        entry = store.folder(tip, number).get(layout.SUBAGENTS)
-        for name, (oid, _) in store.repo.tree(entry[0]).items() if entry else ():
-            lines = whole(store.repo.lines(oid)) if name.endswith(".jsonl") and name not in seen else []
-            seen.add(name)
-            if lines and not subagents.goes_on(data := of_lines(lines)):
-                prompt = (sidecar_files.first_fields(data) or {}).get("promptId")
-                latest = _latest(parsed(lines))
-                yield _Begun(number, name, prompt if isinstance(prompt, str) else "", latest)
-
-
-def _latest(lines: Iterable[Line]) -> str:
-    return max(map(cells.time_of, lines), default="")
