@@ -45,6 +45,8 @@ class Memory:
 
     commits: dict[str, Known] = field(default_factory=dict)
     beside: set[str] = field(default_factory=set)
+    objects: set[str] = field(default_factory=set)
+    """The ids of trees and files of which it is known whether they can be read."""
     said: dict[str, list[object]] = field(default_factory=dict)
     """By session what was said with each commit that changed it, and that can say it."""
     carriers: list[Known] = field(default_factory=list)

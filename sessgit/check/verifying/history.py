@@ -106,12 +106,12 @@ class _Commit:
     def check(self) -> Known:
         """What is known after the commit; `found` is what is wrong with it."""
         before = self.before or Known("", self.session, "", self._first_number())
+        self.found += trees.faults(self.store, self.commit.tree, self.where, self.memory.objects)
         try:
             state, wrong = states.read(self.store, self.commit.id, self.session, self.where)
         except NewerStoreError:
             raise
         except (DamageError, StoreError) as error:
-            self._lost(error)
             self._say("damage", "state", str(error))
             return self._after(before, is_damaged=True)
         self.found += wrong
@@ -146,7 +146,8 @@ class _Commit:
             self.found += forms.check_message(seen, made.told if recompute else None)
             self.found += forms.check_time(seen, made.told, tail)
         except (DamageError, StoreError) as error:
-            self._lost(error)
+            if not any(finding.severity == "damage" for finding in self.found):
+                self._say("damage", "object", str(error))
         return made.told
 
     def _after(self, before: Known, state: Session | None = None, *, is_damaged: bool) -> Known:
@@ -195,15 +196,12 @@ class _Commit:
         tree = self.store.tree(self.commit.id)
         entries = self.store.repo.tree(tree)
         self.carried = tuple(entries.get(name) for name in layout.CARRIED)
-        for name in self.store.repo.strange(tree):
-            self._say("wrong", "tree", f"{canonical.one_line(name, 60)} is neither a plain file nor a folder")
         for name in (name for name in _BESIDE if name in entries):
             oid, is_tree = entries[name]
             if not is_tree:
                 self._say("wrong", "tree", f"{name} is no folder")
             elif oid not in self.memory.beside:
                 self.memory.beside.add(oid)
-                self.found += turns.below(self.store, oid, f"{name}/", self.where)
                 self.found += commit_extras.check(self.store, self.commit.id, name, oid, self.where)
         self.found += forms.check(self.store, seen, entries)
         self.found += merges.check(self.store, seen)
@@ -270,14 +268,6 @@ class _Commit:
 
     def _say(self, severity: Severity, kind: str, what: str) -> None:
         self.found.append(self.where.found(severity, kind, what))
-
-    def _lost(self, error: SessgitError) -> None:
-        """Names the objects of the commit's own that cannot be read, so that they can be looked for."""
-        known = len(self.found)
-        for oid in trees.unreadable(self.store, self.commit):
-            self.found.append(self.where.lost(self.store, oid, "a part of its commit"))
-        if len(self.found) == known:
-            self._say("damage", "object", str(error))
 
 
 def _cut(state: Session) -> int:

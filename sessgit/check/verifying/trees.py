@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sessgit.check.verifying.turns import Where
 from sessgit.errors import StoreError
 from sessgit.model import canonical
+from sessgit.model.finding import Finding
 from sessgit.store import layout
-from sessgit.store.backend import Commit
 from sessgit.store.store import Store
-
-_TOP = (layout.FORMAT_FILE, layout.STATE, layout.TAIL, layout.TURNS)
 
 
 def numbers(store: Store, commit: str) -> tuple[list[int], list[str]]:
@@ -45,24 +44,34 @@ def changed(store: Store, before: str | None, tree: str) -> set[int]:
     return out
 
 
-def unreadable(store: Store, commit: Commit) -> Iterator[str]:
-    """The objects at the top of a commit's tree, and the folders of its turns, that cannot be read."""
-    pending = [(commit.tree, 0)]
-    while pending:
-        oid, depth = pending.pop()
-        try:
-            entries = store.repo.tree(oid)
-        except StoreError:
-            yield oid
-            continue
-        for name, (entry, is_tree) in entries.items():
-            if is_tree and (name == layout.TURNS or depth):
-                pending += [(entry, depth + 1)] if depth < 2 else []
-            elif not is_tree and not depth and name in _TOP:
-                try:
-                    store.repo.blob(entry)
-                except StoreError:
-                    yield entry
+def faults(store: Store, oid: str, where: Where, known: set[str], path: str = "") -> Iterator[Finding]:
+    """Return findings for what at and below a tree cannot be read, is an empty folder, or neither a plain file nor a
+    folder. Objects that are `known` were looked at; those that are looked at now are added."""
+    if oid in known:
+        return
+    known.add(oid)
+    try:
+        entries, strange = store.repo.tree(oid), store.repo.strange(oid)
+    except StoreError:
+        yield where.lost(store, oid, _label(path))
+        return
+    for name in strange:
+        yield where.found("wrong", "tree", f"{canonical.one_line(name, 60)} is neither a plain file nor a folder")
+    if path and not entries:
+        yield where.found("wrong", "tree", f"{_label(path)} is an empty folder")
+    for name, (entry, is_tree) in entries.items():
+        if is_tree:
+            yield from faults(store, entry, where, known, f"{path}{name}/")
+        elif entry not in known and name not in strange:
+            known.add(entry)
+            if store.repo.trouble(entry):
+                yield where.lost(store, entry, _label(f"{path}{name}"))
+
+
+def _label(path: str) -> str:
+    """A path in a commit as people know it: in a turn's folder from there on."""
+    turns, _, rest = path.partition("/")
+    return (rest.split("/", 2)[2:] or [path])[0] or "its folder" if turns == layout.TURNS else path or "its tree"
 
 
 def _hundreds(store: Store, tree: str) -> dict[str, str]:

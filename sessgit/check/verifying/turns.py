@@ -10,7 +10,6 @@ from sessgit.agents.claude import cells, turn_folder
 from sessgit.agents.claude.lines import Line, is_name
 from sessgit.agents.claude.sidecars import sidecar_files
 from sessgit.agents.claude.writer.transcript import parsed
-from sessgit.errors import StoreError
 from sessgit.model import canonical, long_strings
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.turn import Turn
@@ -60,28 +59,23 @@ class Where:
 
 def check(store: Store, oid: str, where: Where, *, cut: int) -> tuple[Folder, list[Finding]]:
     """The folder with the id `oid`, and what is wrong with it. With `cut`, a version of the rules that
-    this program knows, its files are made anew of its lines."""
-    found: list[Finding] = []
-    try:
-        entries = store.repo.tree(oid)
-    except StoreError:
-        return Folder(), [where.lost(store, oid, "its folder")]
-    found += _modes(store, oid, where)
-    for name in sorted(entries.keys() - {*_OWN, *_FOLDERS}):
-        found.append(where.found("wrong", "file", f"a turn's folder has no file {canonical.one_line(name, 60)}"))
+    this program knows, its files are made anew of its lines. Raises StoreError where one cannot be read."""
+    entries = store.repo.tree(oid)
+    found = [
+        where.found("wrong", "file", f"a turn's folder has no file {canonical.one_line(name, 60)}")
+        for name in sorted(entries.keys() - {*_OWN, *_FOLDERS})
+    ]
     if layout.BODY not in entries:
         return Folder(), [*found, where.found("damage", "tree", f"it has no {layout.BODY}")]
-    files, long = _Files(), dict[str, bytes]()
-    for name in (name for name in _OWN if name in entries):
-        try:
-            files[name] = store.repo.lines(entries[name][0])
-        except StoreError:
-            found.append(where.lost(store, entries[name][0], name))
-    for name in (name for name in _FOLDERS if name in entries):
-        found += _below(store, entries[name][0], f"{name}/", where, long if name == layout.TEXTS else None)
-        found += _named(store, name, entries[name][0], where) if name != layout.TEXTS else ()
+    files = {name: store.repo.lines(entries[name][0]) for name in _OWN if name in entries}
+    texts = store.repo.tree(entries[layout.TEXTS][0]) if layout.TEXTS in entries else {}
+    long = {name: store.repo.blob(text) for name, (text, is_tree) in texts.items() if not is_tree}
+    for name in (name for name in (layout.SUBAGENTS, layout.FILES) if name in entries):
+        found += _named(store, name, entries[name][0], where)
+    if len(long) < len(texts):
+        found.append(where.found("wrong", "tree", f"{layout.TEXTS} holds a folder"))
     found += _torn(files, where)
-    if any(finding.kind in ("object", "tree") for finding in found) or layout.BODY not in files:
+    if any(finding.severity == "damage" for finding in found):
         return Folder(), found
     made = _filled(files, long)
     if not made.body:
@@ -120,58 +114,16 @@ def check_hash(message: Message, lines: Sequence[bytes], where: Where) -> Iterat
         )  # fmt: skip
 
 
-def below(store: Store, oid: str, prefix: str, where: Where) -> list[Finding]:
-    """What below a tree cannot be read, and what is no plain file."""
-    return _below(store, oid, prefix, where, None)
-
-
 # Inside
-
-
-def _below(store: Store, oid: str, prefix: str, where: Where, into: dict[str, bytes] | None) -> list[Finding]:
-    found: list[Finding] = []
-    try:
-        entries = store.repo.tree(oid)
-    except StoreError:
-        return [where.lost(store, oid, prefix)]
-    found += _modes(store, oid, where)
-    if not entries:
-        found.append(where.found("wrong", "tree", f"{prefix} is an empty folder"))
-    for name, (entry, is_tree) in entries.items():
-        path = f"{prefix}{name}"
-        if is_tree and into is None:
-            found += _below(store, entry, f"{path}/", where, None)
-        elif is_tree:
-            found.append(where.found("wrong", "tree", f"{path} is a folder"))
-        elif into is None:
-            found += [where.lost(store, entry, path)] if store.repo.trouble(entry) else []
-        else:
-            try:
-                into[name] = store.repo.blob(entry)
-            except StoreError:
-                found.append(where.lost(store, entry, path))
-                continue
-            if name[: long_strings.DIGITS] != entry[: long_strings.DIGITS]:
-                found.append(where.found("wrong", "text", f"{path} is not named after what it holds"))
-    return found
 
 
 def _named(store: Store, name: str, oid: str, where: Where) -> Iterator[Finding]:
     """What is beside the lines has names that the client gives."""
-    try:
-        paths = [f"{name}/{path}" for path in store.repo.files(oid)]
-    except StoreError:
-        return  # told where it was met
-    for path in paths:
+    for path in store.repo.files(oid, name):
         folder, _, last = path.rpartition("/")
         fits = sidecar_files.AGENT if folder == layout.SUBAGENTS else sidecar_files.PLAIN
         if folder not in (layout.SUBAGENTS, f"{layout.FILES}/tool-results") or not fits.fullmatch(last):
             yield where.found("wrong", "tree", f"{canonical.one_line(path, 80)} is no file that a client has")
-
-
-def _modes(store: Store, oid: str, where: Where) -> Iterator[Finding]:
-    for name in store.repo.strange(oid):
-        yield where.found("wrong", "tree", f"{name} is neither a plain file nor a folder")
 
 
 def _torn(files: _Files, where: Where) -> Iterator[Finding]:
