@@ -67,10 +67,8 @@ def labels(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     wanted: dict[str, bool] = {}
     for word in words:
         sign = word[:1] if word[:1] in ("+", "-") else ""
-        wanted[_label(word.removeprefix(sign))] = sign != "-"
-    return tuple(label for label, add in wanted.items() if add), tuple(
-        label for label, add in wanted.items() if not add
-    )
+        wanted[label(word.removeprefix(sign))] = sign != "-"
+    return tuple(one for one, add in wanted.items() if add), tuple(one for one, add in wanted.items() if not add)
 
 
 def description(text: str) -> str:
@@ -107,15 +105,16 @@ def confidence(word: str) -> float | Literal[""]:
     return abs(value)
 
 
-def _label(text: str) -> str:
-    label = text.strip()
-    if not label or len(label) > LONGEST_LABEL or label[0] in "+-" or "," in label or not canonical.is_printable(label):
+def label(text: str) -> str:
+    """The text, without white space around it; raises UsageError where it cannot be a label."""
+    found = text.strip()
+    if not found or len(found) > LONGEST_LABEL or found[0] in "+-" or "," in found or not canonical.is_printable(found):
         raise UsageError(
-            f"“{canonical.printable(label)}” cannot be a label" if label else "the label is empty",
+            f"“{canonical.printable(found)}” cannot be a label" if found else "the label is empty",
             f"A label has 1 to {LONGEST_LABEL} characters, no comma or control character, and does not start "
             f"with + or -.",
         )
-    return label
+    return found
 
 
 # Changes

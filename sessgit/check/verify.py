@@ -6,9 +6,10 @@ Each session is checked for itself, so damage in one leaves all others told. Wha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,7 +29,6 @@ from sessgit.store.store import Store
 
 _MANY = 400
 """So many turns are worth a second process: to start one takes as long as to check some dozens."""
-_BATCH = 16
 _FSCK = "To restore it from a file or a remote, run `sessgit repair` with the conversation's id."
 
 
@@ -62,19 +62,15 @@ class Verified:
         return is_sound(self.findings)
 
 
-@dataclass
-class _Work:
-    """What is to be done: the sessions in groups of those that share turns, the tips of each, what is kept of each, and
-    how much each is."""
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A session to check: the tips of its branches, the commits that only undo or a tag leads to by their refs, and how
+    much work it is, in turns."""
 
-    groups: list[list[str]] = field(default_factory=list)
-    tips: dict[str, dict[str, str]] = field(default_factory=dict)
-    kept: dict[str, dict[str, str]] = field(default_factory=dict)
-    weights: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        return sum(self.weights.values())
+    session: str
+    tips: Mapping[str, str]
+    kept: Mapping[str, str]
+    weight: int
 
 
 def one(store: Store, session: str, *, deep: bool = False) -> Verified:
@@ -89,12 +85,12 @@ def everything(store: Store, index: Index | None, progress: Progress, *, deep: b
 
     With `deep` each session's file is cut once more, and what is remembered is held against what it was made of.
     """
-    work = _planned(store, index)
+    groups = _planned(store, index)
     found = list(ref_checks.check(store))
     if deep and index is not None:
         found += caches.check_index(index)
         found += caches.check_texts(store, index)
-    checked = list(_run(store, work, progress, deep=deep, jobs=jobs))
+    checked = list(_run(store, groups, progress, deep=deep, jobs=jobs))
     return _added(checked, found, deep=deep)
 
 
@@ -181,7 +177,7 @@ def _kept(store: Store, session: str, kept: Mapping[str, str], memory: Memory) -
 # The whole store
 
 
-def _planned(store: Store, index: Index | None) -> _Work:
+def _planned(store: Store, index: Index | None) -> list[list[_Task]]:
     """The sessions, those with the same first turn together: what they share is checked once."""
     tips: dict[str, dict[str, str]] = {}
     for branch, (tip, _) in sorted(refs.branches(store.path).items()):
@@ -191,77 +187,56 @@ def _planned(store: Store, index: Index | None) -> _Work:
     names = sorted({*tips, *kept})
     turns: dict[str, tuple[str, int]] = {}
     if index is not None:
-        try:
+        with suppress(SessgitError):
             roots = {name: rows[0].prompt for name in names if (rows := index.turns(name, 1, 1))}
             turns = {one.name: (roots.get(one.name, one.name), one.turns) for one in index.outlines()}
-        except SessgitError:
-            turns = {}
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[_Task]] = {}
     for name in names:
-        groups.setdefault(turns.get(name, (name, 0))[0], []).append(name)
-    weights = {name: turns.get(name, ("", 1))[1] + 1 if name in tips else 0 for name in names}
-    return _Work(list(groups.values()), tips, kept, weights)
+        first, count = turns.get(name, (name, 1))
+        task = _Task(name, tips.get(name, {}), kept.get(name, {}), count + 1 if name in tips else 0)
+        groups.setdefault(first, []).append(task)
+    return list(groups.values())
 
 
-def _run(store: Store, work: _Work, progress: Progress, *, deep: bool, jobs: int) -> Iterator[Checked]:
-    done, total = 0, work.total
-    many = jobs or (min(2, os.cpu_count() or 1) if total > _MANY and len(work.groups) > 1 else 1)
-    for checked in _shared(store, work, deep=deep, jobs=many) if many > 1 else _alone(store, work, deep=deep):
-        done += work.weights.get(checked.session, 0)
+def _run(
+    store: Store, groups: Sequence[Sequence[_Task]], progress: Progress, *, deep: bool, jobs: int
+) -> Iterator[Checked]:
+    weights = {task.session: task.weight for group in groups for task in group}
+    done, total = 0, sum(weights.values())
+    many = jobs or (min(2, os.cpu_count() or 1) if total > _MANY and len(groups) > 1 else 1)
+    every = _shared(store, groups, deep=deep, jobs=many) if many > 1 else _alone(store, groups, deep=deep)
+    for checked in every:
+        done += weights.get(checked.session, 0)
         progress(done, total)
         yield checked
 
 
-def _alone(store: Store, work: _Work, *, deep: bool) -> Iterator[Checked]:
-    for group in work.groups:
+def _alone(store: Store, groups: Iterable[Sequence[_Task]], *, deep: bool) -> Iterator[Checked]:
+    for group in groups:
         memory = Memory()
-        for session in group:
-            if session in work.tips:
-                yield _session(store, session, work.tips[session], memory, deep=deep)
-        kept = [one for name in group for one in _kept(store, name, work.kept.get(name, {}), memory)]
+        yield from (_session(store, task.session, task.tips, memory, deep=deep) for task in group if task.tips)
+        kept = [one for task in group for one in _kept(store, task.session, task.kept, memory)]
         if kept:
             yield Checked("", 0, 0, cut=False, findings=tuple(kept))
 
 
-def _shared(store: Store, work: _Work, *, deep: bool, jobs: int) -> Iterator[Checked]:
-    """The same by several processes; where one of them dies, the rest is done here."""
-    waiting = sorted(work.groups, key=lambda group: -sum(work.weights[name] for name in group))
-    batches = list(_batches(waiting, work))
+def _shared(store: Store, groups: Sequence[Sequence[_Task]], *, deep: bool, jobs: int) -> Iterator[Checked]:
+    """The same by several processes, the largest groups first; where one process dies, the rest is done here."""
+    waiting = sorted(groups, key=lambda group: -sum(task.weight for task in group))
     finished = 0
     try:
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            for found in pool.map(_batch, [(store.path, _part(work, batch), deep) for batch in batches]):
+            for found in pool.map(_group, [(store.path, group, deep) for group in waiting]):
                 finished += 1
                 yield from found
     except (BrokenProcessPool, OSError):
-        for batch in batches[finished:]:
-            yield from _alone(store, _part(work, batch), deep=deep)
+        yield from _alone(store, waiting[finished:], deep=deep)
 
 
-def _batches(groups: Sequence[list[str]], work: _Work) -> Iterator[list[list[str]]]:
-    """Large groups alone, small ones together: sent one by one they would cost more than they take."""
-    batch: list[list[str]] = []
-    weight = 0
-    for group in groups:
-        batch.append(group)
-        weight += sum(work.weights[name] for name in group)
-        if weight >= _BATCH * 4 or len(batch) >= _BATCH:
-            yield batch
-            batch, weight = [], 0
-    if batch:
-        yield batch
-
-
-def _part(work: _Work, groups: list[list[str]]) -> _Work:
-    names = [name for group in groups for name in group]
-    tips, kept = ({name: held[name] for name in names if name in held} for held in (work.tips, work.kept))
-    return _Work(groups, tips, kept)
-
-
-def _batch(given: tuple[Path, _Work, bool]) -> list[Checked]:
+def _group(given: tuple[Path, Sequence[_Task], bool]) -> list[Checked]:
     """What a process of its own does."""
-    path, work, deep = given
-    return list(_alone(Store(path), work, deep=deep))
+    path, group, deep = given
+    return list(_alone(Store(path), [group], deep=deep))
 
 
 def _added(checked: Sequence[Checked], found: Sequence[Finding], *, deep: bool) -> Verified:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -17,7 +18,7 @@ from sessgit.errors import DamageError, SessgitError
 from sessgit.model import canonical, ids, unified_state
 from sessgit.model.address import check_name
 from sessgit.model.conversation import session as sessions
-from sessgit.model.conversation.session import STAGES, Origin, Session
+from sessgit.model.conversation.session import Origin, Session
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding
 from sessgit.record import commits
@@ -170,9 +171,6 @@ def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
         yield f"the state is that of {canonical.one_line(state.id, 80) or 'no session'}"
     elif state.agent_id and ids.session_id(state.agent_id) != session:
         yield f"the agent's id {canonical.one_line(state.agent_id, 80)} gives another session's id"
-    for part in ("metadata", "budget", "cells", "trajectory", "rules", "authored"):
-        if not isinstance(document.get(part), dict):
-            yield f"{layout.STATE} has no {part}"
     yield from _authored(state)
     yield from (f"rules.{rule} is missing" for rule in _RULES if rule not in state.rules)
     yield from _kinds(document, state)
@@ -184,8 +182,8 @@ def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
         value = _part(document, "metadata").get(key)
         if value is not None and (not isinstance(value, str) or canonical.seconds(value) is None):
             yield f"metadata.{key} is no time"
-    if len(state.title) > _TITLE or len(state.first_prompt) > _TITLE:
-        yield f"the title or the first prompt has more than {_TITLE} characters"
+    if len(state.title) > _TITLE:
+        yield f"the title has more than {_TITLE} characters"
 
 
 def _kinds(document: Mapping[str, Any], state: Session) -> Iterator[str]:
@@ -224,26 +222,22 @@ def _left(origin: Origin, session: str) -> Iterator[str]:
 
 
 def _authored(state: Session) -> Iterator[str]:
-    if state.name:
-        try:
-            if check_name(state.name) != state.name:
-                yield "its name has white space around it"
-        except SessgitError:
-            yield "its name is none that a session can have"
-    if len(state.description) > edit.LONGEST_DESCRIPTION:
-        yield f"its description has more than {edit.LONGEST_DESCRIPTION:,} characters"
-    if len(state.labels) > edit.MOST_LABELS or any(not 0 < len(one) <= edit.LONGEST_LABEL for one in state.labels):
-        yield "its labels are too many or too long"
-    if not all(map(_is_label, state.labels)):
-        yield "a label is none that a session can have"
-    if len(set(state.labels)) != len(state.labels):
-        yield "a label stands there twice"
-    if state.stage and state.stage not in STAGES:
-        yield f"the stage “{canonical.one_line(state.stage, 40)}” is none"
+    """What an edit would refuse, or write otherwise."""
+    said = [("name", check_name, state.name), ("description", _description, state.description)]
+    said.append(("stage", edit.stage, state.stage))
+    written = [one for one in said if one[2]] + [("label", edit.label, one) for one in state.labels]
+    for what, check, value in written:
+        with suppress(SessgitError):
+            if check(value) == value:
+                continue
+        yield f"its {what} is none that a session can have"
+    if len(state.labels) > edit.MOST_LABELS or len(set(state.labels)) != len(state.labels):
+        yield "its labels are too many, or one stands there twice"
 
 
-def _is_label(text: str) -> bool:
-    return text == text.strip() and text[:1] not in "+-" and "," not in text and canonical.is_printable(text)
+def _description(text: str) -> str:
+    edit.description(text)
+    return text
 
 
 def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
