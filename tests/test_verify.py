@@ -324,7 +324,7 @@ def test_damage_in_one_leaves_the_others(sessgit: Shell) -> None:
         f"    transcript.jsonl is missing: object {oid}"[:80],
         "    sessgit repair 5e551011-0000-4000-8000-000000000001 looks for it in the",
     ]
-    assert "2 of 3 conversations are whole." in done.out
+    assert "2 of 3 conversations are intact." in done.out
     assert all(len(line) <= 80 for line in done.out.splitlines())
     found = json.loads(sessgit("verify", "--json").out)["sessgit.verify/v1"]
     assert (found["damaged"], found["sound"]) == ([SESSION], False)
