@@ -226,21 +226,21 @@ def test_every_file_is_accounted_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / SESSIONS / "pipe.json")
     assert outcomes(tmp_path) == {
         f"{SESSIONS}/{A}.json": ("imported", ""),
-        f"{SESSIONS}/{B}.json": ("damaged", "it is no JSON"),
-        f"{SESSIONS}/active.json": ("left", "it names no session that can be read"),
+        f"{SESSIONS}/{B}.json": ("damaged", "it is not JSON"),
+        f"{SESSIONS}/active.json": ("left", "it names no readable session"),
         f"{SESSIONS}/archive/bomb.json.gz": ("damaged", "it holds more than 64 MB, unpacked"),
-        f"{SESSIONS}/archive/cut.json.gz": ("damaged", "it is packed, and cut short"),
-        f"{SESSIONS}/deep.json": ("damaged", "its values lie too deep in each other"),
-        f"{SESSIONS}/index.json": ("imported", "it names 1 session of which no file can be read"),
-        f"{SESSIONS}/link.json": ("left", f"it is a link to {tmp_path}/outside.json, and none is followed"),
-        f"{SESSIONS}/list.json": ("damaged", "it holds no object"),
+        f"{SESSIONS}/archive/cut.json.gz": ("damaged", "it is compressed and truncated"),
+        f"{SESSIONS}/deep.json": ("damaged", "its values are nested too deeply"),
+        f"{SESSIONS}/index.json": ("imported", "it names 1 session without a readable file"),
+        f"{SESSIONS}/link.json": ("left", f"it is a link to {tmp_path}/outside.json; links are not followed"),
+        f"{SESSIONS}/list.json": ("damaged", "it is not an object"),
         f"{SESSIONS}/named.json": ("imported", ""),
         f"{SESSIONS}/none.json": ("empty", "it has no messages"),
-        f"{SESSIONS}/notes.txt": ("left", "nothing is known of such a file"),
-        f"{SESSIONS}/odd.json": ("imported", "2 messages of it are no object"),
+        f"{SESSIONS}/notes.txt": ("left", "unknown kind of file"),
+        f"{SESSIONS}/odd.json": ("imported", "2 messages of it are not objects"),
         f"{SESSIONS}/other.json": ("damaged", f"it says that it is session {C}, and its name does not"),
         f"{SESSIONS}/pipe.json": ("left", "it is not a regular file"),
-        f"{SESSIONS}/string.json": ("damaged", "it is no session: it has no id or no messages"),
+        f"{SESSIONS}/string.json": ("damaged", "it is not a session: it has no id or no messages"),
     }
 
 
@@ -258,14 +258,17 @@ def test_two_sessions_with_one_id_are_both_named(tmp_path: Path) -> None:
 def test_a_session_that_lies_in_the_archive_too_is_read_once(tmp_path: Path) -> None:
     laid(tmp_path, {f"{SESSIONS}/{A}.json": session(), f"{SESSIONS}/archive/{A}.json": session()})
     assert not only(tmp_path).archived
-    assert outcomes(tmp_path)[f"{SESSIONS}/archive/{A}.json"] == ("left", f"it says the same as {SESSIONS}/{A}.json")
+    assert outcomes(tmp_path)[f"{SESSIONS}/archive/{A}.json"] == (
+        "left",
+        f"it has the same contents as {SESSIONS}/{A}.json",
+    )
 
 
 def test_nothing_is_read_of_a_layout_of_the_future(tmp_path: Path) -> None:
     laid(tmp_path, {f"{SESSIONS}/{A}.json": session(), f"{SESSIONS}/index.json": {"version": 2, "sessions": []}})
     found = apex.read(tmp_path)
     assert found.sessions == ()
-    assert {file.why for file in found.files} == {"the index is of version 2, and 1 is the latest that is known"}
+    assert {file.why for file in found.files} == {"the index has version 2, but 1 is the latest known version"}
 
 
 VALUES = st.recursive(

@@ -162,7 +162,7 @@ def test_cells_of_several_turns_depend_on_each_other(place: Place) -> None:
     assert fork.dependency_chain(two.id) == [one.id]
     four = fork.begin_cell(type="repl", operation="four", dependencies=[two])
     fork.complete_cell(four, 4)
-    unknown = f"five depends on {three}, which is no cell of {fork.id[:8]}"
+    unknown = f"five depends on {three}, which is not a cell of {fork.id[:8]}"
     raises(UsageError, unknown, lambda: fork.begin_cell(type="repl", operation="five", dependencies=[three]))
 
 
@@ -203,12 +203,12 @@ def test_what_depends_in_a_circle_is_refused_with_the_path(place: Place) -> None
 
     for wanted, message in (
         (tasks(("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")),
-         "the cells depend on each other in a circle: cell_aaaaaaaa → cell_bbbbbbbb → cell_cccccccc → cell_aaaaaaaa"),
-        (tasks(("a", "a")), "the cells depend on each other in a circle: cell_aaaaaaaa → cell_aaaaaaaa"),
-        (tasks(("a", "x")), f"a depends on cell_xxxxxxxx, which is no cell of {session.id[:8]}"),
-        ([Task("repl", "a", id=done.id)], f"there is a cell {done} already"),
+         "the cells depend on each other in a cycle: cell_aaaaaaaa → cell_bbbbbbbb → cell_cccccccc → cell_aaaaaaaa"),
+        (tasks(("a", "a")), "the cells depend on each other in a cycle: cell_aaaaaaaa → cell_aaaaaaaa"),
+        (tasks(("a", "x")), f"a depends on cell_xxxxxxxx, which is not a cell of {session.id[:8]}"),
+        ([Task("repl", "a", id=done.id)], f"the cell {done} already exists"),
         ([Task("repl", "a", id="cell_aaaaaaaa"), Task("repl", "b", id="cell_aaaaaaaa")],
-         "there is a cell cell_aaaaaaaa already"),
+         "the cell cell_aaaaaaaa already exists"),
     ):  # fmt: skip
         raises(UsageError, message, lambda wanted=wanted: session.begin_cells(wanted))
     assert place.transcript(session).read_bytes() == before

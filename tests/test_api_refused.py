@@ -70,7 +70,7 @@ def test_one_text_where_there_are_several(place: Place) -> None:
     assert place.store.sessions()[0].labels == ("abc",)
 
 
-LINE = "of a cell is a line of at most 200 characters"
+LINE = "of a cell must be one line of at most 200 characters"
 BAD: list[tuple[Callable[[Any], object], str]] = [
     (lambda s: s.begin_cell(type="message", operation="x"), "there are no cells of type “message”"),
     (lambda s: s.begin_cell(type="repl", operation=""), "a cell needs an operation, such as “peek”"),
@@ -86,26 +86,28 @@ BAD: list[tuple[Callable[[Any], object], str]] = [
     (lambda s: s.record_turn("  "), "the prompt of a turn is empty"),
     (lambda s: s.record_turn(3), "the prompt of a turn is empty"),
     (lambda s: s.record_turn("<command-name>x"),
-     "“<command-name>x” opens no turn: the client's own notes begin so"),
-    (lambda s: s.record_turn("x", 3), "the words of a turn are a text, not int"),
-    (lambda s: s.record_turn("x", model="a\nb"), "the name of a model is a line of at most 200 characters"),
-    (lambda s: s.record_turn("x", tokens={"all": 3}), "there are no tokens of the kind “all”"),
-    (lambda s: s.record_turn("x", tokens={"input": -1}), "-1 is no count of tokens"),
-    (lambda s: s.record_turn("x", tokens={"input": True}), "True is no count of tokens"),
-    (lambda s: s.record_turn("x", tokens={"input": 1.5}), "1.5 is no count of tokens"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("no name")]), "“no name” is no name of a tool"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", [1])]), "the input of a tool is an object with names"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", {}, b"x")]), "what a tool said is a text, not bytes"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id="a b")]), "“a b” is no id of a call"),
-    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id=3)]), "“3” is no id of a call"),
+     "“<command-name>x” cannot start a turn: the client's own notes start like that"),
+    (lambda s: s.record_turn("x", 3), "the words of a turn must be a text, not int"),
+    (lambda s: s.record_turn("x", model="a\nb"), "the name of a model must be one line of at most 200 characters"),
+    (lambda s: s.record_turn("x", tokens={"all": 3}), "“all” is not a kind of tokens"),
+    (lambda s: s.record_turn("x", tokens={"input": -1}), "-1 is not a token count"),
+    (lambda s: s.record_turn("x", tokens={"input": True}), "True is not a token count"),
+    (lambda s: s.record_turn("x", tokens={"input": 1.5}), "1.5 is not a token count"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("no name")]), "“no name” is not a tool name"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", [1])]), "the input of a tool must be an object "
+    "with string keys"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", {}, b"x")]), "the output of a tool must be a text, "
+    "not bytes"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id="a b")]), "“a b” is not a call id"),
+    (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", id=3)]), "“3” is not a call id"),
     (lambda s: s.record_turn("x", tool_calls=[ToolCall("Bash", time=math.nan)]),
-     "nan is no time in seconds since 1970"),
-    (lambda s: s.record_turn("x", tool_calls=["ls"]), "str is no part of a turn"),
-    (lambda s: s.record_reasoning(" "), "a reason is a trace or a decision, in words"),
-    (lambda s: s.record_reasoning("x", kind="guess"), "a reason is a trace or a decision, in words"),
-    (lambda s: s.record_reasoning("x", confidence=1.5), "1.5 is no confidence"),
-    (lambda s: s.record_reasoning("x", confidence=math.nan), "nan is no confidence"),
-    (lambda s: s.record_reasoning("x", options=[3]), "evidence and options of a reason are cells or words"),
+     "nan is not a time in seconds since 1970"),
+    (lambda s: s.record_turn("x", tool_calls=["ls"]), "str is not a part of a turn"),
+    (lambda s: s.record_reasoning(" "), "a reason must be a trace or a decision, as text"),
+    (lambda s: s.record_reasoning("x", kind="guess"), "a reason must be a trace or a decision, as text"),
+    (lambda s: s.record_reasoning("x", confidence=1.5), "1.5 is not a confidence"),
+    (lambda s: s.record_reasoning("x", confidence=math.nan), "nan is not a confidence"),
+    (lambda s: s.record_reasoning("x", options=[3]), "evidence and options of a reason must be cells or texts"),
     (lambda s: s.write_todos([{"content": " "}]), "a todo has a content and a status"),
     (lambda s: s.write_todos([{"content": "x", "status": "later"}]), "a todo has a content and a status"),
     (lambda s: s.write_todos(["x"]), "a todo has a content and a status"),
@@ -221,17 +223,17 @@ def test_an_id_stands_for_one_call(place: Place) -> None:
     before = path.read_bytes()
     named_as_a_cell = ToolCall("Bash", id=f"toolu_{cell.id}")
     for calls in ([two, two], [two, replace(two, name="Read")], [one], [two, one], [named_as_a_cell]):
-        with pytest.raises(UsageError, match=r"there is a call toolu_\w+ already") as refused:
+        with pytest.raises(UsageError, match=r"the call toolu_\w+ already exists") as refused:
             session.record_turn("two", "", calls)
-        assert refused.value.hint == "An id stands for one call. Nothing was recorded."
+        assert refused.value.hint == "Each call needs its own id. Nothing was recorded."
         assert path.read_bytes() == before
     with session.turn("two") as turn:
         turn.add(two)
         for call in (one, two, named_as_a_cell):
-            with pytest.raises(UsageError, match="there is a call"):
+            with pytest.raises(UsageError, match="already exists"):
                 turn.add(call)
     other = place.again().load_session(session.id)
-    with pytest.raises(UsageError, match="there is a call toolu_2 already"):
+    with pytest.raises(UsageError, match="the call toolu_2 already exists"):
         other.record_turn("three", "", [two])
     assert other.record_turn("three", "", [ToolCall("Bash", id="toolu_3"), ToolCall("Bash"), ToolCall("Bash")]) == 4
     assert [len(turn.cells) for turn in other] == [1, 1, 1, 3]
@@ -344,7 +346,7 @@ def test_a_store_of_a_later_format(place: Place) -> None:
 def test_folders_that_are_no_store(seal: Path) -> None:
     (seal / "repo").mkdir()
     subprocess.run(["git", "init", "-q", str(seal / "repo")], check=True)
-    with pytest.raises(ConflictError, match="is a repository that is no store"):
+    with pytest.raises(ConflictError, match="is a git repository, but not a store"):
         Store.open(seal / "repo")
     (seal / "file").write_text("x")
     with pytest.raises(SessgitError):

@@ -82,7 +82,7 @@ def test_a_fork_that_was_asked_for_during_a_purge_stands_on_nothing_that_went(cl
         refused.append(error.value)
 
     _purged(clone, fork)
-    assert [(str(e), e.hint) for e in refused] == [("what it needs was purged or pruned just now", "Try again.")]
+    assert [(str(e), e.hint) for e in refused] == [("the data was just purged or pruned", "Try again.")]
     assert refs.read(clone.store.path, layout.head(FORK)) is None
 
 
@@ -102,7 +102,7 @@ def test_a_merge_that_was_asked_for_during_a_purge_says_why_it_cannot_be(clone: 
 
     before = next(clone.config.glob(f"projects/*/{SESSION}.jsonl")).read_bytes()
     _purged(clone, merge)
-    assert [(str(e), e.hint) for e in refused] == [("what it needs was purged or pruned just now", "Try again.")]
+    assert [(str(e), e.hint) for e in refused] == [("the data was just purged or pruned", "Try again.")]
     assert next(clone.config.glob(f"projects/*/{SESSION}.jsonl")).read_bytes() == before
 
 

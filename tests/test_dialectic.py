@@ -234,18 +234,18 @@ def test_every_file_is_accounted_for(tmp_path: Path) -> None:
     (tmp_path / ".dialectic" / "away").symlink_to(tmp_path)
     os.mkfifo(tmp_path / AT / "pipe")
     assert outcomes(tmp_path) == {
-        f"{AT}/context/out.md": ("left", f"it is a link to {tmp_path}/secret.md, and none is followed"),
+        f"{AT}/context/out.md": ("left", f"it is a link to {tmp_path}/secret.md; links are not followed"),
         f"{AT}/notes.txt": ("imported", "kept as it is"),
         f"{AT}/pipe": ("left", "it is not a regular file"),
         f"{AT}/session.json": ("imported", ""),
-        ".dialectic/away": ("left", f"it is a link to {tmp_path}, and none is followed"),
-        ".dialectic/cut/session.json": ("damaged", "it is no JSON"),
-        ".dialectic/deep/session.json": ("damaged", "its values lie too deep in each other"),
-        ".dialectic/list/session.json": ("damaged", "it holds no object"),
-        ".dialectic/nothing/context/a.md": ("left", "nothing is known of such a file"),
+        ".dialectic/away": ("left", f"it is a link to {tmp_path}; links are not followed"),
+        ".dialectic/cut/session.json": ("damaged", "it is not JSON"),
+        ".dialectic/deep/session.json": ("damaged", "its values are nested too deeply"),
+        ".dialectic/list/session.json": ("damaged", "it is not an object"),
+        ".dialectic/nothing/context/a.md": ("left", "unknown kind of file"),
         ".dialectic/odd/session.json": ("damaged", "its id cannot be one"),
         ".dialectic/one/session.json": ("damaged", ".dialectic/two/session.json is another session with the same id"),
-        ".dialectic/settings.json": ("left", "nothing is known of such a file"),
+        ".dialectic/settings.json": ("left", "unknown kind of file"),
         ".dialectic/two/session.json": ("damaged", ".dialectic/one/session.json is another session with the same id"),
     }
     assert [one.id for one in dialectic.read(tmp_path).sessions] == [OWN]

@@ -32,7 +32,7 @@ The same steps, run again:
   5  add     equal
 
 A step that waits for itself is refused:
-  the cells depend on each other in a circle: cell_aaaaaaaa → cell_bbbbbbbb → cell_aaaaaaaa
+  the cells depend on each other in a cycle: cell_aaaaaaaa → cell_bbbbbbbb → cell_aaaaaaaa
 """
 
 NOTEBOOK = """\

@@ -301,8 +301,8 @@ def test_who_writes_a_session_meanwhile_is_not_disturbed(
         (("--from", "io-log"), "--from io-log needs exactly one folder."),
         (("--from", "io-log", "a", "b"), "--from io-log needs exactly one folder."),
         (("--from", "io-log", "nowhere"), "there is no folder"),
-        (("--from", "rlm", "."), "there is no session of RLM in"),
-        (("--from", "io-log", "."), "there is no session in"),
+        (("--from", "rlm", "."), "there are no RLM sessions in"),
+        (("--from", "io-log", "."), "there are no sessions in"),
         (("--dry-run",), "--dry-run works only with another system's files."),
     ],
 )

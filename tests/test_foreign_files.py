@@ -28,9 +28,9 @@ def test_links_and_pipes_are_named_and_never_read(tmp_path: Path) -> None:
     folder = files.opened(tmp_path / "in")
     assert folder.names("*.json") == ["a.json"]
     assert folder.files() == (
-        SourceFile("a.json", "left", "nothing is known of such a file"),
-        SourceFile("b.json", "left", f"it is a link to {tmp_path}/secret/x.json, and none is followed"),
-        SourceFile("c", "left", f"it is a link to {tmp_path}/secret, and none is followed"),
+        SourceFile("a.json", "left", "unknown kind of file"),
+        SourceFile("b.json", "left", f"it is a link to {tmp_path}/secret/x.json; links are not followed"),
+        SourceFile("c", "left", f"it is a link to {tmp_path}/secret; links are not followed"),
         SourceFile("d.json", "left", "it is not a regular file"),
     )
     for name in ("b.json", "d.json"):
@@ -53,11 +53,11 @@ def test_what_is_no_folder_or_too_much(tmp_path: Path, monkeypatch: pytest.Monke
     [
         (b"", "it is empty"),
         (b"  \n", "it is empty"),
-        (b'{"a":', "it is no JSON"),
-        (b"\xff\xfe", "it is no UTF-8"),
-        (b"[" * 100_000, "its values lie too deep in each other"),
-        (b"[" * 200 + b"]" * 200, "its values lie too deep in each other"),
-        (b"1" * 5000, "it is no JSON"),
+        (b'{"a":', "it is not JSON"),
+        (b"\xff\xfe", "it is not UTF-8"),
+        (b"[" * 100_000, "its values are nested too deeply"),
+        (b"[" * 200 + b"]" * 200, "its values are nested too deeply"),
+        (b"1" * 5000, "it is not JSON"),
     ],
 )
 def test_json_that_is_none(data: bytes, why: str) -> None:
@@ -74,7 +74,7 @@ def test_json_as_others_write_it() -> None:
 def test_lines_whatever_is_wrong_with_others() -> None:
     found = files.lines(b'\xef\xbb\xbf{"a":1}\r\nno\n[2]\n\n{"b":"\xe2\x80\xa8"}\n{"c":')
     assert found == files.Lines(({"a": 1}, {"b": "\u2028"}), (2, 3), torn=True)
-    assert found.why == "2 lines are no JSON; its last line is torn"
+    assert found.why == "2 lines are not JSON; its last line is torn"
     assert files.lines(b'{"a":1}') == files.Lines(({"a": 1},))
 
 

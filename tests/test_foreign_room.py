@@ -194,4 +194,4 @@ def test_what_is_wrong_with_files_is_said_once(sessgit: Shell, tmp_path: Path) -
     assert (done.code, done.err) == (1, "")
     assert done.out.count("broken.json") == 1
     done = sessgit("import", "--from", "rlm", str(tmp_path), "--json")
-    assert (done.code, done.err) == (1, f"rlm-sessions/{RLM}/cells/broken.json: it is no JSON\n")
+    assert (done.code, done.err) == (1, f"rlm-sessions/{RLM}/cells/broken.json: it is not JSON\n")

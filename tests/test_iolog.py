@@ -95,9 +95,9 @@ def test_what_is_damaged_and_the_rest(tmp_path: Path) -> None:
     assert found.files == (
         SourceFile(f"{AT}/none/io.log", "empty", "", "none"),
         SourceFile(f"{AT}/none/metadata.json", "imported", "", "none"),
-        SourceFile(f"{AT}/notes.txt", "left", "nothing is known of such a file"),
-        SourceFile(f"{AT}/odd/io.log", "damaged", "line 2 is no JSON; 1 of its lines go nowhere", "odd"),
-        SourceFile(f"{AT}/odd/metadata.json", "damaged", "it is no JSON", "odd"),
+        SourceFile(f"{AT}/notes.txt", "left", "unknown kind of file"),
+        SourceFile(f"{AT}/odd/io.log", "damaged", "line 2 is not JSON; 1 of its lines are not used", "odd"),
+        SourceFile(f"{AT}/odd/metadata.json", "damaged", "it is not JSON", "odd"),
         SourceFile(f"{AT}/torn/io.log", "imported", "its last line is torn", "torn"),
         SourceFile(f"{AT}/torn/metadata.json", "imported", "", "torn"),
     )

@@ -165,7 +165,7 @@ def test_a_result_that_stands_before_its_call() -> None:
     early = [*lines[: at - 1], lines[at], lines[at - 1], *lines[at + 1 :]]
     made = mend(early)
     assert made.turns == {1: lines}
-    assert [one.what for one in made.mends] == ["it stands before its call: behind it now"]
+    assert [one.what for one in made.mends] == ["it came before its call: moved after it"]
 
 
 def test_a_line_with_one_good_result() -> None:

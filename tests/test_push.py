@@ -149,7 +149,7 @@ merge them: sessgit merge {OURS} --into {SHORT}
     assert set(heads(apart.here.shell.store)) == {f"refs/heads/{SESSION}", f"refs/heads/{SESSION}.m-a0005003"}
     assert sessions_at(apart.hub) == {SESSION, f"{SESSION}.m-a0000003"}
     diff = apart.here.out("diff", SHORT, THEIRS)
-    assert "= 2 turns in common" in diff.replace("═", "=")
+    assert "= 2 shared turns" in diff.replace("═", "=")
 
 
 def test_one_that_both_went_on_with_and_one_archived(apart: Desks) -> None:

@@ -377,9 +377,9 @@ def test_what_is_switched_off_on_the_way_stays_as_it_is_and_goes_on_when_it_is_o
 @pytest.mark.parametrize(
     ("text", "recorded", "said"),
     [
-        ("[record]\nexclude = ['/off']\nfsync = 'perhaps'\n", True, "the settings are passed over: "),
-        ("[record]\nexclud = ['/off']\n", False, "nothing is recorded until the settings are right: "),
-        ("[record]\nexclude = [", False, "nothing is recorded until the settings are right: "),
+        ("[record]\nexclude = ['/off']\nfsync = 'perhaps'\n", True, "the settings are ignored: "),
+        ("[record]\nexclud = ['/off']\n", False, "nothing is recorded until the settings are fixed: "),
+        ("[record]\nexclude = [", False, "nothing is recorded until the settings are fixed: "),
     ],
 )
 def test_a_mistake_in_the_settings_never_records_what_they_may_exclude(

@@ -692,7 +692,7 @@ def test_a_tracking_ref_that_stays_locked(store: Store, link: Link, hub: Path, m
     run_git(store.path, "push", "-q", str(hub), f"{two}:{HEAD}", f"{two}:{SIDE}")
     lock = store.path / f"{layout.tracking('origin', HEAD)}.lock"
     lock.touch()
-    with pytest.raises(StoreError, match="what came from origin could not be noted here: cannot lock ref"):
+    with pytest.raises(StoreError, match="cannot record what came from origin: cannot lock ref"):
         remotes.fetch(store.path, link, [HEAD, SIDE])
     assert remotes.tracked(store.path, "origin") == {HEAD: one, SIDE: two}
     os.utime(lock, (0, 0))

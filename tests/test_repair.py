@@ -62,11 +62,12 @@ def test_what_would_be_done(sessgit: Shell) -> None:
     assert (
         sessgit.out("repair", "5e55", "--dry-run")
         == """\
-  @2:8          the result of its call (Bash) is nowhere: a line says so
-  @4:6          its parent is nowhere: on the line before it
-  end:6         3 lines stood glued to another: apart again
-Nothing was changed. It would be a new conversation, with turn 1 of 5e551011 as
-they are; the original stays.
+  @2:8          the result of its call (Bash) is missing: added a line that says
+                so
+  @4:6          its parent is missing: linked to the line before it
+  end:6         3 lines stood glued to another line: separated
+Nothing was changed. This would create a new conversation that keeps turn 1 of
+5e551011; the original stays.
 """
     )
     assert (run_git(sessgit.store, "for-each-ref"), path.read_bytes()) == before
@@ -76,7 +77,7 @@ they are; the original stays.
 def test_a_mended_conversation(sessgit: Shell) -> None:
     path = sessgit.recorded(broken(sessgit))
     original = path.read_bytes()
-    assert sessgit.out("repair", "5e55").splitlines()[3:] == [
+    assert sessgit.out("repair", "5e55").splitlines()[4:] == [
         "f0000001 is the repaired conversation: 5 turns, 1 of them shared with 5e551011.",
         "5e551011 did not change; sessgit undo removes the new one.",
         f"Continue it:  claude --resume {MENDED}",
@@ -124,9 +125,9 @@ def test_what_the_commit_says(sessgit: Shell) -> None:
         f"Session: {MENDED}",
         "Event: repair",
         f"Origin: {SESSION}@2-4",
-        "Mended: 2:8 call: the result of its call (Bash) is nowhere: a line says so",
-        "Mended: 4:6 parent: its parent is nowhere: on the line before it",
-        "Mended: 5:6 glued: 3 lines stood glued to another: apart again",
+        "Mended: 2:8 call: the result of its call (Bash) is missing: added a line that says so",
+        "Mended: 4:6 parent: its parent is missing: linked to the line before it",
+        "Mended: 5:6 glued: 3 lines stood glued to another line: separated",
     ]
 
 
@@ -186,7 +187,7 @@ def test_another_sessions_turns_are_left_out(sessgit: Shell) -> None:
     done = sessgit.json("repair", "5e55")
     assert [(one["kind"], one["what"]) for one in done["mends"]] == [
         ("writer", "2 lines of another session, 5e551011, left out"),
-        ("writer", "turns of another session, 5e551011, stand in its file, on 5e551011.r-3b02aa3d: left out"),
+        ("writer", "turns of another session, 5e551011, in its file, on 5e551011.r-3b02aa3d: left out"),
     ]
     assert b"strange" not in Path(done["transcript"]).read_bytes()
     assert [turn["prompt"] for turn in sessgit.json("log", done["id"])["turns"]] == ["one", "two"]
@@ -342,7 +343,7 @@ def test_a_file_that_was_turned_around(sessgit: Shell) -> None:
     before = run_git(sessgit.store, "for-each-ref", "refs/heads")
     (mend,) = sessgit.json("repair", "5e55", "--dry-run")["mends"]
     assert (mend["kind"], mend["turn"], mend["line"]) == ("order", 1, 1)
-    assert mend["what"] == "13 of 26 lines of its file stand before the line that they follow: behind it now"
+    assert mend["what"] == "13 of 26 lines of its file came before the line that they follow: moved after it"
     done = sessgit.json("repair", "5e55")
     path.write_bytes(b"".join(line + b"\n" for line in whole))
     assert said(Path(done["transcript"])) == said(path)
@@ -371,9 +372,9 @@ def test_an_import_says_what_to_do(sessgit: Shell, path: str) -> None:
     unpack(sessgit.store)
     lose(sessgit, path)
     sessgit.keep(talk.rewind(1).turns("three"))
-    words = sessgit("import").err.split()
-    assert words[-8:-6] == ["repair", SESSION]
-    sessgit.out(*words[-8:-6])
+    words = sessgit("import").err.replace("`", "").split()
+    assert words[-7:-5] == ["repair", SESSION]
+    sessgit.out(*words[-7:-5])
     sessgit.out("import")
     assert [turn["prompt"] for turn in sessgit.json("log", SESSION)["turns"]] == ["one", "three"]
     assert sessgit.json("verify", "--deep")["findings"] == []

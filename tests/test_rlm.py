@@ -98,14 +98,14 @@ def test_flat_files_with_all_that_lies_beside_them(tmp_path: Path) -> None:
         "rlm-externalized/s1/1.json": ("imported", "kept as it is"),
         "rlm-memory.db": ("left", "it is a database of the other system"),
         "rlm-memory.db-wal": ("left", "it belongs to a database of the other system"),
-        "rlm-state/context.json": ("empty", "it says what another file says already"),
-        "rlm-state/current-transcript.jsonl": ("left", "it is a link to /elsewhere/x.jsonl, and none is followed"),
+        "rlm-state/context.json": ("empty", "another file has the same contents"),
+        "rlm-state/current-transcript.jsonl": ("left", "it is a link to /elsewhere/x.jsonl; links are not followed"),
         "rlm-state/file-access-s1.jsonl": ("imported", "kept as it is"),
         "rlm-state/s1.json": ("imported", ""),
         "rlm-state/s1_context.json": ("imported", ""),
         "rlm-state/session-metadata.json": ("imported", ""),
         "rlm-trajectories/s1_summary.json": ("imported", "kept as it is"),
-        "rlm-trajectories/zz_summary.json": ("left", "nothing is known of such a file"),
+        "rlm-trajectories/zz_summary.json": ("left", "unknown kind of file"),
     }
     alone = only(state)
     assert (alone.turns, alone.unified) == (found.turns, found.unified)
@@ -165,7 +165,7 @@ def test_a_folder_of_a_session(tmp_path: Path) -> None:
     told = outcomes(tmp_path)
     at = f"rlm-sessions/{RLM}"
     assert told[f"{at}/cells/odd.json"][0] == told[f"{at}/cells/torn.json"][0] == "damaged"
-    assert told[f"{at}/cells/index.json"] == ("imported", "it follows from the cells")
+    assert told[f"{at}/cells/index.json"] == ("imported", "derived from the cells")
     assert told["rlm-sessions/current"][0] == told[f"{at}/transcript.jsonl"][0] == "left"
 
 
@@ -188,7 +188,7 @@ def test_the_archive_packed_or_not(tmp_path: Path) -> None:
     found = only(tmp_path / "rlm-sessions")
     assert (found.id, found.archived, found.turns[0].answer) == ("old", True, "42")
     assert outcomes(tmp_path)["rlm-sessions/archive/older.tar.gz"] == (
-        "left", "it is packed: unpack it, and import that",
+        "left", "it is compressed: decompress it, and import the result",
     )  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def test_a_version_that_nobody_knows_yet(tmp_path: Path, version: object) -> Non
     rlm(tmp_path, "good")
     assert only(tmp_path).id == "good"
     assert outcomes(tmp_path)[f"rlm-sessions/{RLM}/session.json"] == (
-        "damaged", f"it is of version {version}, which a newer sessgit may know",
+        "damaged", f"it has version {version}, which this sessgit does not know",
     )  # fmt: skip
 
 
@@ -344,5 +344,5 @@ def test_a_folder_has_what_lies_outside_of_it(tmp_path: Path) -> None:
         f"rlm-externalized/{RLM}/2.json": ("left", "another file has its name"),
         f"rlm-trajectories/{RLM}_summary.json": ("imported", "kept as it is"),
         f"rlm-state/{RLM}.json": ("left", "rlm-sessions has the session"),
-        "rlm-state/context.json": ("left", "no session-metadata.json says whose it is"),
+        "rlm-state/context.json": ("left", "no session-metadata.json names its session"),
     }

@@ -290,7 +290,7 @@ def test_the_format_is_read_first(
 def test_a_state_that_cannot_be_read(store: Store, recorded: str) -> None:
     for data in (b"{", b"[" * 100_000):
         tree = store.repo.edit_tree(store.tree(recorded), {"session.json": (store.repo.write_blob(data), False)})
-        with pytest.raises(DamageError, match="is no JSON"):
+        with pytest.raises(DamageError, match="is not JSON"):
             store.state(store.repo.write_commit(tree, [], "x", 1))
     tree = store.repo.edit_tree(store.tree(recorded), {"session.json": None})
     with pytest.raises(DamageError, match="has no session"):

@@ -159,10 +159,10 @@ def test_secrets_are_replaced_where_the_session_is_redacted(store: Store, index:
         (Wanted({"context": {"working_memory": {"x": {1, 2}}}}), "what a program sets of a state cannot be", ""),
         (Wanted(more={"max_recursive_calls": -1}), "budget.max_recursive_calls: input should be greater than or", ""),
         (Wanted(more={"total_recursive_calls": 0.5}), "budget.total_recursive_calls: input should be a valid int", ""),
-        (Wanted([1]), "what a program sets of a state is an object", ""),  # type: ignore[arg-type]
+        (Wanted([1]), "the state that a program sets must be an object", ""),  # type: ignore[arg-type]
         (Wanted(remember={"x": "y" * 65_536}), "the working memory would have 65.5 kB, but at most 65.5 kB are "
-        "allowed", "Take"),
-        (Wanted(remember={"x": json.loads("[" * 100 + "]" * 100)}), "is nested more than 100 deep", "Write what"),
+        "allowed", "Remove"),
+        (Wanted(remember={"x": json.loads("[" * 100 + "]" * 100)}), "is nested more than 100 deep", "Store deeper"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_changes_nothing(
@@ -421,7 +421,7 @@ def test_the_card_of_a_session_tells_it(sessgit: Shell) -> None:
     new = [line for line in sessgit.out("show", SESSION).splitlines() if line not in before.splitlines()]
     assert new == [
         "Program     2.1  ·  active (complexity)  ·  complexity 0.75  ·  depth 1 of 3",
-        "            recursive calls 12 of 50  ·  $0.25 in all",
+        "            recursive calls 12 of 50  ·  $0.25 in total",
         "            three modules",
         "Memory      11 keys, 697 B:  a key  [31m0  a key  [31m1  a key  [31m2",
         "            a key  [31m3  a key  [31m4  a key  [31m5  and 5 more",

@@ -269,7 +269,7 @@ def test_another_store_in_its_place_is_told(sessgit: Shell, watching: Starts, tm
     (tmp_path / "copy").rename(sessgit.store)
     hooked(sessgit, talk.turns("three"))
     seen.process.send_signal(signal.SIGCONT)
-    assert seen.remark() == "another store is in its place: what happens there is told from now on"
+    assert seen.remark() == "another store is in its place: watching that one from now on"
     hooked(sessgit, talk.turns("four"))
     assert "5e551011@4     four" in seen.line()
     assert seen.end() == 130

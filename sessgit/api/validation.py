@@ -19,17 +19,17 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _LATEST = 1e11
 _NOTHING = "Nothing was recorded."
-_UNKNOWN = "Nothing was begun. A cell depends on cells that were begun before it, or with it."
+_UNKNOWN = "Nothing was started. A cell can depend only on cells started before it, or with it."
 
 
 def prompt(text: str) -> None:
     """Raises UsageError for what would open no turn."""
     if not isinstance(text, str) or not text.strip():
-        raise UsageError("the prompt of a turn is empty", "It says what the turn is for, as a person would.")
+        raise UsageError("the prompt of a turn is empty", "Describe the purpose of the turn, as a person would.")
     if not opens_turn(text):
         raise UsageError(
-            f"“{canonical.one_line(text, 40)}” opens no turn: the client's own notes begin so",
-            "A prompt says what the turn is for, as a person would.",
+            f"“{canonical.one_line(text, 40)}” cannot start a turn: the client's own notes start like that",
+            "Describe the purpose of the turn, as a person would.",
         )
 
 
@@ -58,20 +58,20 @@ def parts(given: Sequence[Part]) -> None:
             case Saying(text, model):
                 said(text, model, {})
             case _:
-                raise UsageError(f"{type(part).__name__} is no part of a turn", _NOTHING)
+                raise UsageError(f"{type(part).__name__} is not a part of a turn", _NOTHING)
 
 
 def moment(time: float | None) -> None:
-    """Raises UsageError for what is no time in seconds since 1970."""
+    """Raises UsageError for what is not a time in seconds since 1970."""
     if time is not None and not _is_number(time, _LATEST):
-        raise UsageError(f"{time} is no time in seconds since 1970", _NOTHING)
+        raise UsageError(f"{time} is not a time in seconds since 1970", _NOTHING)
 
 
 def said(text: str, model: str, tokens: Mapping[str, int]) -> None:
     """Raises UsageError where words, their model, or the tokens that they took are none."""
     for what, value in (("the words", text), ("the name of the model", model)):
         if not isinstance(value, str):
-            raise UsageError(f"{what} of a turn are a text, not {type(value).__name__}", _NOTHING)
+            raise UsageError(f"{what} of a turn must be a text, not {type(value).__name__}", _NOTHING)
     _model(model)
     _tokens(tokens)
 
@@ -79,12 +79,14 @@ def said(text: str, model: str, tokens: Mapping[str, int]) -> None:
 def outcome(found: Outcome) -> None:
     """Raises UsageError where a cell cannot have come to that."""
     if found.error is not None and not isinstance(found.error, str):
-        raise UsageError(f"the error of a cell is a text, not {type(found.error).__name__}", "str() makes one of it.")
+        raise UsageError(
+            f"the error of a cell must be a text, not {type(found.error).__name__}", "Convert it with str()."
+        )
     taken = found.execution_time_ms
     if taken is not None and (
         isinstance(taken, bool) or not isinstance(taken, int | float) or not 0 <= taken < 1 << 53
     ):
-        raise UsageError(f"{taken} is no number of milliseconds", _NOTHING)
+        raise UsageError(f"{taken} is not a number of milliseconds", _NOTHING)
     program_input.as_json(found.result, "the result of a cell")
     _model(found.model)
     _tokens(found.tokens)
@@ -93,11 +95,11 @@ def outcome(found: Outcome) -> None:
 def reason(given: Reason) -> None:
     """Raises UsageError for what is no reason."""
     if given.kind not in ("trace", "decision") or not isinstance(given.text, str) or not given.text.strip():
-        raise UsageError("a reason is a trace or a decision, in words", _NOTHING)
+        raise UsageError("a reason must be a trace or a decision, as text", _NOTHING)
     if given.confidence is not None and not _is_number(given.confidence, 1):
-        raise UsageError(f"{given.confidence} is no confidence", "It is a number from 0 to 1.")
+        raise UsageError(f"{given.confidence} is not a confidence", "Use a number from 0 to 1.")
     if not all(isinstance(word, str) for word in (*given.evidence, *given.options, given.chosen)):
-        raise UsageError("evidence and options of a reason are cells or words", _NOTHING)
+        raise UsageError("evidence and options of a reason must be cells or texts", _NOTHING)
 
 
 def tasks(given: Sequence[Task], is_taken: Callable[[str], bool], session: str) -> list[Task]:
@@ -110,14 +112,14 @@ def tasks(given: Sequence[Task], is_taken: Callable[[str], bool], session: str) 
     own: dict[str, tuple[str, ...]] = {}
     for task in given:
         if task.id and (task.id in own or is_taken(task.id)):
-            raise UsageError(f"there is a cell {task.id} already", "An id stands for one cell of a session.")
+            raise UsageError(f"the cell {task.id} already exists", "Each cell of a session needs its own id.")
         named.append(task if task.id else replace(task, id=_new_id()))
         own[named[-1].id] = task.dependencies
     for task in named:
         if lost := next((other for other in task.dependencies if other not in own and not is_taken(other)), ""):
-            raise UsageError(f"{task.operation} depends on {lost}, which is no cell of {session[:8]}", _UNKNOWN)
+            raise UsageError(f"{task.operation} depends on {lost}, which is not a cell of {session[:8]}", _UNKNOWN)
     if way := dependency_graph.cycle(own):
-        raise UsageError(f"the cells depend on each other in a circle: {' → '.join(way)}", "Nothing was begun.")
+        raise UsageError(f"the cells depend on each other in a cycle: {' → '.join(way)}", "Nothing was begun.")
     return named
 
 
@@ -127,7 +129,7 @@ def calls(given: Sequence[Part], is_taken: Callable[[str], bool]) -> None:
     for part in given:
         if isinstance(part, ToolCall) and part.id:
             if part.id in own or is_taken(part.id):
-                raise UsageError(f"there is a call {part.id} already", f"An id stands for one call. {_NOTHING}")
+                raise UsageError(f"the call {part.id} already exists", f"Each call needs its own id. {_NOTHING}")
             own.add(part.id)
 
 
@@ -138,29 +140,33 @@ def _new_id() -> str:
 def _tool(call: ToolCall) -> None:
     if not isinstance(call.name, str) or not _NAME.fullmatch(call.name):
         raise UsageError(
-            f"“{canonical.one_line(str(call.name), 40)}” is no name of a tool",
-            "Letters, digits, _ and - are in one, 128 at most.",
+            f"“{canonical.one_line(str(call.name), 40)}” is not a tool name",
+            "Use at most 128 letters, digits, _ and -.",
         )
     if call.id and not (isinstance(call.id, str) and _NAME.fullmatch(call.id)):
-        raise UsageError(f"“{canonical.one_line(str(call.id), 40)}” is no id of a call", _NOTHING)
+        raise UsageError(f"“{canonical.one_line(str(call.id), 40)}” is not a call id", _NOTHING)
     if not isinstance(call.output, str):
-        raise UsageError(f"what a tool said is a text, not {type(call.output).__name__}", "json.dumps makes one of it.")
+        raise UsageError(
+            f"the output of a tool must be a text, not {type(call.output).__name__}", "Convert it with json.dumps."
+        )
     if not isinstance(call.input, Mapping):
-        raise UsageError("the input of a tool is an object with names", _NOTHING)
+        raise UsageError("the input of a tool must be an object with string keys", _NOTHING)
     program_input.as_json(dict(call.input), "the input of a tool")
 
 
 def _model(name: Any) -> None:
     if not isinstance(name, str) or len(name) > program_input.LONGEST_NAME or not canonical.is_printable(name):
-        raise UsageError(f"the name of a model is a line of at most {program_input.LONGEST_NAME} characters", _NOTHING)
+        raise UsageError(
+            f"the name of a model must be one line of at most {program_input.LONGEST_NAME} characters", _NOTHING
+        )
 
 
 def _tokens(given: Mapping[str, int]) -> None:
     for kind, count in given.items():
         if kind not in KINDS:
-            raise UsageError(f"there are no tokens of the kind “{kind}”", f"The kinds are {', '.join(KINDS)}.")
+            raise UsageError(f"“{kind}” is not a kind of tokens", f"The kinds are {', '.join(KINDS)}.")
         if not isinstance(count, int) or not _is_number(count, 1 << 53):
-            raise UsageError(f"{count!r} is no count of tokens", _NOTHING)
+            raise UsageError(f"{count!r} is not a token count", _NOTHING)
 
 
 def _is_number(value: object, most: float) -> bool:

@@ -52,7 +52,7 @@ def body_of(store: Store, tip: str, row: Row) -> list[Line]:
     body = transcript.parsed(stored.body)
     if not body:
         raise DamageError(
-            f"turn {row.turn} of {row.branch} has no lines", f"sessgit repair {row.branch} mends what can be."
+            f"turn {row.turn} of {row.branch} has no lines", f"`sessgit repair {row.branch}` repairs what it can."
         )
     return body
 

@@ -133,14 +133,14 @@ def follow(
         if now is None:
             missing += 1
             if missing > _PATIENCE:
-                raise StoreError(f"the store at {path} is gone", "sessgit status tells what is there.")
+                raise StoreError(f"the store at {path} is gone", "`sessgit status` shows the state.")
             continue
         missing = 0
         if now != who:
             who, start, watched = now, _size(path), ref_poller.Pulse(path)
             watched.stirred()
             known = last = seen(path)
-            yield Trouble("", StoreError("another store is in its place: what happens there is told from now on"))
+            yield Trouble("", StoreError("another store is in its place: watching that one from now on"))
             continue
         if not watched.stirred() and last == known:
             continue

@@ -138,7 +138,7 @@ def check(task: Task) -> Task:
         raise UsageError(f"there are no cells of type “{_shown(task.type)}”", f"A type is one of {', '.join(TYPES)}.")
     for what, said in (("operation", task.operation), ("source", task.source)):
         if not isinstance(said, str) or len(said) > LONGEST_NAME or not canonical.is_printable(said):
-            raise UsageError(f"the {what} of a cell is a line of at most {LONGEST_NAME} characters", _HINT)
+            raise UsageError(f"the {what} of a cell must be one line of at most {LONGEST_NAME} characters", _HINT)
     if not task.operation:
         raise UsageError("a cell needs an operation, such as “peek”", _HINT)
     if task.id and not CELL_ID.fullmatch(task.id):

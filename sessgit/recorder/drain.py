@@ -58,12 +58,12 @@ def run(store_path: Path, config_folder: Path, env: dict[str, str], claim: Claim
         config, mistake = settings.careful(beside)
     except SessgitError as error:
         # Which projects are off is not known. The transcripts hold everything until that is put right.
-        log.write(beside.log, time.time(), f"nothing is recorded until the settings are right: {error}")
+        log.write(beside.log, time.time(), f"nothing is recorded until the settings are fixed: {error}")
         _drop_all(beside.spool, claim)
         return
     if mistake:
         # It costs the settings and not the recording.
-        log.write(beside.log, time.time(), f"the settings are passed over: {mistake}")
+        log.write(beside.log, time.time(), f"the settings are ignored: {mistake}")
     store = Store(store_path, fsync=config.record.fsync)
     index = Index(store_path, lambda: store)
     index.here = client_files.here(config.project.map, env.get("HOME") or "/")
@@ -120,7 +120,7 @@ class _Drain:
         progress = False
         for event in events:
             if isinstance(event, Unreadable):
-                self._log(f"an event that cannot be read: {event.why}")
+                self._log(f"unreadable event: {event.why}")
                 progress |= spool.discard(event)
         by_file: dict[str, list[Event]] = {}
         for event in events:
@@ -139,7 +139,7 @@ class _Drain:
             return _discard(events)
         if not home.is_transcript(self.folder, path):
             if home.is_there(path):
-                self._log(f"{events[-1].name} names a transcript that lies elsewhere: {path}")
+                self._log(f"{events[-1].name} names a transcript in another place: {path}")
             # A transcript that is not there yet is recorded at the next event.
             return _discard(events)
         with locks.session(self.store.beside, ids.session_id(path.stem)) as held:
@@ -198,7 +198,7 @@ class _Drain:
         try:
             fulltext_update.follow(self.index, _INDEXING)
         except (SessgitError, sqlite3.Error) as error:
-            self._log(f"the text index: {error}")
+            self._log(f"full-text index: {error}")
 
     def archive_old(self, lock: int) -> None:
         """Archives what the settings call old; `lock` is the descriptor of the maintenance lock, which is held."""
@@ -212,7 +212,7 @@ class _Drain:
             if archive.by_itself(self.store, self.index, self.folder, self.privacy, time.time(), after=after).sessions:
                 maintenance.pack_refs(self.store.path, lock)
         except (SessgitError, OSError, sqlite3.Error) as error:
-            self._log(f"archiving what is old: {error}")
+            self._log(f"automatic archiving: {error}")
 
     def _log(self, message: str) -> None:
         log.write(self.store.beside.log, time.time(), message)

@@ -67,7 +67,7 @@ def create(path: Path) -> None:
     from sessgit.store import backend
 
     if (path / ".git").exists() or ((path / "HEAD").exists() and not _is_ours(path)):
-        raise ConflictError(f"{path} is a repository that is no store", _ANOTHER)
+        raise ConflictError(f"{path} is a git repository, but not a store", _ANOTHER)
     try:
         private.folder(path)
         owner.check(path)
@@ -81,7 +81,7 @@ def create(path: Path) -> None:
             write_private(beside.ignore, b"*\n")
         if not beside.key.exists():
             if beside.forbidden.exists():
-                raise StoreError("the store's key is gone, and with it what tells purged values", _NEW_KEY)
+                raise StoreError("the store's key is missing, so purged values cannot be recognized", _NEW_KEY)
             write_private(beside.key, secrets.token_bytes(32), lasting=True, first=True)
     except OSError as error:
         hint = _ANOTHER if isinstance(error, FileExistsError | NotADirectoryError) else ROOM
@@ -189,7 +189,7 @@ class Store:
             is_missing = isinstance(error, UnreadableError) or isinstance(error.__cause__, KeyError)
             if not is_missing or not self.repo.was_reopened:
                 raise
-            raise ConflictError("what it needs was purged or pruned just now", "Try again.") from error
+            raise ConflictError("the data was just purged or pruned", "Try again.") from error
 
     # Reading
 
@@ -212,7 +212,7 @@ class Store:
         try:
             return sessions.loads(json.loads(self.repo.blob(entry[0])))
         except (ValueError, RecursionError) as error:
-            raise DamageError(f"{layout.STATE} of commit {commit} is no JSON: {error}") from error
+            raise DamageError(f"{layout.STATE} of commit {commit} is not JSON: {error}") from error
 
     def _tree(self, commit: str) -> str:
         tree = self.commit(commit).tree
@@ -228,7 +228,7 @@ class Store:
                 f"the store is in format {version.decode()}, this sessgit knows format {layout.FORMAT}",
                 "Install a newer sessgit.",
             )
-        raise DamageError(f"commit {commit} says no format that is known")
+        raise DamageError(f"commit {commit} has no known format")
 
     def lines(self, commit: str, number: int, longest: float = float("inf")) -> TurnLines:
         """The lines of turn `number` as of a commit, long strings filled in; in the place of one of a large turn that

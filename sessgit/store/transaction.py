@@ -61,10 +61,10 @@ def move_all(store: Path, moves: Sequence[Move], *, lasting: bool = True) -> Non
         if moved and (_OTHERS.search(said) or any(now.get(move.ref) != move.new for move in moved)):
             raise MovedError(f"{moved[0].ref} was moved by someone else", "Try again.")
         if moved:
-            raise StoreError(f"only some of the refs could be moved: {said}", refs.hint(said, ROOM))
+            raise StoreError(f"only some refs were moved: {said}", refs.hint(said, ROOM))
         locked = (".lock" in said or refs.NEW_PACKED in said) and not refs.is_denied(said)
         if not locked or not tries_left:
-            raise StoreError(f"the refs could not be moved: {said}", refs.LOCKED if locked else refs.hint(said, ROOM))
+            raise StoreError(f"cannot move the refs: {said}", refs.LOCKED if locked else refs.hint(said, ROOM))
         refs.take_stale_locks(store, [move.ref for move in moves])
         time.sleep(_WAIT)
 

@@ -102,7 +102,7 @@ def _given(store: Store, wanted: Wanted, state: Session) -> tuple[Wanted, int]:
     said = {"parts": wanted.parts, "remember": wanted.remember, "forget": list(wanted.forget), "more": wanted.more}
     plain = json.loads(program_input.as_json(said, "what a program sets of a state"))
     if not isinstance(plain["parts"], dict) or not isinstance(plain["remember"], dict):
-        raise UsageError("what a program sets of a state is an object", "Nothing was changed.")
+        raise UsageError("the state that a program sets must be an object", "Nothing was changed.")
     clean, secrets = secret_filter.line(store.beside, state.rules)(canonical.compact(plain))
     plain = json.loads(clean) if secrets else plain
     return Wanted(plain["parts"], plain["remember"], tuple(plain["forget"]), plain["more"]), secrets
@@ -115,12 +115,12 @@ def _check_memory(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         raise UsageError(
             f"the working memory would have {humanize.size(new)}, "
             f"but at most {humanize.size(unified_state.LARGEST_MEMORY)} are allowed",
-            "Take something out of it, or keep what is large in a cell or a file, and its name here.",
+            "Remove something, or keep large values in a cell or a file, and only their name here.",
         )
     if unified_state.is_deeper(after, unified_state.DEEPEST_MEMORY):
         raise UsageError(
             f"the working memory is nested more than {unified_state.DEEPEST_MEMORY} deep",
-            "Write what is so deep as a text.",
+            "Store deeper values as text.",
         )
 
 

@@ -64,7 +64,7 @@ def seam(
             leaf = line.uuid
             own.add(leaf)
     if not leaf:
-        raise SessgitError("its last turn has no line that anything could go on from", "No client would resume it.")
+        raise SessgitError("its last turn has no line to continue from", "No client would resume it.")
     return Seam(leaf, latest, frozenset(taken - {""}))
 
 

@@ -98,7 +98,8 @@ def _signal(number: int) -> str:
 
 def reply(rows: Sequence[Row]) -> str:
     """The answer to what was brought back, as no model gave it."""
-    return f"Understood: I know what was found there in {humanize.counted(len(rows), 'turn')}, and go on from here."
+    turns = humanize.counted(len(rows), "turn")
+    return f"Understood. I know what was found there in {turns}, and will continue from here."
 
 
 def _intro(found: Sides) -> str:

@@ -97,7 +97,7 @@ def put_in_order(store: Store, branch: str, commit: str) -> tuple[Lines, Mend] |
     ordered, early = order.in_order(raw)
     if not early or laid.file > 1:
         return None
-    what = f"{early:,} of {len(raw):,} lines of its file stand before the line that they follow: behind it now"
+    what = f"{early:,} of {len(raw):,} lines of its file came before the line that they follow: moved after it"
     lines = Lines(branch, commit, state, ((1, tuple(ordered)),), state.turns, known=origins(store, state))
     return lines, Mend("order", 1, 1, what)
 
@@ -134,7 +134,7 @@ def strangers(store: Store, branch: str) -> list[Mend]:
         state = store.state(tip)
         lines = transcript.parsed(store.lines(tip, state.turns).body)
         named = min(min(names) for line in lines if (names := transcript.session_ids(line.data or {})))
-        what = f"turns of another session, {named[:8]}, stand in its file, on {layout.short(name)}: left out"
+        what = f"turns of another session, {named[:8]}, in its file, on {layout.short(name)}: left out"
         found.append(Mend("writer", state.turns, 1, what))
     return found
 

@@ -110,7 +110,7 @@ def _files(here: Invocation, done: Imported) -> Iterator[str]:
 
 
 def _is_plain(why: str) -> bool:
-    return why in ("kept as it is", "it follows from the cells", "the transcript beside it says it")
+    return why in ("kept as it is", "derived from the cells", "the transcript contains it")
 
 
 def _said(outcome: str, count: int) -> str:

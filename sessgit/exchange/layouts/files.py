@@ -58,7 +58,7 @@ class Lines:
         parts = []
         if self.damaged:
             many = len(self.damaged)
-            parts.append(f"line {self.damaged[0]} is no JSON" if many == 1 else f"{many:,} lines are no JSON")
+            parts.append(f"line {self.damaged[0]} is not JSON" if many == 1 else f"{many:,} lines are not JSON")
         return "; ".join([*parts, *(["its last line is torn"] if self.torn else [])])
 
 
@@ -104,7 +104,7 @@ class Folder:
         """The object that a file holds; raises DamagedFileError where it holds another value."""
         value = self.json(path)
         if not isinstance(value, dict):
-            raise DamagedFileError("it holds no object")
+            raise DamagedFileError("it is not an object")
         return value
 
     def lines(self, path: str) -> Lines:
@@ -127,7 +127,7 @@ def opened(root: Path, *only: str) -> Folder:
     """The folder with all that lies below it, or below those folders in it that are wanted `only` where there is one;
     raises NotFoundError, or UsageError where there is too much."""
     if not root.is_dir():
-        raise NotFoundError(f"there is no folder {root}", "Name the folder that the other system keeps.")
+        raise NotFoundError(f"there is no folder {root}", "Name the folder of the other system.")
     folder = Folder(root)
     parts = [name for name in only if not (root / name).is_symlink() and (root / name).is_dir()]
     for part in parts or [""]:
@@ -197,11 +197,11 @@ def unpacked(data: bytes, most: int = LARGEST) -> bytes:
         try:
             out += stream.decompress(data, most + 1 - len(out))
         except zlib.error as error:
-            raise DamagedFileError("it is packed, and damaged") from error
+            raise DamagedFileError("it is compressed and damaged") from error
         if len(out) > most:
             raise DamagedFileError(f"it holds more than {most >> 20} MB, unpacked")
         if not stream.eof:
-            raise DamagedFileError("it is packed, and cut short")
+            raise DamagedFileError("it is compressed and truncated")
         data = stream.unused_data.lstrip(b"\0")
     return bytes(out)
 
@@ -212,11 +212,11 @@ def parsed(data: bytes) -> Any:
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=lambda _: None)
     except UnicodeDecodeError as error:
-        raise DamagedFileError("it is no UTF-8") from error
+        raise DamagedFileError("it is not UTF-8") from error
     except RecursionError as error:
-        raise DamagedFileError("its values lie too deep in each other") from error
+        raise DamagedFileError("its values are nested too deeply") from error
     except ValueError as error:
-        raise DamagedFileError("it is empty" if not data.strip() else "it is no JSON") from error
+        raise DamagedFileError("it is empty" if not data.strip() else "it is not JSON") from error
     return _clean(value, 0)
 
 
@@ -318,7 +318,7 @@ def time(value: object) -> str:
 
 def _clean(value: Any, depth: int) -> Any:
     if depth > DEEPEST:
-        raise DamagedFileError("its values lie too deep in each other")
+        raise DamagedFileError("its values are nested too deeply")
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
@@ -330,10 +330,10 @@ def _clean(value: Any, depth: int) -> Any:
 
 def _untold(entry: Entry) -> SourceFile:
     if entry.kind == "link":
-        return SourceFile(shown(entry.path), "left", f"it is a link to {shown(entry.target)}, and none is followed")
+        return SourceFile(shown(entry.path), "left", f"it is a link to {shown(entry.target)}; links are not followed")
     if entry.kind == "other":
         return SourceFile(shown(entry.path), "left", "it is not a regular file")
-    return SourceFile(shown(entry.path), "left", "nothing is known of such a file")
+    return SourceFile(shown(entry.path), "left", "unknown kind of file")
 
 
 def _walk(root: Path, at: PurePosixPath, depth: int) -> Iterator[Entry]:

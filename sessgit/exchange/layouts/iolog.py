@@ -50,7 +50,9 @@ def read(folder: Path) -> Found:
     is_one = [name for name in names if any(source.has(f"{start}{name}/{file}") for file in (*_LOGS, "metadata.json"))]
     sessions = [_session(source, f"{start}{name}", name, project) for name in is_one]
     if not is_one and not start:
-        raise NotFoundError(f"there is no session in {folder}", f"One is a folder with io.log in {FOLDER}/{SESSIONS}.")
+        raise NotFoundError(
+            f"there are no sessions in {folder}", f"A session is a folder with io.log in {FOLDER}/{SESSIONS}."
+        )
     return Found(files.parents_first(sessions), source.files())
 
 
@@ -211,7 +213,7 @@ def _turns(source: Folder, at: str, session: str) -> tuple[GivenTurn, ...]:
     turns, unknown = list[_Open](), 0
     for line in found.values:
         unknown += not _take(line, turns)
-    odd = f"{unknown:,} of its lines go nowhere" if unknown else ""
+    odd = f"{unknown:,} of its lines are not used" if unknown else ""
     why = "; ".join(part for part in (found.why, odd) if part)
     damaged = bool(found.damaged or unknown)
     source.note(path, "damaged" if damaged else "imported" if turns else "empty", why, session)

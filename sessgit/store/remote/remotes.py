@@ -263,7 +263,7 @@ def fetch(store: Path, link: Link, wanted: Collection[str]) -> None:
     finally:
         locks.release(lock)
     if ended.code and beaten:
-        raise StoreError(f"what came from {link.remote.name} could not be noted here: {beaten}", "Try again.")
+        raise StoreError(f"cannot record what came from {link.remote.name}: {beaten}", "Try again.")
     if ended.code:
         raise unreachable(link.remote.name, link.remote.shown, ended)
     _pack_refs(store, len(coming))
@@ -412,7 +412,7 @@ def _rejected(store: Path, link: Link, moves: Sequence[Move], ended: Ended) -> E
     words = ended.cleaned(said.removeprefix("[remote rejected] ").removeprefix("[rejected] ").strip("()"))
     remark = ended.remarks
     if any(word in said for word in _BROKEN):
-        return StoreError(f"{link.remote.name} could not write what came: {words}{remark}", _UNCHANGED)
+        return StoreError(f"{link.remote.name} could not write the data: {words}{remark}", _UNCHANGED)
     return RefusedError(
         f"{link.remote.name} refused the push: {words}{remark}",
         f"{_UNCHANGED} Ask the owner of {link.remote.shown}.",

@@ -100,10 +100,10 @@ class _Mender:
             torn = len(rest) - sum(len(piece) for piece, _ in found)
             left = f"; {torn:,} bytes of a torn line are left out" if torn > len(found) else ""
             if len(found) == 1 and rest != found[0][0] == rest.decode("utf-8", "replace").encode():
-                self._say("unreadable", item, "it had bytes that are no UTF-8: “\ufffd” stands for them")
+                self._say("unreadable", item, "it had bytes that are not UTF-8: replaced by “\ufffd”")
             elif found:
                 many = "a line stood" if len(found) == 1 else f"{len(found)} lines stood"
-                self._say("glued", item, f"{many} glued to another: apart again{left}")
+                self._say("glued", item, f"{many} glued to another line: separated{left}")
             else:
                 self._say("unreadable", item, f"{len(rest):,} bytes that are no line of a transcript are left out")
         for piece, one in found:
@@ -184,11 +184,11 @@ class _Mender:
                 seen[item.uuid] = item
             elif items.said(known) == items.said(item):
                 item.out = True
-                self._say("duplicate", item, "it stands in the file before: left out")
+                self._say("duplicate", item, "it is already in the file: left out")
             else:
                 old, item.uuid, item.changed = item.uuid, ids.line_id(item.raw, number), True
                 renamed[old] = item.uuid
-                self._say("duplicate", item, "another line has its uuid: it has one of its own now")
+                self._say("duplicate", item, "another line had its uuid: it has a new one")
         doubles = [item for item in self.items if item.out]
         for item in doubles:
             item.uuid = ""  # whoever hangs on it hangs on the first one
@@ -209,7 +209,9 @@ class _Mender:
             rootless = not item.parent and prompted and not item.line.is_boundary
             if last is not None and (lost or rootless):
                 item.parent, item.changed = last.uuid, True
-                self._say("parent", item, f"its parent is {'nowhere' if lost else 'not said'}: on the line before it")
+                self._say(
+                    "parent", item, f"its parent is {'missing' if lost else 'not given'}: linked to the line before it"
+                )
             elif lost:
                 item.parent, item.changed = "", True  # the file goes on from another one: that breaks nothing
             prompted = prompted or is_prompt(item.line)
@@ -248,7 +250,7 @@ class _Mender:
             for item in cycle:
                 if places.get(item.parent, -1) >= places[item.uuid]:
                     item.parent, item.changed = before.get(item.uuid, ""), True
-                    self._say("cycle", item, "it led to itself: on the line before it")
+                    self._say("cycle", item, "it was its own ancestor: linked to the line before it")
 
     # Calls
 
@@ -283,7 +285,7 @@ class _Mender:
         for item in (item for item in self.items if id(item) in early):
             asked = self.items[early[id(item)]]
             moved.setdefault(id(asked), []).append(item)
-            self._say("result", item, "it stands before its call: behind it now")
+            self._say("result", item, "it came before its call: moved after it")
             item.turn = asked.turn
             if item.parent != asked.uuid and not self._leads_to(item, asked):
                 item.parent, item.changed = asked.uuid, True
@@ -301,7 +303,7 @@ class _Mender:
                 answered[name] = item
                 kept.append(block)
             else:
-                wrong = "a second result of its call" if name in calls else "the result of a call that is nowhere"
+                wrong = "a second result of its call" if name in calls else "the result of a missing call"
         if not wrong:
             return
         self._say("result", item, f"{wrong}: left out")
@@ -339,7 +341,9 @@ class _Mender:
                 other.parent, other.changed = uuid, True
         made = Item(last.turn, last.place, compact(data), data, uuid, parent.uuid)
         self.items.insert(at + 1, made)
-        self._say("call", item, f"the result of its call ({items.tool(item, call)}) is nowhere: a line says so")
+        self._say(
+            "call", item, f"the result of its call ({items.tool(item, call)}) is missing: added a line that says so"
+        )
 
     def _leads_to(self, item: Item, wanted: Item) -> bool:
         by_uuid = {one.uuid: one for one in self.items if one.is_chained}
@@ -379,5 +383,5 @@ class _Mender:
             self._say(
                 "time",
                 item,
-                "its time falls behind: right after the latest" if moment is not None else "it had no time",
+                "its time went backwards: set to just after the latest" if moment is not None else "it had no time",
             )

@@ -54,7 +54,7 @@ def known(opened: Folder, base: str) -> dict[str, dict[str, Any]] | None:
     version = index.get("version", VERSION)
     if type(version) is int and version > VERSION:
         for other in opened.below(base.rstrip("/")):
-            opened.note(other, "left", f"the index is of version {version}, and {VERSION} is the latest that is known")
+            opened.note(other, "left", f"the index has version {version}, but {VERSION} is the latest known version")
         return None
     return {files.text(one.get("id")): dict(one) for one in files.objects(index.get("sessions"))}
 
@@ -63,7 +63,7 @@ def tell_of_index(opened: Folder, path: str, known: Mapping[str, object], held: 
     """Notes what became of an index of sessions, where there is one."""
     if opened.has(path):
         missing = sum(one not in held for one in known)
-        why = f"it names {humanize.counted(missing, 'session')} of which no file can be read" if missing else ""
+        why = f"it names {humanize.counted(missing, 'session')} without a readable file" if missing else ""
         opened.note(path, "imported", why)
 
 
@@ -89,7 +89,7 @@ def _check(document: Mapping[str, Any], name: str) -> None:
     """Raises DamagedFileError where the document is no session of that name."""
     own = document.get("id")
     if not isinstance(own, str) or not isinstance(document.get("messages"), list):
-        raise DamagedFileError("it is no session: it has no id or no messages")
+        raise DamagedFileError("it is not a session: it has no id or no messages")
     if own != name:
         raise DamagedFileError(
             f"it says that it is session {files.shown(canonical.one_line(own, 60))}, and its name does not"
@@ -108,7 +108,7 @@ def alone(opened: Folder, held: Iterable[File]) -> list[File]:
         if all(other.document == first.document for other in others):
             out.append(first)
             for other in others:
-                opened.note(other.path, "left", f"it says the same as {files.shown(first.path)}", first.id)
+                opened.note(other.path, "left", f"it has the same contents as {files.shown(first.path)}", first.id)
             continue
         for one, other in ((first, others[0]), *((other, first) for other in others)):
             why = f"{files.shown(other.path)} is another session with the same id"
@@ -127,7 +127,7 @@ def active(opened: Folder, path: str, held: frozenset[str]) -> tuple[str, bytes]
         return "", b""
     named = _referred(value)
     if named not in held:
-        opened.note(path, "left", "it names no session that can be read")
+        opened.note(path, "left", "it names no readable session")
         return "", b""
     opened.note(path, "imported", "", named)
     return named, data

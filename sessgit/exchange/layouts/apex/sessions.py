@@ -42,7 +42,7 @@ def read(folder: Path) -> Found:
     if known is None:
         return Found((), opened.files())
     if not base and not opened.has(INDEX) and not opened.names("*.json") and not opened.below("archive"):
-        raise NotFoundError(f"there is no session in {folder}", "One is a file in .apex/sessions.")
+        raise NotFoundError(f"there are no sessions in {folder}", "A session is a file in .apex/sessions.")
     held = listing.alone(opened, listing.held(opened, base))
     ids = frozenset(one.id for one in held)
     around = Around(ids, known, *listing.active(opened, base + ACTIVE, ids))
@@ -55,7 +55,11 @@ def read(folder: Path) -> Found:
         others = listing.kept(opened, f"{base}kept/{one.id}/", one.id)
         sessions[one.id], told[one.id] = replace(found, kept={**others, **found.kept}), own
         odd = sum(not isinstance(message, dict) for message in one.document["messages"])
-        why = f"{humanize.counted(odd, 'message')} of it {'is' if odd == 1 else 'are'} no object" if odd else ""
+        why = (
+            f"{humanize.counted(odd, 'message')} of it {'is not an object' if odd == 1 else 'are not objects'}"
+            if odd
+            else ""
+        )
         opened.note(one.path, "imported", why, one.id)
     listing.tell_of_index(opened, base + INDEX, known, ids)
     return Found(tuple(sessions.values()), opened.files())

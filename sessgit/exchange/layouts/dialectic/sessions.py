@@ -58,7 +58,7 @@ def read(folder: Path) -> Found:
     base = f"{FOLDER}/" if opened.below(FOLDER) else ""
     places = [path.removesuffix(STATE) for path in (*opened.names(base + STATE), *opened.names(f"{base}*/{STATE}"))]
     if not base and not places:
-        raise NotFoundError(f"there is no session in {folder}", f"One is a folder with {STATE} in {FOLDER}.")
+        raise NotFoundError(f"there are no sessions in {folder}", f"A session is a folder with {STATE} in {FOLDER}.")
     held = _alone(opened, [one for at in places if (one := _held(opened, at)) is not None])
     inside = root if base else root.parent if root.name == FOLDER else None
     if inside is None and root.parent.name == FOLDER and places == [""]:

@@ -23,7 +23,7 @@ CURRENT = "current-transcript.jsonl"
 _SHARED, _METADATA, _CONTEXT = "context", "session-metadata", "_context"
 _ACCESS = "file-access-"
 _MIGRATED = "rlm-sessions has the session"
-_SAME = "it says what another file says already"
+_SAME = "another file has the same contents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read(source: Folder, names: Names) -> list[Foreign]:
             continue
         out.append(_session(source, at, ident, meta if ident == current else {}))
     if _SHARED in stems and not current:
-        source.note(f"{at}{_SHARED}.json", "left", f"no {_METADATA}.json says whose it is")
+        source.note(f"{at}{_SHARED}.json", "left", f"no {_METADATA}.json names its session")
     if current and f"{at}{_METADATA}.json" not in source.noted:
         source.note(f"{at}{_METADATA}.json", "imported", session=current)
     return [one for one in out if one is not None]

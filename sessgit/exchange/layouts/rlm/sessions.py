@@ -31,8 +31,10 @@ _TRANSCRIPT, _STATE, _CELLS, _INDEX = "transcript.jsonl", "session.json", "cells
 _REASONS = {"reasoning/traces.jsonl": "trace", "reasoning/decisions.jsonl": "decision"}
 _LEFT = {
     ".db": "it is a database of the other system", "-wal": "it belongs to a database of the other system",
-    "-shm": "it belongs to a database of the other system", ".tar.gz": "it is packed: unpack it, and import that",
-    ".tgz": "it is packed: unpack it, and import that", ".zip": "it is packed: unpack it, and import that",
+    "-shm": "it belongs to a database of the other system", ".tar.gz": "it is compressed: decompress it, and "
+    "import the result",
+    ".tgz": "it is compressed: decompress it, and import the result", ".zip": "it is compressed: decompress it, "
+    "and import the result",
     "rlm-config.json": "it has the settings of the other system",
 }  # fmt: skip
 
@@ -55,7 +57,7 @@ def read(folder: Path) -> Found:
         if why and source.has(path) and path not in source.noted:
             source.note(path, "left", why)
     if not sessions and not source.noted:
-        raise NotFoundError(f"there is no session of RLM in {folder}", "Name ~/.claude, or rlm-state in it.")
+        raise NotFoundError(f"there are no RLM sessions in {folder}", "Name ~/.claude, or its subfolder rlm-state.")
     return Found(files.parents_first(sessions), source.files())
 
 
@@ -197,7 +199,7 @@ def _cells(source: Folder, at: str, session: str) -> list[Step]:
         except DamagedFileError as error:
             source.note(path, "damaged", str(error), session)
         except SessgitError as error:
-            source.note(path, "damaged", f"it is no cell: {error}", session)
+            source.note(path, "damaged", f"it is not a cell: {error}", session)
         else:
             again = step.task.id in found
             source.note(path, "damaged" if again else "imported", "another cell has its id" if again else "", session)
@@ -211,7 +213,7 @@ def _check_index(source: Folder, path: str, session: str) -> None:
     except DamagedFileError as error:
         source.note(path, "damaged", str(error), session)
     else:
-        source.note(path, "imported", "it follows from the cells", session)
+        source.note(path, "imported", "derived from the cells", session)
 
 
 def _reasons(source: Folder, path: str, kind: str, session: str) -> list[tuple[float | None, Reason]]:
@@ -231,7 +233,7 @@ def _pass_views(source: Folder, at: str, session: str) -> None:
     """What an export wrote beside the transcript says nothing that is not in that."""
     for path in source.below(at):
         if _is_known(path.removeprefix(f"{at}/").removesuffix(".gz")) and path not in source.noted:
-            source.note(path, "imported", "the transcript beside it says it", session)
+            source.note(path, "imported", "the transcript contains it", session)
 
 
 def _keep_rest(session: Foreign, document: Mapping[str, Any], kept: dict[str, bytes]) -> None:
@@ -272,4 +274,4 @@ def _check_version(document: Mapping[str, Any]) -> None:
     for version in (ours, theirs):
         major = str(version).partition(".")[0]
         if version is not None and major.isdecimal() and int(major[:9]) > VERSION:
-            raise DamagedFileError(f"it is of version {str(version)[:20]}, which a newer sessgit may know")
+            raise DamagedFileError(f"it has version {str(version)[:20]}, which this sessgit does not know")
