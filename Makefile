@@ -16,17 +16,17 @@ COMPILED := $(VENV)/.compiled
 .PHONY: help try test test-client test-crash fuzz check package bench schemas anchors format clean
 
 help:
-	@echo "make try          record an example conversation in a throw-away place and look at it"
-	@echo "make test         all tests but those with the real client"
-	@echo "make test-client  the tests with the real client, which npm installs into a cache folder"
-	@echo "make fuzz         100,000 hostile inputs: payloads, transcripts, documents, words, remotes; 200 histories"
-	@echo "make test-crash   thousands of kills, faults and crowds; make test has a few of each"
-	@echo "make check        ruff, mypy and the guard of the layers"
+	@echo "make try          import, lose, restore and fork example conversations in a temporary folder"
+	@echo "make test         all tests except those with the real client"
+	@echo "make test-client  the tests with the real client (npm installs it into a cache folder)"
+	@echo "make fuzz         100,000 hostile inputs, and 200 random histories"
+	@echo "make test-crash   thousands of kills, I/O faults and races (make test has a few of each)"
+	@echo "make check        ruff, mypy and the layers test"
 	@echo "make package      build the wheel and the sdist, and try each in a new environment"
-	@echo "make bench        how fast it is, beside goals and other programs (GROUP=import, QUICK=1: less of it)"
-	@echo "make schemas      write docs/schemas/ anew; a test holds it to the code"
-	@echo "make anchors      write the prefilter of the redaction rules anew; a test holds it to them"
-	@echo "make format       ruff, formatting and safe fixes"
+	@echo "make bench        measure speed and size (GROUP=import: one group, QUICK=1: fewer runs)"
+	@echo "make schemas      write docs/schemas/ from the code"
+	@echo "make anchors      write the prefilter of the redaction rules"
+	@echo "make format       format the code, and apply safe fixes of ruff"
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "sessgit needs Python 3.11 or later: make PYTHON=python3.12 …"; exit 1; }
