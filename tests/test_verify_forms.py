@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -221,6 +222,19 @@ def test_what_others_tell_of_too_is_told(harm: Callable[[Recorded], object], wan
     assert not [one for one in words(kept) if one.startswith(wanted)]
     harm(kept)
     assert [one for one in words(kept) if one.startswith(wanted)]
+
+
+@pytest.mark.parametrize("mode", ["120000", "100755"])
+def test_a_link_or_a_program_is_no_plain_file(mode: str, kept: Recorded) -> None:
+    old = kept.store.commit(kept.tip())
+    inside = run_git(kept.store.path, "ls-tree", f"{old.tree}:{THIRD}").replace("100644", mode, 1)
+    made = ["git", "-C", str(kept.store.path), "mktree"]
+    folder = subprocess.run(made, input=inside.encode(), capture_output=True, check=True).stdout.decode().strip()
+    tree = kept.store.repo.edit_tree(old.tree, {THIRD: (folder, True)})
+    commit = kept.store.repo.write_commit(tree, list(old.parents), old.message, old.time)
+    kept.store.repo.release()
+    run_git(kept.store.path, "update-ref", f"refs/heads/{SESSION}", commit)
+    assert [one for one in words(kept) if one.endswith("is neither a plain file nor a folder")]
 
 
 def words(kept: Recorded) -> list[str]:

@@ -184,23 +184,6 @@ def check_compaction(seen: Seen, made: Folder) -> Iterator[Finding]:
         yield seen.wrong("history", "a compaction stands before its prompt, and no commit before it tells of that")
 
 
-def check_places(message: Message, lines: Sequence[bytes], where: Where, *, unended: bool) -> Iterator[Finding]:
-    """The extents against the bytes of the lines that they speak of, where none of these was redacted: as long, and
-    neighbours joined."""
-    extents = message.extents
-    if extents != messages.join(extents, unended=message.is_unended and bool(extents)):
-        yield where.found("wrong", "extent", "two of its extents touch, and are not one")
-    if message.get("Redacted") or sum(extent.lines for extent in extents) > len(lines):
-        return
-    at = len(lines) - sum(extent.lines for extent in extents)
-    for extent in extents:
-        own = lines[at : at + extent.lines]
-        at += extent.lines
-        if extent.length != sum(map(len, own)) + len(own) - (unended and at == len(lines)):
-            yield where.found("wrong", "extent", f"the extent {extent} is not as long as its lines")
-            return
-
-
 # Inside
 
 

@@ -230,11 +230,10 @@ class _Commit:
         data = self.store.repo.blob(tail[0]) if tail else b""
         lines = forms.tail_lines(data)
         raw = [line.raw for line in lines]
-        self.found += turns.check_hash(self.message, raw, self.where)
+        self.found += turns.check_lines(self.message, raw, self.where, unended=not data.endswith(b"\n"))
         placed = sum(extent.lines for extent in self.message.extents)
         if placed < len(raw):
             self._say("wrong", "extent", f"{layout.TAIL} has {len(raw)} lines, its extents speak of {placed}")
-        self.found += forms.check_places(self.message, raw, self.where, unended=not data.endswith(b"\n"))
         return lines
 
     # The turn
@@ -258,9 +257,7 @@ class _Commit:
         if made.told is not None:
             self.found += turns.check_key(made, self.key, self.where)
             if self.event in TURNS:
-                self.found += turns.check_hash(self.message, made.raw, self.where)
-                unended = self.message.is_unended
-                self.found += forms.check_places(self.message, made.raw, self.where, unended=unended)
+                self.found += turns.check_lines(self.message, made.raw, self.where, unended=self.message.is_unended)
             self.found += () if same else forms.check_compaction(seen, made)
         return made
 

@@ -11,6 +11,7 @@ from sessgit.agents.claude.lines import Line, is_name
 from sessgit.agents.claude.sidecars import sidecar_files
 from sessgit.agents.claude.writer.transcript import parsed
 from sessgit.model import canonical, long_strings
+from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.finding import Finding, Severity
@@ -93,25 +94,36 @@ def check_key(made: Folder, key: str, where: Where) -> Iterator[Finding]:
         yield where.found("wrong", "trailer", f"its prompt is {uuid}, the commit says {key}")
 
 
-def check_hash(message: Message, lines: Sequence[bytes], where: Where) -> Iterator[Finding]:
-    """The hash of the lines that the extents of a commit speak of: the last ones of the folder."""
+def check_lines(message: Message, lines: Sequence[bytes], where: Where, *, unended: bool) -> Iterator[Finding]:
+    """The hash and the extents of a commit against the lines that they are of: the last ones of the folder. The length
+    of an extent is only known where none of its lines was redacted; `unended` says that the last line has no newline.
+    """
     extents, expected = message.extents, message.get("Lines-SHA256")
     count = sum(extent.lines for extent in extents)
+    own = lines[len(lines) - count :]
     if len(extents) != len(message.all("Extent")):
         yield where.found("wrong", "extent", "an Extent cannot be read")
-    if count > len(lines):
-        yield where.found("damage", "extent", f"there are {len(lines)} lines, the extents speak of {count}")
-        return
-    if bool(count) != bool(expected):
-        yield where.found("wrong", "extent", "Extent and Lines-SHA256 come together, and only one of them is there")
+    if extents != messages.join(extents, unended=message.is_unended and bool(extents)):
+        yield where.found("wrong", "extent", "two of its extents touch, and are not one")
     placed = sorted((extent.offset, extent.end) for extent in extents)
     if any(end > start for (_, end), (start, _) in pairwise(placed)):
         yield where.found("wrong", "extent", "two of its extents overlap")
-    if count and expected and hash_of(lines[len(lines) - count :]) != expected:
+    if bool(count) != bool(expected):
+        yield where.found("wrong", "extent", "Extent and Lines-SHA256 come together, and only one of them is there")
+    if count > len(lines):
+        yield where.found("damage", "extent", f"there are {len(lines)} lines, the extents speak of {count}")
+        return
+    if count and expected and hash_of(own) != expected:
         yield where.found(
             "damage", "hash", "its lines are not those that were recorded: Lines-SHA256 differs",
             REPAIR.format(session=layout.session_of(where.branch)),
         )  # fmt: skip
+    at = 0
+    for extent in extents if not message.get("Redacted") else ():
+        held, at = own[at : at + extent.lines], at + extent.lines
+        if extent.length != sum(map(len, held)) + len(held) - (unended and at == count):
+            yield where.found("wrong", "extent", f"the extent {extent} is not as long as its lines")
+            return
 
 
 # Inside
