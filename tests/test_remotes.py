@@ -101,10 +101,33 @@ def test_a_url_that_is_none(store: Store, url: str) -> None:
     assert remotes.listed(store.path) == []
 
 
-@pytest.mark.parametrize("url", ["/srv/hub", "host:hub", "ada@host:code/hub", "ssh://host/hub", "https://host/hub.git"])
+@pytest.mark.parametrize(
+    "url",
+    ["/srv/hub", "host:hub", "ada@host:code/hub", "ssh://host/hub", "https://host/hub.git", '/srv/a "b" \\ c # d ; é '],
+)
 def test_a_url_stays_as_it_is(store: Store, url: str) -> None:
     remotes.add(store.path, "origin", url)
     assert remotes.find(store.path, "").url == url
+
+
+def test_settings_of_a_remote_without_a_url_are_replaced(store: Store, git: Git) -> None:
+    git("config", "remote.origin.fetch", "+refs/heads/*:refs/theirs/*")
+    with (store.path / "config").open("a") as file:
+        file.write("[core]\n\tbare = true")  # no newline at the end
+    remotes.add(store.path, "origin", "/srv/hub")
+    fetch = [f"+{space}*:{layout.tracking('origin', space)}*" for space in layout.SPACES]
+    assert git("config", "--get-all", "remote.origin.fetch").splitlines() == fetch
+    assert git("config", "remote.origin.tagOpt") == "--no-tags\n"
+    assert git("rev-parse", "--is-bare-repository") == "true\n"
+    assert (store.path / "config").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_config_that_git_has_locked_stays(store: Store) -> None:
+    lock, before = store.path / "config.lock", (store.path / "config").read_bytes()
+    lock.touch()
+    with pytest.raises(StoreError, match="cannot change the store's git config: File exists"):
+        remotes.add(store.path, "origin", "/srv/hub")
+    assert lock.exists() and (store.path / "config").read_bytes() == before
 
 
 def test_a_name_is_taken_once(store: Store) -> None:

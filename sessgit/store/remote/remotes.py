@@ -7,6 +7,7 @@ seen stands in the tracking refs, which mirror the four spaces of `layout.SPACES
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from sessgit.errors import ConflictError, MovedError, NotFoundError, RefusedErro
 from sessgit.model import ids
 from sessgit.model.address import check_tag
 from sessgit.store import layout, locks, maintenance, refs, transaction
+from sessgit.store.files import private
 from sessgit.store.layout import StorePaths
 from sessgit.store.remote import incoming, outgoing, unserved
 from sessgit.store.remote.transport import Ended, run, secrets_of, shown_url, unreachable
@@ -116,15 +118,12 @@ def add(store: Path, name: str, url: str) -> Remote:
             raise ConflictError(
                 f"the remote {name} already exists: {shown_url(found['url'][0])}", "Choose another name."
             )
-        # The URL comes last: without it nothing is a remote.
-        first, *others = incoming.mirrored(name)
-        _config(store, "--replace-all", f"remote.{name}.fetch", first)
-        for spec in others:
-            _config(store, "--add", f"remote.{name}.fetch", spec)
-        _config(store, f"remote.{name}.tagOpt", "--no-tags")
-        # Else a later git makes refs/remotes/<name>/HEAD.
-        _config(store, f"remote.{name}.followRemoteHEAD", "never")
-        _config(store, f"remote.{name}.url", url)
+        if found:
+            _config(store, "--remove-section", f"remote.{name}")
+        # Without followRemoteHEAD, a later git makes refs/remotes/<name>/HEAD.
+        settings = [("url", url), *(("fetch", spec) for spec in incoming.mirrored(name)), ("tagOpt", "--no-tags"),
+                    ("followRemoteHEAD", "never")]  # fmt: skip
+        _append(store, f'[remote "{name}"]\n' + "".join(f"\t{key} = {_quoted(value)}\n" for key, value in settings))
     return Remote(name, url)
 
 
@@ -171,7 +170,35 @@ def _settings(store: Path) -> dict[str, dict[str, list[str]]]:
 def _config(store: Path, *words: str) -> None:
     ended = run(store, ["config", "--local", *words], {})
     if ended.code:
-        raise StoreError(f"cannot change the store's git config: {ended.words}", "Is the folder yours?")
+        raise _unchanged(ended.words)
+
+
+def _unchanged(why: str) -> StoreError:
+    return StoreError(f"cannot change the store's git config: {why}", "Is the folder yours?")
+
+
+def _append(store: Path, section: str) -> None:
+    """Append a section to the config of the store under the lock that git takes, in one step: git itself would start a
+    process for each setting."""
+    config, lock = store / "config", store / "config.lock"
+    try:
+        with private.files(), lock.open("xb") as file:
+            try:
+                old = config.read_bytes()
+                file.write(old + b"\n" * (old[-1:] not in (b"", b"\n")) + section.encode())
+                file.flush()
+                os.fsync(file.fileno())
+                lock.replace(config)
+            except OSError:
+                lock.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise _unchanged(error.strerror or str(error)) from error
+
+
+def _quoted(value: str) -> str:
+    """Return a value as git reads it from its config."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 @contextmanager
