@@ -19,7 +19,7 @@ help:
 	@echo "make try          import, lose, restore and fork example conversations in a temporary folder"
 	@echo "make test         all tests except those with the real client"
 	@echo "make test-client  the tests with the real client (npm installs it into a cache folder)"
-	@echo "make fuzz         100,000 hostile inputs, and 200 random histories"
+	@echo "make fuzz         100,000 hostile inputs, 200 random histories, and 500 examples of every law"
 	@echo "make test-crash   thousands of kills, I/O faults and races (make test has a few of each)"
 	@echo "make check        ruff, mypy and the layers test"
 	@echo "make package      build the wheel and the sdist, and try each in a new environment"
@@ -56,6 +56,7 @@ test-crash: $(READY)
 fuzz: $(READY)
 	SESSGIT_TEST_FUZZ=100000 SESSGIT_TEST_WALKS=200 $(BIN)/python -m pytest tests/test_fuzz.py tests/test_terminal.py \
 		tests/test_hostile_*.py tests/test_walks.py -n auto --dist worksteal
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m hypothesis -n auto --dist worksteal
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet atheris || true
 	$(BIN)/python tests/guided.py 30000
 

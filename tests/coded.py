@@ -9,10 +9,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pygit2
 import pytest
 from plain import run_git
+from pygit2.enums import ReferenceType
 from shell import Shell
-from transcripts import Talk
+from transcripts import BIRTH, Talk
 
 from sessgit.agents.claude import home
 from sessgit.history.code import git
@@ -21,6 +23,8 @@ from sessgit.record.source import Rules, Source
 from sessgit.store import store as stores
 from sessgit.store.index import Index
 from sessgit.store.store import Store
+
+_BIRTH = int(BIRTH.timestamp())
 
 
 class Coded:
@@ -46,11 +50,18 @@ class Coded:
             path.write_bytes(data if isinstance(data, bytes) else data.encode())
 
     def commit(self, subject: str, files: dict[str, str | bytes], at: Path | None = None) -> str:
-        """Writes and commits the files; the commit's id."""
+        """Writes and commits the files as `git add -A` and `git commit` do; the commit's id."""
         self.write(files, at)
-        self.git("add", "-A", at=at)
-        self.git("commit", "-q", "-m", subject, at=at)
-        return self.git("rev-parse", "HEAD", at=at)
+        repo = pygit2.Repository(str(at or self.project))
+        repo.index.add_all()
+        repo.index.write()
+        who = pygit2.Signature("Ada", "ada@example.org", _BIRTH)
+        head = repo.references["HEAD"]
+        parents = [] if repo.head_is_unborn else [repo.head.target]
+        branch = "HEAD" if head.type == ReferenceType.DIRECT else head.target
+        made = repo.create_commit(branch, who, who, f"{subject}\n", repo.index.write_tree(), parents)
+        repo.free()
+        return str(made)
 
     def record(self, talk: Talk, *, at: Path | None = None, live: bool = True, granularity: str = "turn") -> Path:
         """Brings the store level with the conversation, which noted the project's head where it was live."""

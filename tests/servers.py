@@ -38,21 +38,22 @@ def free_port() -> int:
 @contextmanager
 def daemon(folder: Path, *, writable: bool = True) -> Iterator[str]:
     """`git daemon` for all repositories of a folder; yields the URL of the folder."""
-    port = free_port()
     services = ["--enable=receive-pack"] if writable else []
-    process = subprocess.Popen(
-        [
-            "git", "daemon", "--reuseaddr", "--export-all", "--informative-errors", "--listen=127.0.0.1",
-            f"--port={port}", f"--base-path={folder}", *services, str(folder),
-        ],
-        stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    try:
-        for _ in range(500):
+    answers = False
+    while not answers:  # another process may have taken the port meanwhile
+        port = free_port()
+        process = subprocess.Popen(
+            [
+                "git", "daemon", "--reuseaddr", "--export-all", "--informative-errors", "--listen=127.0.0.1",
+                f"--port={port}", f"--base-path={folder}", *services, str(folder),
+            ],
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        while process.poll() is None and not answers:
             with socket.socket() as tried:
-                if tried.connect_ex(("127.0.0.1", port)) == 0:
-                    break
+                answers = tried.connect_ex(("127.0.0.1", port)) == 0
             time.sleep(0.01)
+    try:
         yield f"git://127.0.0.1:{port}"
     finally:
         os.killpg(process.pid, 15)

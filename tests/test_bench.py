@@ -278,12 +278,25 @@ def test_a_command_is_run_where_and_with_what_was_asked(tmp_path: Path) -> None:
     assert told["seconds"] > 0 and told["peak"] > 0
 
 
+HOLD = """
+import os, sys, time
+held = bytearray(b"x") * 40_000_000
+open(sys.argv[1], "w").close()
+while not all(map(os.path.exists, "ab")):
+    time.sleep(0.01)
+time.sleep(0.4)
+"""
+
+
 def test_memory_is_that_of_the_command_and_of_all_that_it_starts(tmp_path: Path) -> None:
     """Two processes of 40 MB each at once, whatever started them."""
-    hold = f"{sys.executable} -c 'import time; x = bytearray(b\"x\") * 40_000_000; time.sleep(.4)'"
+    (tmp_path / "hold.py").write_text(HOLD)
+    hold = f"{sys.executable} hold.py"
     asked = {"cwd": str(tmp_path), "env": {"PATH": "/usr/bin:/bin"}, "given": ""}
-    both = {**asked, "command": ["sh", "-c", f"{hold} & {hold}; wait"]}
+    both = {**asked, "command": ["sh", "-c", f"{hold} a & {hold} b; wait"]}
     largest = starter.run({**both, "whole": False})["peak"]
     assert largest > 40e6
+    for name in "ab":
+        (tmp_path / name).unlink()
     if Path("/proc/self/smaps_rollup").exists():
         assert starter.run({**both, "whole": True})["peak"] > 80e6

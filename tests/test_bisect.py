@@ -373,7 +373,7 @@ def test_who_is_stopped_leaves_nothing(coded: Coded, tmp_path: Path, number: sig
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.05)
     process.send_signal(number)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (130 if number is signal.SIGINT else 128 + number, b"")
     assert kept(coded) == before
     assert not [*Path(tempfile.gettempdir()).iterdir()]

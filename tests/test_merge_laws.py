@@ -40,7 +40,7 @@ from sessgit.store.index import Index
 from sessgit.store.store import Store
 
 NOW = 1_800_000_000.0
-FEWER = settings(max_examples=(settings.default or settings()).max_examples // 3)
+FEWER = settings(max_examples=(settings.default or settings()).max_examples // 2)
 """Each example is two recordings and several readings of what came of them."""
 MODES = st.sampled_from(["summary", "graft", None])
 

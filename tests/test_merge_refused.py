@@ -213,7 +213,7 @@ def test_a_command_that_hangs_holds_nobody_up_and_is_interrupted(sessgit: Shell)
     with locks.session(StorePaths(sessgit.store), SESSION) as held:
         assert held
     os.killpg(running.pid, signal.SIGINT)
-    assert running.wait(20) == 130
+    assert running.wait(60) == 130
     assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")) == (before, head, [])
 
 

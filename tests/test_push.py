@@ -526,7 +526,7 @@ def test_the_keyboard_stops_it(pair: Desks, command: tuple[str, ...]) -> None:
         while b"hub" not in heard:
             heard += connection.recv(1000)
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         assert (process.returncode, out, err) == (130, b"", b"")
         assert connection.recv(1000) == b""
         connection.close()

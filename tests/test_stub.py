@@ -25,8 +25,9 @@ HUGE = b'{"prompt":"' + b"x" * (3 << 20) + b'"}'
 RECORDER = """#!{python} -IS
 import json, os, sys, time
 store = sys.argv[-1]
-with open(store + "/../slow") as slow:
-    time.sleep(float(slow.read()))
+end = time.monotonic() + 60
+while os.path.exists(store + "/../hold") and time.monotonic() < end:
+    time.sleep(0.01)
 seen = dict(argv=sys.argv[1:], env=dict(os.environ), cwd=os.getcwd(), ppid=os.getppid(), pid=os.getpid(),
             std=[os.path.realpath(f"/dev/fd/{{fd}}") for fd in range(3)])
 name = f"{{store}}/../started/{{os.getpid()}}"
@@ -50,7 +51,8 @@ class Place:
         self.python = root / "py ' thon"
         self.python.write_text(RECORDER.format(python=sys.executable))
         self.python.chmod(0o755)
-        (root / "slow").write_text("0")
+        self.hold = root / "hold"
+        """While it is there, a recorder goes no further."""
         # The client's command says `sh`: here that is the shell to be tested.
         (self.bin / "sh").symlink_to(shell)
         self.stub = write_stub(self.store, str(self.python))
@@ -74,7 +76,7 @@ class Place:
             process.stdin.close()
             output = process.stdout.read()
             process.stdout.close()
-            process.wait(20)
+            process.wait(60)
         assert (process.returncode, output) == (0, b"")
 
     def run_both(self, *, command: str = "", **env: str) -> None:
@@ -88,11 +90,12 @@ class Place:
 
     def starts(self, count: int) -> list[dict[str, object]]:
         """How the recorders were started, once all that were have told it; fails if they are not `count`."""
-        end, quiet = time.monotonic() + 10, 0
-        while quiet < 3 and time.monotonic() < end:  # a process that is just becoming another program has no words
+        end, quiet, found = time.monotonic() + 60, 0, list[Path]()
+        while (quiet < 3 or len(found) < count) and time.monotonic() < end:
+            # A process that is just becoming another program has no words.
             quiet = 0 if running(self.store) else quiet + 1
             time.sleep(0.01)
-        found = list(self.started.glob("*"))
+            found = list(self.started.glob("*"))
         assert len(found) == count
         return [json.loads(path.read_text()) for path in found]
 
@@ -160,10 +163,11 @@ def test_what_is_not_set_stays_so(place: Place) -> None:
 
 
 def test_the_client_is_not_held(place: Place) -> None:
-    (place.root / "slow").write_text("1")
+    place.hold.touch()
     # The client's pipe at a descriptor of its own: whoever inherits it holds up the reading of it in run().
     place.run(command=f"exec 9>&1; {stub_command(place.stub)}")
     assert list(place.started.glob("*.json")) == []
+    place.hold.unlink()
     place.starts(1)
 
 
@@ -298,7 +302,7 @@ def test_a_name_that_is_taken_is_left_alone(place: Place) -> None:
 
 
 def test_one_recorder_that_has_yet_to_read_is_enough(place: Place) -> None:
-    (place.root / "slow").write_text("2")
+    place.hold.touch()
     place.run()
     (recorder,) = recorders(place)
     for _ in range(20):
@@ -306,12 +310,13 @@ def test_one_recorder_that_has_yet_to_read_is_enough(place: Place) -> None:
     assert recorders(place) == [recorder]
     assert (place.spool / "waiting").read_text() == f"{recorder}\n"
     assert len(list(place.spool.glob("*.json"))) == 21
+    place.hold.unlink()
     place.starts(1)
 
 
 def recorders(place: Place) -> list[str]:
     """The pids of the recorders of this place, once there is one."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         found = [pid for pid, words in running(place.store) if b"sessgit.recorder" in words]
         if found:
@@ -336,14 +341,14 @@ def test_a_file_that_names_no_living_recorder_claims_nothing(place: Place, holde
 
 
 def test_a_recorder_that_was_killed_and_not_reaped_claims_nothing(place: Place) -> None:
-    (place.root / "slow").write_text("60")
+    place.hold.touch()
     child = subprocess.Popen([place.python, "-P", "-m", "sessgit.recorder", place.store])
     recorders(place)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     os.kill(child.pid, 0)
     (place.spool / "waiting").write_text(f"{child.pid}\n")
-    (place.root / "slow").write_text("0")
+    place.hold.unlink()
     place.run()
     place.starts(1)
     child.wait()

@@ -326,7 +326,7 @@ def test_an_interruption_leaves_nothing(coded: Coded, tmp_path: Path) -> None:
     coded.commit("With a filter", {})
     coded.record(coded.talk(OTHER).turns("one"))
     began = tmp_path / "began"
-    coded.git("config", "filter.slow.smudge", f"touch {quote(str(began))}; sleep 2; cat")
+    coded.git("config", "filter.slow.smudge", f"touch {quote(str(began))}; sleep 60; cat")
     with subprocess.Popen(
         [sys.executable, "-m", "sessgit", "fork", OTHER, "--worktree", "../slow"],
         cwd=coded.project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -335,7 +335,7 @@ def test_an_interruption_leaves_nothing(coded: Coded, tmp_path: Path) -> None:
             assert process.poll() is None
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(20) == 130
+        assert process.wait(60) == 130
     assert worktrees(coded) == [str(coded.project)]
     assert not (coded.project.parent / "slow").exists()
     assert not list(coded.shell.config.glob("projects/*slow*"))
