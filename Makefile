@@ -74,7 +74,7 @@ bench: $(READY)
 		$(if $(TRANSCRIPTS),--transcripts $(TRANSCRIPTS))
 
 schemas: $(READY)
-	SESSGIT_TEST_WRITE_SCHEMAS=1 $(BIN)/python -m pytest -q tests/test_schemas.py
+	SESSGIT_TEST_WRITE_SCHEMAS=1 $(BIN)/python -m pytest -q tests/test_schemas.py tests/test_json_docs.py
 
 anchors: $(READY)
 	$(BIN)/python -c 'from pathlib import Path; from sessgit.redact import anchoring; \

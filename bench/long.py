@@ -61,7 +61,7 @@ class Bench:
         """Whole commands on the longest."""
         session, middle = SESSION.format(3), str(self.long // 2)
         listed = subprocess.check_output([*SESSGIT, "ls", "--json"], env=dict(self.place.env), cwd=self.project)
-        fork = next(s["id"] for s in json.loads(listed)["sessgit.ls/v1"] if s["parent"])
+        fork = next(s["id"] for s in json.loads(listed)["sessions"] if s["parent"])
         rows = {
             "sessgit --help": ["--help"],
             "log (goal 200 ms)": ["log", session],

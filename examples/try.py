@@ -109,7 +109,7 @@ def main() -> None:
         talk = Conversation(SESSION, place.project, place.transcript(SESSION))
         place.hold(talk, PARSER)
         place.show("fork", SESSION[:8], "--at", "2", "--name", "tokens as a trie")
-        (fork,) = [found for found in json.loads(place.sessgit("ls", "--json"))["sessgit.ls/v1"] if found["parent"]]
+        (fork,) = [found for found in json.loads(place.sessgit("ls", "--json"))["sessions"] if found["parent"]]
         transcript = place.transcript(fork["id"])
         last = json.loads(transcript.read_text().splitlines()[-1])["leafUuid"]
         other = Conversation(fork["id"], place.project, transcript, parent=last, clock=talk.clock)

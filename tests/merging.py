@@ -49,7 +49,8 @@ def prompts(shell: Shell, session: str = SESSION) -> list[str]:
 
 
 def authored(shell: Shell, session: str = SESSION) -> Any:
-    return json.loads(shell.out("show", session, "--json"))["sessgit.session/v1"]["authored"]
+    found = shell.json("show", session)["session"]
+    return {key: found[key] for key in ("name", "description", "labels", "stage", "confidence")}
 
 
 def tip(shell: Shell, session: str = SESSION) -> str:

@@ -33,7 +33,7 @@ PROGRAM = "from sessgit.cli import app; app.main()"
 if __name__ != "__main__" and "pytest" not in sys.modules:  # in the server
     for _name in app.COMMANDS:
         with suppress(ImportError):
-            import_module(f"sessgit.cli.commands.{_name.replace('import', 'import_')}")
+            import_module(f"sessgit.cli.commands.{app.MODULES.get(_name, _name)}")
     for _name in ("pygit2", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.recorder.drain"):
         import_module(_name)
 

@@ -69,14 +69,16 @@ def replayed(shell: Shell, *arguments: str, code: int = 0) -> Done:
 
 def value(shell: Shell, *arguments: str, code: int = 0) -> Any:
     """What a replay says to programs."""
-    ((_, found),) = json.loads(replayed(shell, *arguments, "--json", code=code).out).items()
+    found = json.loads(replayed(shell, *arguments, "--json", code=code).out)
     return found
 
 
 def outcomes(shell: Shell, *arguments: str, code: int = 0) -> list[tuple[str, str, str | None]]:
     """The operation of each call, what came of it, and why."""
     found = value(shell, *arguments, code=code)["cells"]
-    return [(one["operation"], one["outcome"], one["why"]) for one in found if one["why"] != "a message of the model"]
+    return [
+        (one["operation"], one["outcome"], one["reason"]) for one in found if one["reason"] != "a message of the model"
+    ]
 
 
 def commands(coded: Coded, *calls: tuple[str, str]) -> Talk:

@@ -60,11 +60,10 @@ class Shell:
         return done.out
 
     def json(self, *arguments: str) -> Any:
-        """The value under the one key of what a command prints with --json."""
+        """The document that a command prints with --json, without its schema."""
         document = json.loads(self.out(arguments[0], "--json", *arguments[1:]))
-        ((name, value),) = document.items()
-        assert name == f"sessgit.{arguments[0]}/v1"
-        return value
+        assert document.pop("schema") == f"sessgit.{arguments[0]}/v1"
+        return document
 
     def talk(self, session: str = SESSION, **more: Any) -> Talk:
         """A conversation in the project, of which nothing is written yet."""

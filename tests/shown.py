@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from shell import Shell
@@ -33,6 +32,6 @@ def parser_rewrite(sessgit: Shell) -> Talk:
 
 
 def document(sessgit: Shell, *arguments: str) -> Any:
-    """The value under the one key."""
-    ((_, value),) = json.loads(sessgit.out("show", *arguments, "--json")).items()
+    """The session, turn or cell that `show --json` prints."""
+    ((_, value),) = sessgit.json("show", *arguments).items()
     return value

@@ -60,8 +60,8 @@ def test_out_of_the_way_and_back(sessgit: Shell) -> None:
     )
     assert archived(sessgit.store) == [SESSION, f"{SESSION}.r-a0000002"]
     assert heads(sessgit.store) == [OTHER]
-    assert [one["id"] for one in sessgit.json("ls")] == [OTHER]
-    assert [(one["id"], one["archived"]) for one in sessgit.json("ls", "--archived")] == [(SESSION, True)]
+    assert [one["id"] for one in sessgit.json("ls")["sessions"]] == [OTHER]
+    assert [(one["id"], one["archived"]) for one in sessgit.json("ls", "--archived")["sessions"]] == [(SESSION, True)]
     assert sessgit.out("archive", SESSION, OTHER, SESSION) == (
         "5e551011-0000-4000-8000-000000000001  parser  2 turns  2h ago  (already archived)\n"
         "5e551011-0000-4000-8000-000000000002  else     1 turn  2h ago\n"
@@ -85,14 +85,14 @@ def test_all_that_worked_before_works_in_the_archive(sessgit: Shell) -> None:
     sessgit.out("archive", SESSION)
     assert [sessgit.out("show", name) for name in names] == pages
     assert sessgit.out("log", SESSION) == log
-    assert sessgit.out("export", "json", SESSION) == data
+    assert sessgit.out("export", "json", SESSION) == data.replace('"archived": false', '"archived": true', 1)
     assert "three" in sessgit.out("search", "three")
     assert sessgit.out("tag", "here", f"{SESSION}@2").startswith("here  5e551011-0000-4000-8000-000000000001@2")
     assert sessgit("show", "here").code == 0
     assert "labels +old" in run_git(sessgit.store, "log", "-1", "--format=%s", _edited(sessgit))
     assert sessgit("diff", SESSION, OTHER).code == 0
     fork = sessgit.json("fork", SESSION, "--at", "1")
-    assert [one["id"] for one in sessgit.json("ls", "--forks-of", SESSION)] == [fork["id"]]
+    assert [one["id"] for one in sessgit.json("ls", "--forks-of", SESSION)["sessions"]] == [fork["id"]]
     path = next(sessgit.config.glob(f"projects/*/{SESSION}.jsonl"))
     written = path.read_bytes()
     path.unlink()
@@ -116,7 +116,7 @@ def test_undo_takes_both_back(sessgit: Shell) -> None:
     assert refs.read_all(sessgit.store) == after
     assert sessgit.out("undo").splitlines()[0] == "Undone: 2 conversations archived"
     assert refs.read_all(sessgit.store) == before
-    assert [one["id"] for one in sessgit.json("ls")] == [SESSION, OTHER]
+    assert [one["id"] for one in sessgit.json("ls")["sessions"]] == [SESSION, OTHER]
 
 
 def test_one_that_is_open_is_not_archived(sessgit: Shell) -> None:
@@ -132,8 +132,8 @@ def test_one_that_is_open_is_not_archived(sessgit: Shell) -> None:
     assert sessgit.json("archive", "--older-than", "30d") == {
         "archived": [SESSION],
         "already": [],
-        "passed_over": [{"id": OTHER, "why": "open in a client"}],
-        "operation": sessgit.json("ops")[0]["id"],
+        "skipped": [{"id": OTHER, "reason": "open in a client"}],
+        "operation_id": sessgit.json("ops")["operations"][0]["id"],
         "dry_run": False,
     }
 
@@ -165,7 +165,7 @@ def test_one_whose_transcript_has_gone_on_unrecorded_is_no_old_one(sessgit: Shel
     sessgit.now = LATER
     os.utime(path, (LATER - DAY,) * 2)
     found = sessgit.json("archive", "--older-than", "30d", "--dry-run")
-    assert (found["archived"], found["passed_over"]) == ([SESSION], [{"id": OTHER, "why": "with unrecorded turns"}])
+    assert (found["archived"], found["skipped"]) == ([SESSION], [{"id": OTHER, "reason": "with unrecorded turns"}])
 
 
 def test_a_manager_is_archived_by_name_only(sessgit: Shell) -> None:
@@ -178,7 +178,7 @@ def test_a_manager_is_archived_by_name_only(sessgit: Shell) -> None:
     store.repo.move(layout.head(OTHER), tip, commit)
     store.repo.release()
     sessgit.now = LATER
-    assert sessgit.json("archive", "--older-than", "30d")["passed_over"] == [{"id": OTHER, "why": "a manager"}]
+    assert sessgit.json("archive", "--older-than", "30d")["skipped"] == [{"id": OTHER, "reason": "a manager"}]
     assert sessgit("archive", OTHER).code == 0
 
 
@@ -250,8 +250,8 @@ def test_a_recorder_brings_it_back_as_the_same_session(sessgit: Shell) -> None:
     log = run_git(sessgit.store, "log", "--format=%s", OTHER).splitlines()
     assert log[0] == "turn 2: more"
     assert run_git(sessgit.store, "rev-list", OTHER).endswith(commits)
-    assert [one["command"] for one in sessgit.json("ops")][:2] == ["background", "archive"]
-    assert [one["standing"] for one in sessgit.json("ops")][:2] == ["done", "done"]
+    assert [one["command"] for one in sessgit.json("ops")["operations"]][:2] == ["background", "archive"]
+    assert [one["standing"] for one in sessgit.json("ops")["operations"]][:2] == ["done", "done"]
     # What nobody ordered is not what an undo without an id takes back.
     assert sessgit("undo").err.startswith("Error: cannot undo “5e551011: archived”: 5e551011 has changed since then.")
 

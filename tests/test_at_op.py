@@ -272,22 +272,21 @@ class Seen:
     pages: dict[tuple[str, ...], str]
 
     def check(self, sessgit: Shell, *notes: str) -> None:
-        summary = next(one["summary"] for one in sessgit.json("ops") if one["id"] == self.operation)
+        summary = next(one["summary"] for one in sessgit.json("ops")["operations"] if one["id"] == self.operation)
         for arguments, page in self.pages.items():
             line, _, rest = sessgit.out(*arguments, "--at-op", self.operation).partition("\n")
             assert line.startswith(f"As of 13:00, after “{summary[:20]}"), arguments
             assert line.endswith(f"” ({', '.join(notes)})"), arguments
             assert rest == page, arguments
             if "--graph" not in arguments:
-                value = json.loads(sessgit.out(*arguments, "--json", "--at-op", self.operation))
-                ((_, document),) = value.items()
+                document = json.loads(sessgit.out(*arguments, "--json", "--at-op", self.operation))
                 assert (document["at_op"]["id"], document["at_op"]["summary"]) == (self.operation, summary)
 
 
 def seen(sessgit: Shell, *sessions: str) -> Seen:
     logs = [("log", session, *more) for session in sessions for more in ((), ("--rewound",), ("--graph",))]
     pages = {arguments: sessgit.out(*arguments) for arguments in [*logs, ("tree",), ("tree", "--all")]}
-    return Seen(sessgit.json("ops")[0]["id"], pages)
+    return Seen(sessgit.json("ops")["operations"][0]["id"], pages)
 
 
 def go_on(sessgit: Shell, talk: Talk, *words: str) -> None:
@@ -304,7 +303,7 @@ def talk_again(sessgit: Shell) -> Talk:
 
 
 def test_the_log_before_a_fork(pair: Shell) -> None:
-    before = pair.json("ops")[0]["id"]
+    before = pair.json("ops")["operations"][0]["id"]
     pair.out("fork", "parser", "--at", "2", "--name", "by hand")
     assert (
         pair.out("log", SESSION)
@@ -398,8 +397,10 @@ def test_a_rewind_since(pair: Shell) -> None:
     talk = talk_again(pair)
     talk.rewind(2)
     go_on(pair, talk, "instead of three")
-    first = pair.json("ops")[0]["id"]
-    assert [one["standing"] for one in pair.json("ops")] == ["done"]  # what it left is on the other branch
+    first = pair.json("ops")["operations"][0]["id"]
+    assert [one["standing"] for one in pair.json("ops")["operations"]] == [
+        "done"
+    ]  # what it left is on the other branch
     assert (
         pair.out("log", SESSION, "--rewound", "--at-op", first)
         == """\
@@ -415,7 +416,7 @@ As of 13:00, after “5e551011: name “parser”” (the last operation)
     pair.now = NOW + 180
     pair.out("edit", SESSION, "--label", "new")
     left = {arguments: pair.out(*arguments) for arguments in (("log", SESSION, "--rewound"), ("tree",))}
-    second = pair.json("ops")[0]["id"]
+    second = pair.json("ops")["operations"][0]["id"]
     # Back to what the rewind had left: the two change places.
     talk.file.seconds = int(NOW + 240 - BIRTH.timestamp())
     talk.rewind(3)
@@ -443,7 +444,7 @@ def test_names_and_tags_of_then(pair: Shell) -> None:
 
 def test_the_last_operation_is_now(parser: Shell) -> None:
     """The law: with nothing done since, a page is that of now, but for its first line."""
-    last = parser.json("ops")[0]["id"]
+    last = parser.json("ops")["operations"][0]["id"]
     for arguments in (
         ("log", SESSION), ("log", SESSION, "--rewound", "--cells"), ("log", "by hand", "-p"), ("log", "by cell"),
         ("log", SESSION, "--graph", "--rewound"), ("log", f"{SESSION}@2", "--reverse"),
@@ -454,8 +455,8 @@ def test_the_last_operation_is_now(parser: Shell) -> None:
         assert first == "As of 13:00, after “f0000003: fork of 5e551011@2.3” (the last operation)"
         assert rest == parser.out(*arguments)
         if "--graph" not in arguments:
-            (now,) = json.loads(parser.out(*arguments, "--json")).values()
-            (then,) = json.loads(parser.out(*arguments, "--json", "--at-op", last)).values()
+            now = json.loads(parser.out(*arguments, "--json"))
+            then = json.loads(parser.out(*arguments, "--json", "--at-op", last))
             assert then.pop("at_op") == {
                 "id": last, "time": "2026-03-01T13:00:00.000Z", "command": "fork",
                 "summary": "f0000003: fork of 5e551011@2.3", "standing": "done", "later": 0, "lost": [],
@@ -465,7 +466,7 @@ def test_the_last_operation_is_now(parser: Shell) -> None:
 
 
 def test_addresses_are_found_in_a_line_each(pair: Shell) -> None:
-    last = pair.json("ops")[0]["id"]
+    last = pair.json("ops")["operations"][0]["id"]
     done = pair("log", "parser", "--oneline", "--at-op", last)
     assert done.out == pair.out("log", "parser", "--oneline")
     assert done.err == "As of 13:00, after “5e551011: name “parser”” (the last operation)\n"
@@ -474,7 +475,7 @@ def test_addresses_are_found_in_a_line_each(pair: Shell) -> None:
 def test_at_60_columns(pair: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     pair.out("rename", SESSION, "a parser that is made of tables and of nothing else")
-    last = pair.json("ops")[0]["id"]
+    last = pair.json("ops")["operations"][0]["id"]
     assert pair.out("log", OTHER, "--at-op", last).splitlines()[0] == (
         "As of 13:00, after “5e551011: name “a…” (the last operation)"
     )
@@ -492,7 +493,7 @@ def test_no_such_operation(pair: Shell) -> None:
             "Error: there is no operation “zzzz”.\nHint: `sessgit ops` lists the operations.\n",
         )
     data = StorePaths(pair.store).journal.read_bytes()
-    ids = [one["id"] for one in pair.json("ops")]
+    ids = [one["id"] for one in pair.json("ops")["operations"]]
     StorePaths(pair.store).journal.write_bytes(
         data.replace(ids[0].encode(), b"abcd0000").replace(ids[1].encode(), b"abcd1111")
     )
@@ -508,16 +509,16 @@ def test_an_operation_that_was_never_done(pair: Shell) -> None:
     tip = str(store.repo.ref(f"refs/heads/{SESSION}"))
     with pytest.raises(MovedError):
         operations.perform(store, "edit", "x", [Move(f"refs/heads/{OTHER}", tip, tip)], NOW)
-    done = pair("tree", "--at-op", pair.json("ops")[0]["id"])
+    done = pair("tree", "--at-op", pair.json("ops")["operations"][0]["id"])
     assert (done.code, done.err) == (3, "Error: “x” was never completed.\nHint: `sessgit ops` lists all operations.\n")
-    before = pair.json("ops")[1]["id"]
+    before = pair.json("ops")["operations"][1]["id"]
     assert pair.out("log", SESSION, "--at-op", before).startswith(
         "As of 13:00, after “5e551011: name “parser”” (the last operation)\n"
     )
 
 
 def test_what_was_pruned_is_gone(pair: Shell) -> None:
-    before = pair.json("ops")[0]["id"]
+    before = pair.json("ops")["operations"][0]["id"]
     pair.out("delete", "--yes", OTHER)
     assert pair("gc", "--prune", "--yes").code == 0
     done = pair("log", OTHER, "--at-op", before)
@@ -539,7 +540,7 @@ Not shown: 1 conversation deleted for good by sessgit gc --prune.
 
 
 def test_nothing_is_recorded_or_written_for_it(pair: Shell) -> None:
-    last = pair.json("ops")[0]["id"]
+    last = pair.json("ops")["operations"][0]["id"]
     talk = talk_again(pair).turns("four")
     pair.keep(talk)
     held, rows = refs.read_all(pair.store), dump(pair)
@@ -569,7 +570,7 @@ def test_a_damaged_index_is_made_anew(pair: Shell) -> None:
     ],
 )  # fmt: skip
 def test_a_journal_of_anything(pair: Shell, line: dict[str, object]) -> None:
-    before = pair.json("ops")[0]["id"]
+    before = pair.json("ops")["operations"][0]["id"]
     whole = {
         "time": "2026-03-01T13:00:00.000Z", "command": "x", "summary": "\x1b[31mx", "refs": {}, "files": {},
         "undoes": "", "id": "abcd0000",
@@ -589,7 +590,7 @@ def dump(sessgit: Shell) -> list[str]:
 
 
 def test_the_shell_completes_operations(pair: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    (last,) = pair.json("ops")
+    (last,) = pair.json("ops")["operations"]
     assert completion.operations("") == [(last["id"], "5e551011: name “parser”")]
     assert completion.operations(last["id"][:3]) == completion.operations("")
     assert completion.operations("x") == []

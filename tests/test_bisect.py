@@ -66,7 +66,7 @@ def bisect(coded: Coded, *arguments: str) -> Done:
 def found(coded: Coded, *arguments: str) -> dict[str, Any]:
     done = bisect(coded, SESSION, "--json", *arguments)
     assert (done.code, done.err) == (0, ""), done
-    value: dict[str, Any] = json.loads(done.out)["sessgit.bisect/v1"]
+    value: dict[str, Any] = json.loads(done.out)
     return value
 
 
@@ -117,7 +117,7 @@ def test_as_json(coded: Coded) -> None:
     value = found(coded, "--run", CHECK)
     assert steps(value) == "1+ 8- 5+ 7- 6-"
     assert (value["exact"], value["between"], value["from"], value["to"]) == (True, [6], 1, 8)
-    assert value["passed_over"] == [{"turn": 3, "why": "no commit recorded"}]
+    assert value["skipped"] == [{"turn": 3, "reason": "no commit recorded"}]
     assert (value["first_bad"]["turn"], value["first_bad"]["exit_code"]) == (6, 1)
     assert (value["last_good"]["turn"], value["last_good"]["prompt"]) == (5, "step 5")
     assert value["code"]["b"]["commit"] == value["first_bad"]["head"] == coded.git("rev-parse", "main~2")
@@ -143,14 +143,14 @@ def test_a_conversation_in_a_subfolder_is_tried_there(coded: Coded) -> None:
     coded.commit("Broken", {"src/broken": ""})
     coded.record(talk.turns("two"))
     done = bisect(coded, OTHER, "--json", "--run", "test ! -e broken -a -e lexer.py")
-    assert json.loads(done.out)["sessgit.bisect/v1"]["first_bad"]["turn"] == 2
+    assert json.loads(done.out)["first_bad"]["turn"] == 2
 
 
 def test_a_part_of_the_conversation(coded: Coded) -> None:
     assert steps(found(coded, "--run", CHECK, "--good", "4", "--bad", "7")) == "4+ 7- 6- 5+"
     assert steps(found(coded, "--run", CHECK, "--good", "5", "--bad=-3")) == "5+ 6-"
     done = bisect(coded, "5e55@6", "--json", "--run", CHECK, "--good", "3")
-    assert steps(json.loads(done.out)["sessgit.bisect/v1"]) == "4+ 6- 5+"
+    assert steps(json.loads(done.out)) == "4+ 6- 5+"
 
 
 def test_turns_that_cannot_be_told_make_the_answer_a_range(coded: Coded) -> None:
@@ -173,7 +173,7 @@ def test_turns_at_one_commit_are_tried_once(coded: Coded, tmp_path: Path) -> Non
     note = tmp_path / "note"
     check = "grep -qv 9 number 2>/dev/null || test ! -e number"
     done = bisect(coded, OTHER, "--json", "--run", f"echo >> {quote(str(note))}; {check}")
-    value = json.loads(done.out)["sessgit.bisect/v1"]
+    value = json.loads(done.out)
     assert (value["last_good"]["turn"], value["first_bad"]["turn"], value["exact"]) == (9, 10, True)
     assert len(note.read_text()) == 3
 
@@ -216,7 +216,7 @@ def test_a_command_that_is_not_there_is_told_of(coded: Coded) -> None:
 def test_what_takes_too_long_is_bad(coded: Coded) -> None:
     value = found(coded, "--run", f"{CHECK} || sleep 60", "--timeout", "1s", "--good", "5", "--bad", "6")
     assert (value["first_bad"]["turn"], value["first_bad"]["exit_code"]) == (6, None)
-    assert [step["why"] for step in value["steps"]] == ["exit 0", "stopped after 1s"]
+    assert [step["reason"] for step in value["steps"]] == ["exit 0", "stopped after 1s"]
 
 
 def test_nothing_that_it_left_running_goes_on(coded: Coded, tmp_path: Path) -> None:

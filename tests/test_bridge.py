@@ -62,7 +62,7 @@ def question(op: str, **args: object) -> dict[str, object]:
 
 
 def test_the_session(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    tokens = lexer.json("ls")[0]["tokens"]
+    tokens = lexer.json("ls")["sessions"][0]["tokens"]
     assert answers(lexer, monkeypatch, question("session"), {"op": "session", "id": 7}) == [
         (said := {"session_id": SESSION, "rlm_active": False, "current_depth": 0, "tokens_used": sum(tokens.values())}),
         {**said, "id": 7},
@@ -113,11 +113,11 @@ def test_every_cell_agrees_with_what_show_and_cells_say(lexer: Shell, monkeypatc
     (cells,) = answers(lexer, monkeypatch, question("cells"))
     asked = [question("cell", cell_id=cell["cell_id"]) for cell in cells["cells"]]
     for listed, said in zip(cells["cells"], answers(lexer, monkeypatch, *asked), strict=True):
-        shown = json.loads(lexer.out("cell", f"{SESSION}@.{listed['cell_id']}", "--json"))["sessgit.cell/v1"]
+        shown = lexer.json("show", f"{SESSION}@.{listed['cell_id']}")["cell"]
         assert {key: said[key] for key in listed} == listed
-        assert {**said, "dependencies": 0, "dependents": 0} == {
-            key: 0 if key in ("dependencies", "dependents") else shown[key] for key in said
-        }
+        assert (said["cell_id"], said["type"], said["input"]["args"]) == (shown["id"], shown["type"], shown["input"])
+        assert (said["output"]["result"], said["output"]["error"]) == (shown["output"], shown["error"])
+        assert said["metadata"]["model"] == shown["model"]
 
 
 def test_all_documents_at_once_are_those_of_single_cells(

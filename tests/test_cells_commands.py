@@ -104,7 +104,7 @@ def test_what_is_chosen(lexer: Shell, chosen: Sequence[str], expected: str) -> N
 
 def test_up_to_a_turn_and_of_a_fork(lexer: Shell) -> None:
     assert [cell["turn"] for cell in lexer.json("cells", "5e55@1")["cells"]] == [1] * 5
-    fork = json.loads(lexer.out("fork", "5e55", "--at", "2.3", "--no-restore", "--json"))["sessgit.fork/v1"]["id"]
+    fork = json.loads(lexer.out("fork", "5e55", "--at", "2.3", "--no-restore", "--json"))["id"]
     cells = lexer.json("cells", fork)["cells"]
     assert [cell["address"] for cell in cells] == ["1.1", "1.2", "1.3", "1.4", "1.5", "2.1", "2.2", "2.3", "2.4"]
     assert cells[:8] == lexer.json("cells", "5e55@2")["cells"][:8]
@@ -143,7 +143,7 @@ def test_a_conversation_without_a_cell(sessgit: Shell) -> None:
 
 def test_the_index_of_other_programs(lexer: Shell) -> None:
     index = json.loads(lexer.out("cells", "5e55", "--index"))
-    by_address = {cell["address"]: cell["cell_id"] for cell in lexer.json("cells", "5e55")["cells"]}
+    by_address = {cell["address"]: cell["id"] for cell in lexer.json("cells", "5e55")["cells"]}
     own = {name: address for address, name in by_address.items()}
     assert (index["version"], index["session_id"]) == ("1.0", SESSION)
     needs = {own[name]: [own[other] for other in cell["dependencies"]] for name, cell in index["cells"].items()}
@@ -163,9 +163,8 @@ def test_the_index_of_other_programs(lexer: Shell) -> None:
     assert [own[name] for name in index["leaves"]] == ["3.7"]
     assert [own[name] for name in index["execution_order"]] == list(by_address)
     wrapped = json.loads(lexer.out("cells", "5e55", "--index", "--json"))
-    assert wrapped == {"sessgit.cell-index/v1": index}
-    card = json.loads(lexer.out("show", "5e55", "--json"))["sessgit.session/v1"]["cells"]
-    assert card == {"count": 21, **index}
+    assert wrapped == {"schema": "sessgit.cells/v1", "index": index}
+    assert lexer.json("show", "5e55")["session"]["cells"] == 21
 
 
 MESSAGES = {"1.1", "1.3", "1.5", "2.1", "2.3", "2.5", "2.7", "2.9", "3.1", "3.4", "3.6"}
@@ -176,7 +175,7 @@ MESSAGES = {"1.1", "1.3", "1.5", "2.1", "2.3", "2.5", "2.7", "2.9", "3.1", "3.4"
 
 def test_a_cell(lexer: Shell) -> None:
     assert (
-        lexer.out("cell", "5e55@3.5")
+        lexer.out("show", "5e55@3.5", "--deps")
         == """\
 5e551011@3.5  Edit  ·  ok  ·  1.0s  ·  10:00
 cell_6tyn4j28  ·  lines 7, 8  ·  after 3.4  ·  before 3.6
@@ -201,7 +200,7 @@ Used by
 
 def test_a_message_between_two_turns(lexer: Shell) -> None:
     assert (
-        lexer.out("cell", "5e55@2.1")
+        lexer.out("show", "5e55@2.1", "--deps")
         == """\
 5e551011@2.1  claude-test-1  ·  170 tokens  ·  10:00
 cell_5jekqtd1  ·  line 3  ·  before 2.2
@@ -219,15 +218,15 @@ Used by
 
 def test_a_cell_by_its_id(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     lexer.recorded(lexer.talk(OTHER).turns("else"))
-    page = lexer.out("cell", "5e551011-0000-4000-8000-000000000001@3.5")
+    page = lexer.out("show", "5e551011-0000-4000-8000-000000000001@3.5", "--deps")
     name = page.split()[8]
     assert name.startswith("cell_")
     for address in (f"{SESSION}@.{name}", f"{SESSION}@{name}", f"{SESSION}@3.{name}"):
-        assert lexer.out("cell", address) == page
+        assert lexer.out("show", address, "--deps") == page
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", SESSION)
-    assert lexer.out("cell", name) == page
+    assert lexer.out("show", name, "--deps") == page
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", OTHER)
-    done = lexer("cell", name)
+    done = lexer("show", name, "--deps")
     assert (done.code, done.err) == (
         4,
         f"Error: 5e551011 has no cell {name}.\nHint: `sessgit cells 5e551011` lists its cells.\n",
@@ -235,11 +234,11 @@ def test_a_cell_by_its_id(lexer: Shell, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_cell_for_programs_is_the_one_of_show_and_more(lexer: Shell) -> None:
-    shown = json.loads(lexer.out("show", "5e55@3.5", "--json"))["sessgit.cell/v1"]
-    found = lexer.json("cell", "5e55@3.5")
+    shown = json.loads(lexer.out("show", "5e55@3.5", "--json"))["cell"]
+    found = lexer.json("show", "5e55@3.5", "--deps")["cell"]
     around = found.pop("in_session")
     assert found == shown
-    ids = {cell["address"]: cell["cell_id"] for cell in lexer.json("cells", "5e55")["cells"]}
+    ids = {cell["address"]: cell["id"] for cell in lexer.json("cells", "5e55")["cells"]}
     file = str(lexer.project / "lexer.py")
     assert around == {
         "dependencies": [
@@ -248,19 +247,19 @@ def test_a_cell_for_programs_is_the_one_of_show_and_more(lexer: Shell) -> None:
         ],
         "dependents": [{"cell_id": ids["3.6"], "address": "3.6", "kinds": ["causal"], "file": None}],
     }
-    follows = lexer.json("cell", "5e55@2.1")["in_session"]["dependencies"]
+    follows = lexer.json("show", "5e55@2.1", "--deps")["cell"]["in_session"]["dependencies"]
     assert follows == [{"cell_id": ids["1.5"], "address": "1.5", "kinds": ["follows"], "file": None}]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (("cell", "5e55@3"), 2, "cell needs a cell, but “5e55@3” does not name one.\n"
-         "Hint: `sessgit cells 5e551011` lists them. For example: `sessgit cell 5e551011@3.1`"),
+        (("show", "5e55@3", "--deps"), 2, "--deps needs a cell.\n"
+         "Hint: `sessgit cells 5e551011` lists the cells."),
         (("deps", "5e55"), 2, "deps needs a cell, but “5e55” does not name one.\n"
          "Hint: `sessgit cells 5e551011` lists them. For example: `sessgit deps 5e551011@1.1`"),
-        (("cell", "3.5"), 2, "3.5 does not name a conversation.\nHint: In the current session: `sessgit cell @3.5`."),
-        (("cell", "5e55@3.99"), 4, "turn 3 has no cell 99; it has 7 cells.\n"
+        (("deps", "3.5"), 2, "3.5 does not name a conversation.\nHint: In the current session: `sessgit deps @3.5`."),
+        (("show", "5e55@3.99", "--deps"), 4, "turn 3 has no cell 99; it has 7 cells.\n"
          "Hint: `sessgit show 5e551011@3` lists them."),
         (("deps", "5e55@3.99"), 4, "turn 3 has no cell 99; it has 7 cells.\n"
          "Hint: `sessgit cells 5e551011 --turn 3` lists them."),
@@ -271,7 +270,7 @@ def test_a_cell_for_programs_is_the_one_of_show_and_more(lexer: Shell) -> None:
         (("deps", "5e55@1.1", "--up", "--down"), 2, "--up and --down cannot be combined.\n"
          "Hint: Use one of the two."),
         (("cells", "5e55@2.1"), 2, "cells lists the cells of a conversation; the address names one cell.\n"
-        "Hint: `sessgit cell 5e551011@2.1`"),
+        "Hint: `sessgit show 5e551011@2.1`"),
         (("cells", "5e55", "--index", "--failed"), 2, "--index always prints all cells.\n"
          "Hint: To select cells, leave out --index."),
         (("cells", "5e55", "--turn", "9"), 4, "5e551011 has no turn 9; it has 3 turns.\n"
@@ -294,7 +293,7 @@ def test_what_cannot_be_asked(lexer: Shell, arguments: Sequence[str], code: int,
 
 
 def follows(sessgit: Shell, address: str) -> list[str]:
-    edges = sessgit.json("cell", f"5e55@{address}")["in_session"]["dependencies"]
+    edges = sessgit.json("show", f"5e55@{address}", "--deps")["cell"]["in_session"]["dependencies"]
     return [edge["address"] for edge in edges if edge["kinds"] == ["follows"]]
 
 
@@ -317,7 +316,7 @@ def test_parallel_calls_without_an_answer(sessgit: Shell) -> None:
 
 
 def test_a_fork_shares_what_came_before(lexer: Shell) -> None:
-    fork = json.loads(lexer.out("fork", "5e55", "--at", "2", "--json"))["sessgit.fork/v1"]["id"]
+    fork = json.loads(lexer.out("fork", "5e55", "--at", "2", "--json"))["id"]
     assert lexer.json("deps", f"{fork}@2.6")["chain"] == lexer.json("deps", "5e55@2.6")["chain"]
 
 
@@ -506,7 +505,7 @@ def test_a_long_run_is_folded(sessgit: Shell) -> None:
 
 def test_a_chain_for_programs(lexer: Shell) -> None:
     found = lexer.json("deps", "5e55@3.5")
-    assert (found["session"], found["branch"], found["direction"]) == (SESSION, SESSION, "up")
+    assert (found["session_id"], found["branch"], found["direction"]) == (SESSION, SESSION, "up")
     own = found["cell"]
     assert (own["address"], own["operation"], own["file"]) == ("3.5", "Edit", str(lexer.project / "lexer.py"))
     assert [(edge["address"], edge["kinds"]) for edge in own["depends_on"]] == [("3.4", ["causal"]), ("1.4", ["data"])]

@@ -45,7 +45,7 @@ def rewrite(sessgit: Shell, turn: int, change: Callable[[list[dict[str, Any]]], 
     put(sessgit, turn, layout.CELLS, "".join(f"{line}\n" for line in said).encode())
 
 
-ALL = (("cells", "5e55"), ("cells", "5e55", "--index"), ("cell", "5e55@2.1"), ("deps", "5e55@2.1"),
+ALL = (("cells", "5e55"), ("cells", "5e55", "--index"), ("show", "5e55@2.1", "--deps"), ("deps", "5e55@2.1"),
        ("deps", "5e55@2.1", "--down", "--graph"), ("why", "lexer.py", "5e55"))  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def test_cells_whose_lines_are_gone(lexer: Shell) -> None:
 def test_the_same_id_in_two_turns(lexer: Shell) -> None:
     rewrite(lexer, 1, lambda cells: [{**cells[0], "id": "cell_00000000"}, *cells[1:]])
     rewrite(lexer, 3, lambda cells: [{**cells[0], "id": "cell_00000000"}, *cells[1:]])
-    done = lexer("cell", f"{SESSION}@.cell_00000000")
+    done = lexer("show", f"{SESSION}@.cell_00000000")
     assert (done.code, done.err) == (
         4,
         "Error: 5e551011 has 2 cells cell_00000000.\nHint: Name one by its address: 5e551011@1.1, 5e551011@3.1.\n",

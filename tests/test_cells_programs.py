@@ -109,7 +109,7 @@ def test_dependencies_lead_to_earlier_turns(program: Shell) -> None:
 ●  1.1  peek                                                            ok  0.0s
 """
     )
-    edges = program.json("cell", "5e55@3.1")["in_session"]
+    edges = program.json("show", "5e55@3.1", "--deps")["cell"]["in_session"]
     assert [(edge["address"], edge["kinds"]) for edge in edges["dependencies"]] == [
         ("1.1", ["causal"]), ("2.1", ["causal"])
     ]  # fmt: skip

@@ -128,8 +128,7 @@ def test_forks_share_what_is_remembered(sessgit: Shell) -> None:
     """One at a turn has nothing of its own; the turn that one at a cell cut is another one."""
     sessgit.recorded(lexer_talk(sessgit))
     whole, cut = (
-        json.loads(sessgit.out("fork", "5e55", "--at", at, "--no-restore", "--json"))["sessgit.fork/v1"]["id"]
-        for at in ("2", "2.3")
+        json.loads(sessgit.out("fork", "5e55", "--at", at, "--no-restore", "--json"))["id"] for at in ("2", "2.3")
     )
     store = Store(sessgit.store)
     with closing(Index(store.path, lambda: store)) as index:

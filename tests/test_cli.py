@@ -121,6 +121,13 @@ def test_a_hint_names_commands_that_there_are() -> None:
     assert not app.OTHER_WORDS.keys() & set(app.COMMANDS)
 
 
+def test_the_first_screen_is_short_and_in_words_of_anybody(sessgit: Shell) -> None:
+    listed = [line for line in sessgit.out("--help").splitlines() if line[2:].split(" ")[0] in app.COMMANDS]
+    assert len(listed) == len(app.COMMANDS) and max(map(len, listed)) <= 60
+    assert len(app.GROUPS["Everyday"]) == 12
+    assert not {"stage", "thesis", "tension", "repl"} & set(re.findall(r"[a-z]+", " ".join(listed).lower()))
+
+
 def test_help_and_version_as_words(sessgit: Shell) -> None:
     assert sessgit.out("version") == sessgit.out("--version")
     assert sessgit.out("help") == sessgit.out("--help")
@@ -325,7 +332,7 @@ def test_completion(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     sessgit("fork", "5e55", "--name", "other")
     for words, answer in {
-        ("re",): ["recover", "replay", "resume", "restore", "rename", "repair", "remote"],
+        ("re",): ["resume", "restore", "recover", "rename", "replay", "remote", "repair"],
         ("log", ""): ["f0000001", "5e551011", "other"],
         ("log", "5e"): ["5e551011"],
         ("log", "5e551011-"): [SESSION],
@@ -382,4 +389,4 @@ def test_json_is_all_there_is_on_standard_output(sessgit: Shell) -> None:
                       ("restore", "5e55"), ("fork", "5e55"), ("install",), ("uninstall",)):  # fmt: skip
         out = sessgit(*arguments, "--json").out
         assert out.isascii()
-        assert list(json.loads(out)) == [f"sessgit.{arguments[0]}/v1"]
+        assert json.loads(out)["schema"] == f"sessgit.{arguments[0]}/v1"

@@ -57,7 +57,7 @@ def test_set_and_unset(sessgit: Shell) -> None:
     assert sessgit.out("config", "record.fsync") == "false\n"
     assert sessgit.out("config").splitlines()[2] == "record.fsync        false"
     assert (sessgit.store / "config.toml").read_text().startswith("# mine\n")
-    assert sessgit.json("config")["record.fsync"] == {"value": False, "default": False}
+    assert sessgit.json("config")["settings"]["record.fsync"] == {"value": False, "default": False}
     assert sessgit.out("config", "--unset", "record.fsync") == ""
     assert sessgit.out("config", "record.fsync") == "true\n"
 
@@ -142,7 +142,7 @@ def test_lists(sessgit: Shell) -> None:
     assert shown == '["~/private/*", "/srv/\\"a\\"/\\t\U0001f600é"]\n'
     assert sessgit.out("config", "record.exclude", shown.strip()) == ""
     assert sessgit.out("config", "record.exclude") == shown
-    assert sessgit.json("config", "record.exclude") == {
+    assert sessgit.json("config", "record.exclude")["settings"] == {
         "record.exclude": {"value": ["~/private/*", '/srv/"a"/\t\U0001f600é'], "default": False}
     }
 
@@ -242,7 +242,7 @@ def test_what_is_read_without_the_schema_is_what_the_schema_reads(document: dict
 def test_a_price_is_a_number(sessgit: Shell, number: str) -> None:
     price = f"{{input = {number}, output = 1, cache_read = 0, cache_write = 0}}"
     assert sessgit("config", "prices.m", price).code == 2
-    assert not any(key.startswith("prices") for key in sessgit.json("config"))
+    assert not any(key.startswith("prices") for key in sessgit.json("config")["settings"])
 
 
 @pytest.mark.parametrize(

@@ -152,12 +152,12 @@ def test_undo_brings_all_of_it_back(sessgit: Shell) -> None:
     assert not refs.read_all(sessgit.store, layout.TAGS)
     assert sessgit("show", SESSION).code == 4
     undone = sessgit.json("undo")
-    assert undone["undone"] == gone["operation"]
+    assert undone["undone"] == gone["operation_id"]
     after = refs.read_all(sessgit.store)
     assert {ref: tip for ref, tip in after.items() if not ref.startswith(layout.KEEP)} == before
     assert sessgit.out("show", SESSION) == page
     assert sessgit.out("import").startswith("0 conversations, 0 turns imported; 2 were already imported")
-    assert sessgit("undo", undone["operation"]).code == 0  # and deleted again
+    assert sessgit("undo", undone["operation_id"]).code == 0  # and deleted again
     assert tombstones(sessgit.store) == [SESSION, OTHER]
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
 
@@ -210,10 +210,10 @@ def test_an_import_by_its_id_records_it_again(sessgit: Shell) -> None:
     assert tombstones(sessgit.store) == [SESSION]
     assert sessgit.out("import", "--id", SESSION) == "1 conversation, 3 turns imported\n"
     assert tombstones(sessgit.store) == []
-    assert [one["standing"] for one in sessgit.json("ops")] == ["done", "done"]
+    assert [one["standing"] for one in sessgit.json("ops")["operations"]] == ["done", "done"]
     # What an undo would say of it is not so any more.
     assert sessgit("undo").code == 3
-    assert sessgit("undo", sessgit.json("ops")[1]["id"]).code == 3
+    assert sessgit("undo", sessgit.json("ops")["operations"][1]["id"]).code == 3
     assert sessions(sessgit.store) == {SESSION, OTHER}
 
 
@@ -380,9 +380,9 @@ def test_names_of_its_tags_go_where_nothing_else_had_them(sessgit: Shell) -> Non
     sessgit.out("tag", "both", f"{SESSION}@1")
     sessgit.out("tag", "both", f"{OTHER}@1", "--force")
     sessgit.out("delete", SESSION, "--yes")
-    before, length = sessgit.json("ops"), (sessgit.store / "operations.jsonl").stat().st_size
+    before, length = sessgit.json("ops")["operations"], (sessgit.store / "operations.jsonl").stat().st_size
     assert sessgit("gc", "--prune", "--yes").code == 0
-    after, journal = sessgit.json("ops"), (sessgit.store / "operations.jsonl").read_bytes()
+    after, journal = sessgit.json("ops")["operations"], (sessgit.store / "operations.jsonl").read_bytes()
     assert [(one["id"], one["standing"]) for one in after] == [(one["id"], one["standing"]) for one in before]
     assert len(journal) == length
     long = "@" + "2".zfill(len(json.dumps("größe-at")) - 3)
@@ -401,7 +401,7 @@ def test_names_of_its_tags_go_where_nothing_else_had_them(sessgit: Shell) -> Non
     sessgit.out("delete", THIRD, "--yes")
     assert sessgit("gc", "--prune", "--yes").code == 0
     assert (sessgit.store / "operations.jsonl").read_bytes().startswith(journal)
-    assert sessgit.json("ops")[1]["summary"] == "tag @00004 at 5e551011@1"
+    assert sessgit.json("ops")["operations"][1]["summary"] == "tag @00004 at 5e551011@1"
     assert list(refs.tags(sessgit.store)) == ["both"]
     assert sessgit.json("verify")["findings"] == []
 
@@ -410,7 +410,7 @@ def test_undo_says_what_is_final_and_what_is_not(sessgit: Shell) -> None:
     sessgit.out("edit", OTHER, "--label", "kept")
     sessgit.out("delete", SESSION, "--yes")
     assert sessgit("gc", "--prune", "--yes").code == 0
-    deleted, edited = sessgit.json("ops")
+    deleted, edited = sessgit.json("ops")["operations"]
     done = sessgit("undo")
     assert (done.code, done.out, done.err) == (
         3, "", "Error: “5e551011: deleted” can no longer be undone: sessgit gc --prune made it final.\n"

@@ -151,7 +151,7 @@ def test_unrelated_ones_with_the_same_message_ids_are_no_fork(sessgit: Shell) ->
     prompts = [json.loads(line)["uuid"] for talk in (one, two) for line in talk.lines if b'"promptSource"' in line]
     assert prompts[:2] == prompts[2:]
     sessgit.recorded(one, two)
-    assert [(row["id"], row["parent"]) for row in sessgit.json("ls") if row["id"] in (OTHER, FIFTH)] == [
+    assert [(row["id"], row["parent"]) for row in sessgit.json("ls")["sessions"] if row["id"] in (OTHER, FIFTH)] == [
         (FIFTH, None),
         (OTHER, None),
     ]
@@ -186,7 +186,7 @@ def test_unrelated_ones_that_ask_and_answer_the_same_stay_two(sessgit: Shell) ->
     """Only the times of their lines differ."""
     one, two = (of_same_ids("same", ("ping", "pong"), session=s, born=b) for s, b in ((OTHER, 0), (FIFTH, 1)))
     sessgit.recorded(one, two)
-    assert {row["id"]: row["parent"] for row in sessgit.json("ls")}[FIFTH] is None
+    assert {row["id"]: row["parent"] for row in sessgit.json("ls")["sessions"]}[FIFTH] is None
     found = sessgit.json("diff", OTHER, FIFTH)
     assert (found["base"], found["shared_turns"], found["only_a"]) == (None, 1, [])
     merged = sessgit.json("merge", FIFTH, "--into", OTHER, "--dry-run")
@@ -209,7 +209,7 @@ def test_a_fork_shares_the_turns_with_the_same_lines_and_no_more(sessgit: Shell)
     copy = talk.fork_session(FIFTH)
     copy.file.lines = [line.replace(b"About two.", b"Not about two.") for line in copy.lines]
     sessgit.recorded(talk, copy)
-    ((row,),) = [[row for row in sessgit.json("ls") if row["id"] == FIFTH]]
+    ((row,),) = [[row for row in sessgit.json("ls")["sessions"] if row["id"] == FIFTH]]
     assert (row["parent"], row["fork_turn"]) == (OTHER, 1)
     found = sessgit.json("diff", OTHER, FIFTH)
     assert (found["base"]["turn"], found["shared_turns"]) == (1, 2)
@@ -233,7 +233,7 @@ def test_a_copy_of_the_client_shares_its_turns(sessgit: Shell, kind: str, order:
     found = sessgit.json("diff", OTHER, FIFTH)
     assert (found["base"]["turn"], found["shared_turns"], found["changed"], found["only_a"]) == (2, 2, [], [])
     assert [turn["prompt"] for turn in found["only_b"]] == ["three"]
-    ((row,),) = [[row for row in sessgit.json("ls") if row["id"] == FIFTH]]
+    ((row,),) = [[row for row in sessgit.json("ls")["sessions"] if row["id"] == FIFTH]]
     assert (row["parent"], row["fork_turn"]) == (OTHER, 2)
 
 

@@ -35,13 +35,13 @@ def healthy(sessgit: Shell) -> Shell:
 
 def told(sessgit: Shell) -> list[tuple[str, str]]:
     """The severity and the kind of each finding."""
-    found = json.loads(sessgit("doctor", "--json").out)["sessgit.doctor/v1"]["findings"]
+    found = json.loads(sessgit("doctor", "--json").out)["findings"]
     return [(one["severity"], one["kind"]) for one in found]
 
 
 def mended(sessgit: Shell) -> list[tuple[str, bool]]:
     """What `--fix` did: the kind, and whether it could be mended."""
-    found = json.loads(sessgit("doctor", "--fix", "--json").out)["sessgit.doctor/v1"]["treated"]
+    found = json.loads(sessgit("doctor", "--fix", "--json").out)["fixed"]
     return [(one["kind"], one["error"] is None) for one in found]
 
 
@@ -152,9 +152,7 @@ def test_what_it_mends(healthy: Shell, what: str) -> None:
     harm(healthy)
     done = healthy("doctor", "--json")
     assert done.code == 1
-    assert ("wrong", kind) in [
-        (one["severity"], one["kind"]) for one in json.loads(done.out)["sessgit.doctor/v1"]["findings"]
-    ]
+    assert ("wrong", kind) in [(one["severity"], one["kind"]) for one in json.loads(done.out)["findings"]]
     harm(healthy)
     assert (kind, True) in mended(healthy)
     assert [one for one in told(healthy) if one[0] != "note"] == []

@@ -306,7 +306,7 @@ def test_secrets_are_replaced(sessgit: Shell) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     done = sessgit("edit", "0b2d", "--description", f"use {token}", "--json")
     assert done.err == "1 secret redacted.\n"
-    assert json.loads(done.out)["sessgit.edit/v1"]["description"] == "use [redacted:github-token]"
+    assert json.loads(done.out)["description"] == "use [redacted:github-token]"
     assert sessgit.json("edit", "0b2d")["description"] == "use [redacted:github-token]"
 
 

@@ -104,7 +104,7 @@ def test_chosen_turns(sessgit: Shell) -> None:
     sessgit.recorded(working(sessgit.talk()))
     out = sessgit.out("export", "html", "5e55", "--turns", "4,-2")
     assert [link["id"] for link in Elements(out).all("article")] == ["turn-1", "turn-2", "turn-4"]
-    value = json.loads(sessgit.out("export", "json", "5e55", "--turns", "-2"))["sessgit.export/v1"]
+    value = json.loads(sessgit.out("export", "json", "5e55", "--turns", "-2"))
     assert [turn["turn"] for turn in value["turns"]] == [1, 2]
     done = sessgit("export", "html", "5e55", "--turns", "9")
     assert (done.code, done.out) == (4, "")
@@ -115,7 +115,7 @@ def test_chosen_turns(sessgit: Shell) -> None:
 
 def test_an_address_ends_it(sessgit: Shell) -> None:
     sessgit.recorded(working(sessgit.talk()))
-    value = json.loads(sessgit.out("export", "json", "5e55@-2", "--turns", "2-"))["sessgit.export/v1"]
+    value = json.loads(sessgit.out("export", "json", "5e55@-2", "--turns", "2-"))
     assert [turn["turn"] for turn in value["turns"]] == [2, 3]
     assert sessgit("export", "html", "5e55@2", "--turns", "3").code == 4
     assert sessgit("export", "html", "5e55@0").err.startswith("Error: 5e551011 has no turns to export.\n")
@@ -133,11 +133,11 @@ def test_what_is_left_out_stands_in_no_title(sessgit: Shell, format_: str) -> No
 
 def test_the_json_is_what_show_gives(sessgit: Shell) -> None:
     sessgit.recorded(working(sessgit.talk()))
-    value = json.loads(sessgit.out("export", "json", "5e55"))["sessgit.export/v1"]
-    assert value["session"] == json.loads(sessgit.out("show", "5e55", "--json"))["sessgit.session/v1"]
+    value = json.loads(sessgit.out("export", "json", "5e55"))
+    assert value["session"] == json.loads(sessgit.out("show", "5e55", "--json"))["session"]
     for turn in value["turns"]:
-        noted = [piece.pop("noted") for piece in turn["pieces"] if piece["kind"] == "call"]
-        assert turn == json.loads(sessgit.out("show", f"5e55@{turn['turn']}", "--json"))["sessgit.turn/v1"]
+        noted = [piece.pop("client_note") for piece in turn["pieces"] if piece["kind"] == "call"]
+        assert turn == json.loads(sessgit.out("show", f"5e55@{turn['turn']}", "--json"))["turn"]
         assert noted == [{"stdout": text} for text in {2: ["x", "y"], 3: ["done"]}.get(turn["turn"], [])]
 
 
@@ -148,7 +148,7 @@ def test_a_part_as_json_says_nothing_of_the_rest(sessgit: Shell) -> None:
     for options in (("--turns", "1,3"), ("--no-tools",)):
         out = sessgit.out("export", "json", "5e55", *options)
         assert "hidden" not in out
-        assert json.loads(out)["sessgit.export/v1"]["session"]["metadata"]["session_id"] == SESSION
+        assert json.loads(out)["session"]["id"] == SESSION
     assert "hidden" in sessgit.out("export", "json", "5e55")
 
 
@@ -158,8 +158,9 @@ def test_secrets_that_were_replaced_are_told(sessgit: Shell) -> None:
     assert done.endswith(f"{SHARE}2 secrets are redacted in it.\n")
     assert "[redacted:" in (sessgit.project / "a.md").read_text("utf-8").replace("\\", "")
     assert sessgit.out("export", "markdown", "5e55", "--turns", "3", "-o", "b.md").endswith(SHARE)
-    value = json.loads(sessgit.out("export", "jsonl", "5e55", "-o", "c.jsonl", "--json"))["sessgit.exported/v1"]
+    value = json.loads(sessgit.out("export", "jsonl", "5e55", "-o", "c.jsonl", "--json"))
     assert value == {
+        "schema": "sessgit.export/v1",
         "format": "jsonl", "path": str(sessgit.project / "c.jsonl"), "id": SESSION, "turns": [1, 2, 3], "tools": True,
         "bytes": (sessgit.project / "c.jsonl").stat().st_size, "redacted": 2,
     }  # fmt: skip

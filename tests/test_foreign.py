@@ -80,7 +80,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(sessgit: Shell, source: Path
     assert contents(sessgit.store) == before
     done = sessgit.json("import", "--from", "io-log", str(source))
     for document in (said, again, done):
-        document.pop("dry_run"), document.pop("operation")
+        document.pop("dry_run"), document.pop("operation_id")
     assert said == again == done
     held = dict(line.split()[::-2] for line in run_git(sessgit.store, "for-each-ref", "refs/heads").splitlines())
     assert {ref: held[ref] for ref in done["refs"]} == {ref: move["after"] for ref, move in done["refs"].items()}
@@ -130,7 +130,7 @@ def test_a_turn_that_grew_says_each_thing_and_counts_each_token_once(sessgit: Sh
     assert outcomes == [
         ("new", 1, 5), ("grown", 0, 12), ("unchanged", 0, 12), ("grown", 1, 15), ("unchanged", 0, 15),
     ]  # fmt: skip
-    pieces = json.loads(sessgit.out("show", "--json", f"{own}@1"))["sessgit.turn/v1"]["pieces"]
+    pieces = json.loads(sessgit.out("show", "--json", f"{own}@1"))["turn"]["pieces"]
     assert [piece["text"] for piece in pieces] == ["one", "a", "b"]
     talk[1] = ("assistant", "no, it is not", 5)
     told(*talk)
@@ -153,10 +153,10 @@ def test_undo_takes_all_of_it_back_and_once_more(sessgit: Shell, source: Path) -
 def test_an_import_into_an_empty_store_is_undone_and_redone(sessgit: Shell, source: Path) -> None:
     sessgit.out("import", "--from", "io-log", str(source))
     sessgit.out("undo")
-    undo, done = sessgit.json("ops")
+    undo, done = sessgit.json("ops")["operations"]
     assert (undo["undoes"], done["standing"]) == (done["id"], "undone")
     sessgit.out("undo", undo["id"])
-    assert len(sessgit.json("ls", "--all")) == 2
+    assert len(sessgit.json("ls", "--all")["sessions"]) == 2
 
 
 def test_what_a_person_said_since_stays(sessgit: Shell, source: Path) -> None:
@@ -167,9 +167,9 @@ def test_what_a_person_said_since_stays(sessgit: Shell, source: Path) -> None:
     log(source, "ARCH-1", went("in", "design it", 1), went("out", "with tokens", 2), went("in", "go on", 3),
         went("artifact", "docs/auth.md", 4, action="created"), went("out", "done", 5), task="another task")  # fmt: skip
     assert "1 conversation, 0 turns" in sessgit.out("import", "--from", "io-log", str(source))
-    authored = _session(sessgit, ARCH)["authored"]
+    authored = _session(sessgit, ARCH)
     assert (authored["name"], authored["labels"], authored["description"]) == ("the design", ["auth"], "mine")
-    assert _session(sessgit, ARCH)["metadata"]["title"] == "another task"
+    assert _session(sessgit, ARCH)["title"] == "another task"
 
 
 def test_another_session_with_the_same_id_is_told(sessgit: Shell, source: Path, tmp_path: Path) -> None:
@@ -239,14 +239,14 @@ def test_it_can_be_restored_and_forked(sessgit: Shell, source: Path) -> None:
     assert [line["parentUuid"] for line in lines] == [None, *(line["uuid"] for line in lines[:-1])]
     forked = sessgit.json("fork", f"{ARCH}@1")
     assert len(sessgit.json("log", forked["id"])["turns"]) == 1
-    kept = [one["path"] for one in _session(sessgit, forked["id"])["kept"]]
+    kept = [one["path"] for one in _session(sessgit, forked["id"])["kept_files"]]
     assert kept == ["io-log/artifacts/x.bin"]
 
 
 def test_a_fork_in_the_source_is_a_fork_here(sessgit: Shell, tmp_path: Path) -> None:
     sessgit.recorded(sessgit.talk().turns("one", "two"))
     sessgit.out("fork", "5e55@1", "--name", "other way")
-    (fork,) = [one["id"] for one in sessgit.json("ls") if one["parent"]]
+    (fork,) = [one["id"] for one in sessgit.json("ls")["sessions"] if one["parent"]]
     sessgit.out("export", "io-log", "5e55", fork, "--output", str(tmp_path / "out"))
     shutil.rmtree(sessgit.config)
     said = sessgit.json("import", "--from", "io-log", str(tmp_path / "out"))
@@ -268,7 +268,7 @@ def test_what_the_client_recorded_gets_only_what_was_said_beside(sessgit: Shell,
         "changed", 0, "its turns here do not change",
     )  # fmt: skip
     assert run_git(sessgit.store, "rev-parse", f"refs/heads/{talk.session}:turns") == turns
-    assert _session(sessgit, talk.session)["context"]["working_memory"] == {"plan": [1, 2]}
+    assert _session(sessgit, talk.session)["program"]["memory"] == {"plan": [1, 2]}
 
 
 def test_who_writes_a_session_meanwhile_is_not_disturbed(
@@ -350,7 +350,7 @@ def test_a_layout_without_a_conversation_brings_back_what_it_has(sessgit: Shell,
 def _seen(sessgit: Shell, session: str) -> dict[str, Any]:
     """All of a session but its commits and the note of where it came from."""
     found = _session(sessgit, session)
-    del found["git"], found["metadata"]["claude_transcript_path"]
+    del found["commit"], found["commits"], found["transcript"]
     tree = run_git(sessgit.store, "rev-parse", f"refs/heads/{session}:turns")
     files = {
         path: [
@@ -364,7 +364,7 @@ def _seen(sessgit: Shell, session: str) -> dict[str, Any]:
 
 
 def _session(sessgit: Shell, address: str) -> Any:
-    return json.loads(sessgit.out("show", "--json", address))["sessgit.session/v1"]
+    return json.loads(sessgit.out("show", "--json", address))["session"]
 
 
 @pytest.mark.parametrize("system", ["rlm", "io-log", "apex", "dialectic"])
@@ -373,18 +373,18 @@ def test_a_session_whose_id_is_no_uuid_is_the_same_again(
     sessgit: Shell, tmp_path: Path, system: str, agent: str
 ) -> None:
     sessgit.recorded(sessgit.talk(agent).turns("one", "two"))
-    (own,) = [one["id"] for one in sessgit.json("ls")]
+    (own,) = [one["id"] for one in sessgit.json("ls")["sessions"]]
     sessgit.out("pad", "claim", "it is fast", "--into", own)
     out = tmp_path / "out"
     sessgit.out("export", system, own, "--output", str(out))
     done = sessgit.json("import", "--from", system, str(out))
     assert ([one["id"] for one in done["conversations"]], done["refs"]) == ([own], {})
-    seen = _session(sessgit, own)["metadata"]
+    seen = _session(sessgit, own)
     shutil.rmtree(sessgit.config)
     done = sessgit.json("import", "--from", system, str(out))
     assert [(one["id"], one["outcome"]) for one in done["conversations"]] == [(own, "new")]
-    again = _session(sessgit, own)["metadata"]
-    assert (again["session_id"], again["agent_id"]) == (seen["session_id"], agent)
+    again = _session(sessgit, own)
+    assert (again["id"], again["agent_id"]) == (seen["id"], agent)
     assert [one["text"] for one in sessgit.json("pad", own)["entries"]] == ["it is fast"]
     if system != "dialectic":  # it has no conversation
         assert [turn["prompt"] for turn in sessgit.json("log", own)["turns"]] == ["one", "two"]
@@ -404,7 +404,7 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
     shutil.rmtree(sessgit.config)
     sessgit.out("import", "--from", system, str(tmp_path / "out"))
     shown = _session(sessgit, talk.session)
-    assert (shown["authored"]["name"], shown["metadata"]["title"]) == ("a name", "")
+    assert (shown["name"], shown["title"]) == ("a name", "")
 
 
 @pytest.mark.parametrize(

@@ -32,11 +32,11 @@ def exported(sessgit: Shell, system: str, session: str, to: Path) -> Path:
 
 
 def shown(sessgit: Shell, address: str) -> Any:
-    return json.loads(sessgit.out("show", "--json", address))["sessgit.session/v1"]
+    return json.loads(sessgit.out("show", "--json", address))["session"]
 
 
 def cells(sessgit: Shell, address: str = RLM) -> dict[str, Any]:
-    return {one["cell_id"]: (one["turn"], one["ok"]) for one in sessgit.json("cells", address)["cells"]}
+    return {one["id"]: (one["turn"], one["ok"]) for one in sessgit.json("cells", address)["cells"]}
 
 
 @pytest.mark.parametrize("is_flat", [False, True])
@@ -63,7 +63,7 @@ def test_a_working_memory_that_is_too_large(sessgit: Shell, tmp_path: Path, is_f
     shutil.rmtree(sessgit.store)
     imported(sessgit, "rlm", out)
     assert run_git(sessgit.store, "rev-parse", f"refs/heads/{RLM}:kept/rlm/working-memory.json") == tree
-    assert shown(sessgit, RLM)["context"]["working_memory"] == {}
+    assert shown(sessgit, RLM)["program"]["memory"] == {}
 
 
 def test_entries_for_which_the_pad_has_no_room(sessgit: Shell, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_name_that_is_taken_already(sessgit: Shell, tmp_path: Path) -> None:
     assert imported(sessgit, "apex", tmp_path) == {
         ".apex/sessions/b.json": "another conversation is already called “lexer”: imported without a name",
     }  # fmt: skip
-    authored = [shown(sessgit, agent_id("apex", one))["authored"]["name"] for one in "ab"]
+    authored = [shown(sessgit, agent_id("apex", one))["name"] for one in "ab"]
     assert authored == ["lexer", ""]
     out = exported(sessgit, "apex", agent_id("apex", "b"), tmp_path / "out")
     assert json.loads((out / ".apex/sessions/b.json").read_bytes())["name"] == "lexer"

@@ -97,7 +97,7 @@ def test_dialectic_gets_back_what_it_had(shell: Shell, tmp_path: Path) -> None:
 def test_the_pad_of_a_dialectic_session_goes_on(shell: Shell, tmp_path: Path) -> None:
     laid(tmp_path, {f"{AT}/session.json": dialectic_session(), **FILES})
     shell.out("import", "--from", "dialectic", str(tmp_path))
-    name = shell.json("ls", "--all")[0]["id"]
+    name = shell.json("ls", "--all")["sessions"][0]["id"]
     assert "Next         Settle 1 open tension" in shell.out("pad", name)
     assert shell.out("pad", "brief", name).splitlines()[:3] == [
         "We continue “Who leads in chips?”. This is what we have noted so far.",
@@ -115,7 +115,7 @@ def test_the_pad_of_a_dialectic_session_goes_on(shell: Shell, tmp_path: Path) ->
 def test_what_dialectic_notes_and_settles_later_is_taken_over(shell: Shell, tmp_path: Path) -> None:
     laid(tmp_path, {f"{AT}/session.json": dialectic_session()})
     shell.out("import", "--from", "dialectic", str(tmp_path))
-    name = shell.json("ls", "--all")[0]["id"]
+    name = shell.json("ls", "--all")["sessions"][0]["id"]
     shell.out("pad", "add", "risk", "drought", "--into", name)
     tensions = [
         {**dialectic_session()["tensions"][0], "status": "resolved", "resolution": "Both"},

@@ -164,7 +164,7 @@ def test_of_a_turn_that_was_rewound(sessgit: Shell) -> None:
 def test_what_is_refused(sessgit: Shell, arguments: tuple[str, ...], code: int, error: str) -> None:
     done = sessgit("fork", *arguments)
     assert (done.code, done.out, done.err) == (code, "", error)
-    assert len(sessgit.json("ls")) == 1
+    assert len(sessgit.json("ls")["sessions"]) == 1
 
 
 def test_a_name_is_unique_in_a_project(sessgit: Shell) -> None:

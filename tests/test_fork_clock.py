@@ -17,7 +17,7 @@ def test_its_latest_time_is_that_of_its_turns(sessgit: Shell, at: str, latest: s
     sessgit.recorded(sessgit.talk().turns("one").prompt("two").tool("Read").answer("Done."))
     sessgit.now = NOW - 86400
     assert sessgit("fork", SESSION, "--at", at).code == 0
-    (fork,) = [one for one in sessgit.json("ls", "--all") if one["id"] == FORK]
+    (fork,) = [one for one in sessgit.json("ls", "--all")["sessions"] if one["id"] == FORK]
     assert (fork["created"], fork["updated"]) == ("2026-02-28T13:00:00.000Z", f"2026-03-01T{latest}.000Z")
     assert sessgit("verify", "--deep").code == 0
 

@@ -56,7 +56,7 @@ def parent(sessgit: Shell) -> Shell:
 
 
 def card(sessgit: Shell, session: str) -> Any:
-    return json.loads(sessgit.out("show", "--json", session))["sessgit.session/v1"]
+    return json.loads(sessgit.out("show", "--json", session))["session"]
 
 
 def costs(sessgit: Shell) -> tuple[float, float]:
@@ -107,7 +107,7 @@ Its first 2 turns are those of 5e551011: it left at turn 3, commit {point[:12]},
 and went back since.
 """
     )
-    assert card(back, SESSION)["family"]["forks"] == [{"session": FORK, "turn": 2, "cell": None}]
+    assert card(back, SESSION)["family"]["forks"] == [{"id": FORK, "turn": 2, "cell": None}]
 
 
 def test_a_fork_that_went_back_to_its_start_shares_nothing(sessgit: Shell) -> None:
@@ -204,7 +204,7 @@ def test_cards_and_pages_of_what_was_left(parent: Shell) -> None:
         "            2 turns left behind by a rewind after turn 1: 5e551011.r-a0000002\n"
     ) in parent.out("show", SESSION)
     assert "Family      forked from 5e551011.r-a0000002@3  one\n" in parent.out("show", FORK)
-    assert card(parent, SESSION)["family"]["forks"] == [{"session": FORK, "turn": 1, "cell": None}]
+    assert card(parent, SESSION)["family"]["forks"] == [{"id": FORK, "turn": 1, "cell": None}]
     page = parent.out("export", "markdown", SESSION, "-o", "-")
     assert "\n  - `f0000001` other way, 4 turns, left at turn 1\n" in page
     assert page.index("f0000001` other way", page.index("## Turn 1")) < page.index("## Turn 2")

@@ -40,7 +40,7 @@ The client cannot continue it. Repair it: sessgit repair f0000001
 def test_programs_get_no_command(sessgit: Shell) -> None:
     sessgit.recorded(stripped(sessgit.talk().turns("one"), "uuid", "parentUuid"))
     done = sessgit("fork", SESSION, "--json")
-    assert (json.loads(done.out)["sessgit.fork/v1"]["resume"], done.err) == (None, TOLD)
+    assert (json.loads(done.out)["resume"], done.err) == (None, TOLD)
 
 
 def test_nothing_is_told_of_sound_ones(sessgit: Shell) -> None:

@@ -45,18 +45,18 @@ def test_what_lies_beside_it_goes_with_it_and_comes_back(rich: Shell) -> None:
     assert {path for path in after.keys() - before.keys() if after[path] is not None} == {
         str(path.relative_to(rich.config)) for path in files
     }
-    assert sorted(rich.json("ops")[0]["files"]) == sorted(map(str, files))
+    assert sorted(rich.json("ops")["operations"][0]["files"]) == sorted(map(str, files))
     undone = rich.json("undo")
     assert sorted(undone["removed"]) == sorted(map(str, files))
     assert held(rich) == before
-    rich.out("undo", undone["operation"])
+    rich.out("undo", undone["operation_id"])
     rich.out("restore", fork)
     assert held(rich) == after
 
 
 def test_so_it_is_with_what_a_merge_makes(rich: Shell) -> None:
     before = held(rich)
-    made = rich.json("merge", OTHER, "--into", SESSION, "--new")["session"]
+    made = rich.json("merge", OTHER, "--into", SESSION, "--new")["session_id"]
     assert all(path.exists() for path in own(rich, made))
     rich.out("undo")
     assert held(rich) == before

@@ -177,4 +177,4 @@ def test_into_another_folder(sessgit: Shell, tmp_path: Path) -> None:
     assert sessgit.json("restore", FORK)["path"] == str(there)
     nowhere = sessgit("fork", "5e55", "--project", str(tmp_path / "nowhere"))
     assert (nowhere.code, nowhere.err.splitlines()[0]) == (4, f"Error: there is no folder {tmp_path / 'nowhere'}.")
-    assert len(sessgit.json("ls", "--all")) == 2
+    assert len(sessgit.json("ls", "--all")["sessions"]) == 2

@@ -420,8 +420,8 @@ def test_what_steers_a_terminal_is_gone() -> None:
 def test_the_json_has_a_line_for_each_turn() -> None:
     shown = "".join(document.render({"a": [], "b": "\ud800"}, iter([{"turn": 1}, {"turn": 2}])))
     assert shown == (
-        '{\n  "sessgit.export/v1": {\n    "session": {\n      "a": [],\n      "b": "\\ud800"\n    },\n    "turns": [\n'
-        '{"turn": 1},\n{"turn": 2}\n    ]\n  }\n}\n'
+        '{\n  "schema": "sessgit.export/v1",\n  "session": {\n    "a": [],\n    "b": "\\ud800"\n  },\n  "turns": [\n'
+        '{"turn": 1},\n{"turn": 2}\n  ]\n}\n'
     )
 
 

@@ -115,7 +115,7 @@ def test_what_commands_took_away_is_kept_for_a_while(sessgit: Shell) -> None:
     assert sessgit.out("gc").splitlines()[1] == "1 expired undo ref removed"
     assert refs.read_all(sessgit.store, layout.KEEP) == {}
     assert sessgit("gc", "--prune", "--yes").code == 0
-    done = sessgit("undo", sessgit.json("ops")[0]["id"])
+    done = sessgit("undo", sessgit.json("ops")["operations"][0]["id"])
     assert (done.code, done.err.splitlines()[0]) == (
         3,
         "Error: the data it needs was deleted for good by sessgit gc --prune.",
@@ -147,7 +147,7 @@ def test_many_at_once(sessgit: Shell) -> None:
     running = [subprocess.Popen(command, env=env, cwd=sessgit.project, **pipes) for _ in range(4)]
     done = [(process, *process.communicate()) for process in running]
     assert {process.returncode for process, *_ in done} <= {0, 3}
-    final = [json.loads(out)["sessgit.gc/v1"]["final"] for process, out, _ in done if not process.returncode]
+    final = [json.loads(out)["final"] for process, out, _ in done if not process.returncode]
     assert sorted(final)[-1:] == [[OTHER]]
     assert sum(map(bool, final)) == 1
     assert len(list((sessgit.store / "objects" / "pack").glob("*.pack"))) == 1

@@ -32,13 +32,13 @@ def packed(sessgit: Shell) -> Shell:
 
 def told(sessgit: Shell) -> list[str]:
     """What `doctor` says of refs."""
-    found = json.loads(sessgit("doctor", "--json").out)["sessgit.doctor/v1"]["findings"]
-    return [one["what"] for one in found if one["kind"] == "refs"]
+    found = json.loads(sessgit("doctor", "--json").out)["findings"]
+    return [one["message"] for one in found if one["kind"] == "refs"]
 
 
 def gone(sessgit: Shell) -> set[str]:
     """The refs that `verify` says are gone."""
-    found = json.loads(sessgit("verify", "--json").out)["sessgit.verify/v1"]["findings"]
+    found = json.loads(sessgit("verify", "--json").out)["findings"]
     return {one["where"] for one in found if one["severity"] == "damage" and one["where"].startswith("refs/")}
 
 
@@ -110,8 +110,8 @@ def test_what_commands_take_away_is_not_lost(packed: Shell) -> None:
     packed.out("tag", "--delete", "good")
     packed.out("delete", SESSION, "--yes")
     packed.out("undo")
-    packed.out("undo", packed.json("ops")[-2]["id"])
-    fork = next(one["id"] for one in packed.json("ops") if one["command"] == "fork")
+    packed.out("undo", packed.json("ops")["operations"][-2]["id"])
+    fork = next(one["id"] for one in packed.json("ops")["operations"] if one["command"] == "fork")
     packed("undo", fork)
     assert (told(packed), gone(packed)) == ([], set())
     packed.out("gc")

@@ -30,7 +30,7 @@ def listed(sessgit: Shell, command: str = "ls") -> list[str]:
     """The sessions that are listed in the working folder, all of them as not headless."""
     if command == "tree":
         return [node["id"] for family in sessgit.json("tree")["families"] for node in family["nodes"]]
-    found = sessgit.json("ls")
+    found = sessgit.json("ls")["sessions"]
     assert not any(one["headless"] for one in found)
     return [one["id"] for one in found]
 
@@ -81,7 +81,7 @@ def test_a_fork_that_the_client_made_for_a_program_stays_headless(coded: Coded) 
     talk = by_program(sessgit.talk(), "one", "two").branch(OTHER)
     by_program(talk, "three").save(home.project_folder(sessgit.config, str(coded.project)))
     sessgit("import")
-    assert sessgit.json("ls", "--headless")[1]["id"] == OTHER
+    assert sessgit.json("ls", "--headless")["sessions"][1]["id"] == OTHER
     assert listed(sessgit) == []
 
 

@@ -234,7 +234,7 @@ def test_any_folder_of_another_system_is_imported(sessgit: Shell, world: Path, d
                       ["ls", "--all"], ["tree", "--all"], ["import", "--from", system, str(folder)]):  # fmt: skip
             check(sessgit, *words)
     assert listing(world) == before
-    for session in sessgit.json("ls", "--all"):
+    for session in sessgit.json("ls", "--all")["sessions"]:
         for words in (("log", session["id"]), ("export", "json", session["id"]), ("pad", "--into", session["id"])):
             assert CANARY not in check(sessgit, *words)
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""

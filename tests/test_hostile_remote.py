@@ -284,7 +284,7 @@ def pulled(shell: Shell, remote: Remote) -> set[str]:
     assert said.code != BUG, said
     again = check(shell, "pull", "there")
     assert not spoils(said.out + said.err + again)
-    known = {one["id"] for one in shell.json("ls", "--all")}
+    known = {one["id"] for one in shell.json("ls", "--all")["sessions"]}
     assert {SESSION, OTHER} <= known, said
     return known
 

@@ -38,7 +38,7 @@ def test_a_fork_finds_its_parent_whatever_the_order(sessgit: Shell, tmp_path: Pa
     parent = sessgit.talk(OTHER).turns("one", "two")
     fork = parent.branch(SESSION).turns("three")
     sessgit.out("import", str(fork.save(tmp_path / "a")), str(parent.save(tmp_path / "b")))
-    assert [(s["id"], s["parent"], s["fork_turn"]) for s in sessgit.json("ls")] == [
+    assert [(s["id"], s["parent"], s["fork_turn"]) for s in sessgit.json("ls")["sessions"]] == [
         (OTHER, None, None),
         (SESSION, OTHER, 2),
     ]
@@ -75,7 +75,7 @@ def test_files_that_only_have_a_name_in_common(sessgit: Shell, tmp_path: Path, a
         f"{other}:\n  another conversation is also called fixture, and no line of this file names\n"
         "  its id: give the file another name\n"
     )
-    assert [(found["id"], found["turns"]) for found in sessgit.json("ls", "--all")] == [("fixture", 1)]
+    assert [(found["id"], found["turns"]) for found in sessgit.json("ls", "--all")["sessions"]] == [("fixture", 1)]
     grown = plain(tmp_path / "c", "one", "three")
     assert sessgit.out("import", str(grown)) == "1 conversation, 1 turn imported\n"
     grown.write_text(other.read_text())  # the very file that was recorded last: it was rewound

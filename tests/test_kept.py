@@ -75,9 +75,9 @@ def test_a_merge_brings_what_only_theirs_keeps(sessgit: Shell, tmp_path: Path) -
     own = agent_id("io-log", "DEV-1")
     sessgit.out("fork", own, "--name", "other way")
     sessgit("merge", own, "--into", "5e55", "--new", "both")
-    (both,) = [one["id"] for one in sessgit.json("ls") if one["name"] == "both"]
-    shown = json.loads(sessgit.out("show", "--json", both))["sessgit.session/v1"]
-    assert [one["path"] for one in shown["kept"]] == ["io-log/artifacts/a.md"]
+    (both,) = [one["id"] for one in sessgit.json("ls")["sessions"] if one["name"] == "both"]
+    shown = json.loads(sessgit.out("show", "--json", both))["session"]
+    assert [one["path"] for one in shown["kept_files"]] == ["io-log/artifacts/a.md"]
 
 
 @pytest.mark.parametrize("space", ["heads", "archive"])

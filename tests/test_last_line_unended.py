@@ -280,7 +280,7 @@ def test_a_merge_appends_behind_it(sessgit: Shell, gone: bool, tail: bool) -> No
         sessgit.out("undo")
         assert path.read_bytes() == before
         assert_exact(sessgit, path)
-        operation = sessgit.json("ops")[0]["id"]
+        operation = sessgit.json("ops")["operations"][0]["id"]
         sessgit.out("undo", operation)
         assert path.read_bytes().startswith(before + b'\n{"')
         assert_exact(sessgit, path)
@@ -315,7 +315,7 @@ def test_the_last_line_of_a_subagent(sessgit: Shell, later: bool) -> None:
         assert "no damage" in sessgit.out("verify", "--deep")
 
     sessgit.out("log", SESSION)
-    shown = json.loads(sessgit.out("show", f"{SESSION}@1", "--json"))["sessgit.turn/v1"]
+    shown = json.loads(sessgit.out("show", f"{SESSION}@1", "--json"))["turn"]
     assert [(one["name"], one["lines"]) for one in shown["subagents"]] == [("a1", 2)]
     assert_same()
     sessgit.out("import")
@@ -347,12 +347,12 @@ def old(sessgit: Shell) -> Path:
 
 def test_an_old_one_is_archived(sessgit: Shell, old: Path) -> None:
     found = sessgit.json("archive", "--older-than", "30d", "--dry-run")
-    assert (found["archived"], found["passed_over"]) == ([SESSION], [])
+    assert (found["archived"], found["skipped"]) == ([SESSION], [])
     assert sessgit.json("restore", SESSION, "--verify")["same"]
     append(old, b"\n" + sessgit.talk(OTHER).turns("more").lines[0] + b"\n")
     os.utime(old, (LATER - DAY,) * 2)
     found = sessgit.json("archive", "--older-than", "30d", "--dry-run")
-    assert (found["archived"], found["passed_over"]) == ([], [{"id": SESSION, "why": "with unrecorded turns"}])
+    assert (found["archived"], found["skipped"]) == ([], [{"id": SESSION, "reason": "with unrecorded turns"}])
 
 
 def test_one_that_is_archived_has_not_gone_on(sessgit: Shell, old: Path) -> None:

@@ -138,7 +138,7 @@ def test_a_file_that_begins_with_a_long_line(sessgit: Shell, long: bytes) -> Non
         file.write(told.replace(b'"isSidechain"', b'"version":"2.0.46","isSidechain"'))
     whole = flat.read_bytes()
     assert sessgit("import").code == 0
-    (shown,) = json.loads(sessgit.out("show", f"{SESSION}@2", "--json")).values()
+    shown = sessgit.json("show", f"{SESSION}@2")["turn"]
     assert [agent["lines"] for agent in shown["subagents"]] == [3]
     assert "no damage" in sessgit.out("verify", "--deep")
     flat.unlink()

@@ -35,10 +35,13 @@ def lost(sessgit: Shell) -> int:
     told = [line for line in sessgit.out("status").splitlines() if "deleted" in line]
     many = "1 conversation" if count == 1 else f"{count} conversations"
     assert told == ([f"Attention   the client deleted {many}: sessgit restore --all-lost"] if count else [])
-    findings = json.loads(sessgit("doctor", "--json").out)["sessgit.doctor/v1"]["findings"]
-    noted = [(one["severity"], one["what"]) for one in findings if one["kind"] == "lost"]
+    findings = json.loads(sessgit("doctor", "--json").out)["findings"]
+    noted = [(one["severity"], one["message"]) for one in findings if one["kind"] == "lost"]
     assert noted == ([("note", f"the client deleted {many}")] if count else [])
-    assert sum("only in this store" in sessgit("show", one["id"]).out for one in sessgit.json("ls", "--all")) == count
+    assert (
+        sum("only in this store" in sessgit("show", one["id"]).out for one in sessgit.json("ls", "--all")["sessions"])
+        == count
+    )
     return count
 
 
@@ -47,7 +50,7 @@ def transcript(sessgit: Shell, session: str) -> Path:
 
 
 def test_what_was_never_on_this_machine_is_not_lost(second: Shell) -> None:
-    assert len(second.json("ls")) == 2
+    assert len(second.json("ls")["sessions"]) == 2
     assert lost(second) == 0
     assert second.out("restore", "--all-lost") == NOTHING
     assert not list(second.config.glob("projects/*/*.jsonl"))

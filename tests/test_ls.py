@@ -110,7 +110,7 @@ def test_a_project_without_conversations(sessgit: Shell, monkeypatch: pytest.Mon
     told = "No conversations here; 1 headless and 4 in other projects: sessgit {} --all\n"
     assert sessgit.out("ls") == told.format("ls")
     assert sessgit.out("tree") == told.format("tree")
-    assert sessgit.json("ls") == []
+    assert sessgit.json("ls")["sessions"] == []
 
 
 def test_headless_ones_that_are_left_out_are_counted(
@@ -132,8 +132,8 @@ def test_headless_ones_and_those_without_a_turn_only_with_all(sessgit: Shell) ->
     empty = sessgit.talk(ELSEWHERE).bare("mode", mode="normal")
     headless = sessgit.talk(HEADLESS).prompt("hello", entrypoint="sdk-cli").answer("Hi.")
     sessgit.recorded(empty, headless)
-    assert [s["id"][:8] for s in sessgit.json("ls")] == ["aaaaaaaa", "bbbbbbbb", "cccccccc"]
-    assert [(s["id"][:8], s["headless"], s["turns"]) for s in sessgit.json("ls", "--all")][3:] == [
+    assert [s["id"][:8] for s in sessgit.json("ls")["sessions"]] == ["aaaaaaaa", "bbbbbbbb", "cccccccc"]
+    assert [(s["id"][:8], s["headless"], s["turns"]) for s in sessgit.json("ls", "--all")["sessions"]][3:] == [
         ("eeeeeeee", True, 1),
         ("dddddddd", False, 0),
     ]
@@ -174,7 +174,7 @@ def test_what_is_no_clients_note_is_passed_over(sessgit: Shell, content: str) ->
 
 
 def test_for_programs(sessgit: Shell) -> None:
-    fork = sessgit.json("ls", "-n", "2")[1]
+    fork = sessgit.json("ls", "-n", "2")["sessions"][1]
     assert fork == {
         "id": LEXER,
         "agent_id": LEXER,
@@ -199,7 +199,7 @@ def test_for_programs(sessgit: Shell) -> None:
         "tokens": {"input": 300, "output": 30, "cache_read": 3000, "cache_write": 150},
         "cost_usd": None,
         "merged_into": [],
-        "elsewhere": 0,
+        "missing_turns": 0,
     }
 
 
@@ -207,7 +207,7 @@ def test_costs_come_from_the_price_table_and_can_be_overridden(sessgit: Shell) -
     price = "{input = 1000, output = 1000, cache_read = 0, cache_write = 0}"
     assert sessgit("config", "prices.claude-test", price).code == 0
     assert sessgit.out("ls").splitlines()[2] == "  cccccccc  fix flaky upload   1 turn  2h ago  $0.11"
-    assert sessgit.json("ls")[2]["cost_usd"] == 0.11
+    assert sessgit.json("ls")["sessions"][2]["cost_usd"] == 0.11
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def six(sessgit: Shell) -> Shell:
 
 
 def ids(sessgit: Shell, *options: str) -> list[str]:
-    return [session["id"][:4] for session in sessgit.json("ls", *options)]
+    return [session["id"][:4] for session in sessgit.json("ls", *options)["sessions"]]
 
 
 def test_options_choose_and_order(six: Shell) -> None:
@@ -278,7 +278,7 @@ def test_hundreds_are_folded(sessgit: Shell) -> None:
     page = sessgit.out("ls").splitlines()
     assert len(page) == 201
     assert page[-1] == "Showing the 200 most recent of 303. More: --limit N"
-    assert len(sessgit.json("ls")) == 303
+    assert len(sessgit.json("ls")["sessions"]) == 303
     assert len(sessgit.out("ls", "-n", "250").splitlines()) == 251
 
 

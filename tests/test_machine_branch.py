@@ -90,9 +90,9 @@ def test_beside_what_a_rewind_left_behind(sessgit: Shell) -> None:
     assert [(node["kind"], node["rewound_of"]) for node in family["nodes"]] == [
         ("session", None), ("machine", None), ("rewound", SESSION)
     ]  # fmt: skip
-    said = json.loads(sessgit.out("show", SESSION, "--json"))["sessgit.session/v1"]["family"]
+    said = json.loads(sessgit.out("show", SESSION, "--json"))["session"]["family"]
     assert said["rewound"] == [{"branch": f"{SESSION}.r-a0000003", "turn": 2, "turns": 1, "brought_back": 0}]
-    assert said["elsewhere"] == [{"branch": MACHINE, "turn": 2, "turns": 1, "brought_back": 0}]
+    assert said["other_versions"] == [{"branch": MACHINE, "turn": 2, "turns": 1, "brought_back": 0}]
     page = sessgit.out("export", "markdown", SESSION)
     assert "| Left behind | 1 turn, by rewinds |\n| Elsewhere | 1 turn, in other versions |\n" in page
     assert "*1 turn left behind by a rewind*\n\n*1 turn in another version*\n" in page
@@ -101,8 +101,8 @@ def test_beside_what_a_rewind_left_behind(sessgit: Shell) -> None:
 
 def test_the_list_and_the_card(apart: Shell) -> None:
     assert apart.out("ls") == "  5e551011  one           3 turns  2h ago  2 unmerged turns\n1 conversation.\n"
-    (listed,) = apart.json("ls")
-    assert (listed["elsewhere"], listed["merged_into"]) == (2, [])
+    (listed,) = apart.json("ls")["sessions"]
+    assert (listed["missing_turns"], listed["merged_into"]) == (2, [])
     assert "Family      2 turns in another version after turn 2: 5e551011.m-a0005003\n" in apart.out("show", SESSION)
     card = apart.out("show", MACHINE)
     assert "Time        10:00 – 10:30\n" in card
@@ -136,11 +136,11 @@ def test_a_search_tells_where_it_is_from(apart: Shell) -> None:
 """
     )
     (hit,) = apart.json("search", "trie")["hits"]
-    assert (hit["address"], hit["session"], hit["left_behind"]) == (f"{MACHINE}@3", SESSION, False)
+    assert (hit["address"], hit["session_id"], hit["left_behind"]) == (f"{MACHINE}@3", SESSION, False)
     assert [hit["address"].partition("@")[0] for hit in apart.json("search", "two")["hits"]] == [SESSION]
     git(apart, "update-ref", f"refs/heads/{SESSION}.r-a0005003", MACHINE)
     (hit,) = apart.json("search", "trie")["hits"]
-    assert (hit["session"], hit["left_behind"]) == (SESSION, False)
+    assert (hit["session_id"], hit["left_behind"]) == (SESSION, False)
 
 
 def test_addresses(apart: Shell) -> None:
@@ -253,8 +253,8 @@ def test_merged_it_is_drawn_as_merged(apart: Shell) -> None:
     assert tree[1].startswith("└┄ 5e551011.m-a0005003  @2  another version: 2 turns")
     assert tree[2] == "    merged into 5e551011 at turn 5"
     assert "elsewhere" not in apart.out("ls")
-    (listed,) = apart.json("ls")
-    assert listed["elsewhere"] == 0
+    (listed,) = apart.json("ls")["sessions"]
+    assert listed["missing_turns"] == 0
     assert "another version after turn 2, merged:" in apart.out("show", SESSION)
     page = apart.out("export", "markdown", SESSION)
     assert "another version" not in page
@@ -317,7 +317,7 @@ def test_it_goes_where_its_session_goes(apart: Shell) -> None:
     apart.out("undo")
     assert git(apart, *HEADS) == before
     told = apart.json("delete", SESSION, "--yes")["deleted"]
-    assert [(one["rewound"], one["elsewhere"]) for one in told] == [(0, 1)]
+    assert [(one["rewound"], one["other_versions"]) for one in told] == [(0, 1)]
     assert [ref.split()[0] for ref in git(apart, *HEADS, "refs/heads").splitlines()] == []
     apart.out("undo")
     assert git(apart, *HEADS, "refs/heads") == before
@@ -378,7 +378,7 @@ def test_a_session_that_a_fork_is_linked_to_later(sessgit: Shell) -> None:
     name = arrived(sessgit, theirs, theirs.prompts[-1])
     there = git(sessgit, "rev-parse", name)
     sessgit.recorded(sessgit.talk().turns("one", "two"))
-    assert {one["id"]: one["parent"] for one in sessgit.json("ls")} == {SESSION: None, OTHER: SESSION}
+    assert {one["id"]: one["parent"] for one in sessgit.json("ls")["sessions"]} == {SESSION: None, OTHER: SESSION}
     assert git(sessgit, "rev-parse", name) == there
 
 
@@ -394,6 +394,6 @@ def test_a_fork_that_was_merged_is_marked(sessgit: Shell) -> None:
     assert "merged" not in sessgit.out("ls")
     sessgit.out("merge", THEIRS, "--into", SESSION, "--mode", "graft")
     assert "from turn 2, merged\n" in sessgit.out("ls")
-    assert {one["id"]: one["merged_into"] for one in sessgit.json("ls")} == {SESSION: [], THEIRS: [SESSION]}
+    assert {one["id"]: one["merged_into"] for one in sessgit.json("ls")["sessions"]} == {SESSION: [], THEIRS: [SESSION]}
     sessgit.recorded(fork.turns("and on"))
     assert "merged" not in sessgit.out("ls")

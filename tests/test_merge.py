@@ -155,10 +155,10 @@ def test_what_a_rewind_left_behind_comes_back(sessgit: Shell) -> None:
 def test_a_new_conversation(sessgit: Shell) -> None:
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     made = sessgit.json("merge", "e90c", "--into", "5e55", "--mode", "graft", "--new", "both")
-    assert (made["session"], transcript(sessgit).read_bytes(), tip(sessgit)) == (NEW, before, head)
+    assert (made["session_id"], transcript(sessgit).read_bytes(), tip(sessgit)) == (NEW, before, head)
     assert prompts(sessgit, NEW) == ["one", "two", "three", "put the tokens into a trie", "measure both"]
     assert {line["sessionId"] for line in lines(sessgit, NEW)} == {NEW}
-    assert sessgit.json("ls", "--forks-of", SESSION)[0]["name"] == "both"
+    assert sessgit.json("ls", "--forks-of", SESSION)["sessions"][0]["name"] == "both"
     assert_whole(sessgit, NEW)
     transcript(sessgit, NEW).unlink()
     sessgit.out("restore", NEW)
@@ -315,7 +315,7 @@ def test_a_conflict_is_decided(sessgit: Shell, option: tuple[str, ...], said: st
 
 def test_for_programs(sessgit: Shell) -> None:
     plan = sessgit.json("merge", "e90c", "--into", "5e55", "--dry-run")
-    assert (plan["commit"], plan["session"]) == (None, None)
+    assert (plan["commit"], plan["session_id"]) == (None, None)
     assert (plan["ours"], plan["theirs"]) == (tip(sessgit), tip(sessgit, THEIRS))
     assert plan["base"] == git(sessgit, "merge-base", SESSION, THEIRS)
     assert [(d["path"], d["action"], d["conflict"]) for d in plan["decisions"]] == [
@@ -323,7 +323,7 @@ def test_for_programs(sessgit: Shell) -> None:
         ("files", "unite", False),
     ]
     done = sessgit.json("merge", "e90c", "--into", "5e55")
-    assert (done["commit"], done["session"], done["base"]) == (tip(sessgit), SESSION, plan["base"])
+    assert (done["commit"], done["session_id"], done["base"]) == (tip(sessgit), SESSION, plan["base"])
 
 
 def test_a_command_retells_the_summary(sessgit: Shell) -> None:
@@ -341,7 +341,7 @@ def test_a_command_retells_the_summary(sessgit: Shell) -> None:
 def test_a_command_that_fails_changes_nothing(sessgit: Shell, command: str, why: str, new: tuple[str, ...]) -> None:
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     done = sessgit("merge", "e90c", "--into", "5e55", "--with", command, *new)
-    assert len(sessgit.json("ls")) == 2
+    assert len(sessgit.json("ls")["sessions"]) == 2
     assert done.code == 1
     assert done.err.startswith(f"Error: {why}.\n")
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)

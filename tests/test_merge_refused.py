@@ -61,7 +61,7 @@ def test_what_is_refused(sessgit: Shell, arguments: tuple[str, ...], code: int, 
     assert done.err.startswith(f"Error: {error}"), done.err
     assert "\nHint: " in done.err
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
-    assert len(sessgit.json("ls")) == 2
+    assert len(sessgit.json("ls")["sessions"]) == 2
 
 
 def test_nothing_is_merged_into_what_a_rewind_left(sessgit: Shell) -> None:
@@ -111,7 +111,7 @@ def test_what_is_in_already_is_told_whoever_holds_ours(sessgit: Shell, new: tupl
     done = sessgit("merge", "e90c", "--into", "5e55", *new)
     assert (done.code, done.out, done.err) == (0, "", "e90c55aa is already merged into 5e551011.\n")
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
-    assert len(sessgit.json("ls")) == 2
+    assert len(sessgit.json("ls")["sessions"]) == 2
 
 
 def test_a_turn_that_is_in_ours_is_compared_with_ours(sessgit: Shell) -> None:
@@ -191,7 +191,7 @@ def test_a_command_that_does_not_retell(sessgit: Shell, command: str, why: str, 
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     done = sessgit("merge", "e90c", "--into", "5e55", "--with", command, *new)
     assert (done.code, done.err.partition("\n")[0]) == (1, f"Error: {why}")
-    assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")) == (before, head, [])
+    assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")["operations"]) == (before, head, [])
 
 
 def test_a_command_that_does_not_read_what_it_gets(sessgit: Shell) -> None:
@@ -214,7 +214,7 @@ def test_a_command_that_hangs_holds_nobody_up_and_is_interrupted(sessgit: Shell)
         assert held
     os.killpg(running.pid, signal.SIGINT)
     assert running.wait(60) == 130
-    assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")) == (before, head, [])
+    assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")["operations"]) == (before, head, [])
 
 
 def test_a_client_that_holds_ours_is_found_before_a_command_retells(sessgit: Shell) -> None:
@@ -243,7 +243,7 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
         done = sessgit("merge", "e90c", "--into", "5e55", *mode)
     assert done.code == 1
     assert done.err.startswith(f"Error: cannot append to {transcript(sessgit)}: ")
-    assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")) == (before, head, [])
+    assert (transcript(sessgit).read_bytes(), tip(sessgit), sessgit.json("ops")["operations"]) == (before, head, [])
     assert not list((sessgit.store / "state").glob("*.append"))
     sessgit.out("merge", "e90c", "--into", "5e55", *mode)
     assert_whole(sessgit)
@@ -292,7 +292,7 @@ def test_killed_at_any_step_a_second_run_completes_it(
     assert len(origins.split()) == turns - 2
     assert_whole(sessgit)
     # One operation tells of it, from before the first of its turns on, and takes all of it back.
-    done = [(one["command"], one["standing"], one["refs"][0]["before"]) for one in sessgit.json("ops")]
+    done = [(one["command"], one["standing"], one["refs"][0]["before"]) for one in sessgit.json("ops")["operations"]]
     assert [one for one in done if one[1] == "done"] == [("merge", "done", head), ("edit", "done", done[-1][2])]
     assert not list((sessgit.store / "state").glob("*.append"))
     assert sessgit("undo").code == 0
@@ -309,9 +309,12 @@ def test_a_merge_that_was_killed_is_told_rightly_by_whoever_records_it(
     turns = sessgit.json("log", SESSION)["turns"][3:]
     told = [turn["event"] for turn in turns]
     assert told in ([], ["graft", "graft"])
-    assert sessgit.json("ops") == [] or sessgit.json("ops")[0]["standing"] in ("not done", "done")
+    assert sessgit.json("ops")["operations"] == [] or sessgit.json("ops")["operations"][0]["standing"] in (
+        "not done",
+        "done",
+    )
     wanted = "--format=%(trailers:key=Event,valueonly)%(trailers:key=Origin,valueonly)"
-    if told and sessgit.json("ops")[:1] == []:
+    if told and sessgit.json("ops")["operations"][:1] == []:
         assert git(sessgit, "log", "--first-parent", "-2", wanted, SESSION, "--").split() == [
             "graft", f"{THEIRS}@4", "graft", f"{THEIRS}@3",
         ]  # fmt: skip

@@ -118,7 +118,7 @@ def test_it_is_drawn(sessgit: Shell, fork: str) -> None:
     ]
     nodes = sessgit.json("tree", SESSION)["families"][0]["nodes"]
     assert {node["id"]: node["merged_into"] for node in nodes if node["merged_into"]} == {
-        fork: [{"session": SESSION, "turn": 3}]
+        fork: [{"session_id": SESSION, "turn": 3}]
     }
     assert "merged into 5e551011 at turn 3" in sessgit.out("tree", SESSION)
     sessgit.out("undo")
@@ -144,7 +144,7 @@ def test_who_deletes_is_told_what_stays_elsewhere(sessgit: Shell, monkeypatch: p
         "  1 turn of it was merged into 77be01d3 and stays there",
     ]
     (gone,) = sessgit.json("delete", THEIRS, "--yes")["deleted"]
-    assert gone["merged"] == [{"session": SESSION, "turns": 2}, {"session": THIRD, "turns": 1}]
+    assert gone["merged"] == [{"session_id": SESSION, "turns": 2}, {"session_id": THIRD, "turns": 1}]
     assert len(prompts(sessgit)) == 4
     assert_whole(sessgit)
     assert f"refs/heads/{THEIRS}" not in refs.read_all(sessgit.store)

@@ -46,7 +46,7 @@ def test_all_is_as_before_and_can_be_done_again(sessgit: Shell, mode: tuple[str,
     before = now(sessgit)
     sessgit.out("merge", "e90c", "--into", "5e55", *mode)
     after = now(sessgit)
-    (done,) = sessgit.json("ops")
+    (done,) = sessgit.json("ops")["operations"]
     path = f"~/{transcript(sessgit).relative_to(sessgit.home)}"
     would = f"Would be undone: {done['summary']}\nWould be as it was before: {path}\n"
     assert sessgit.out("undo", "--dry-run") == would
@@ -60,7 +60,7 @@ def test_all_is_as_before_and_can_be_done_again(sessgit: Shell, mode: tuple[str,
     # Done again it is the same, and so is undone again.
     sessgit.out("merge", "e90c", "--into", "5e55", *mode)
     assert now(sessgit) == after
-    assert [one["standing"] for one in sessgit.json("ops")] == ["done", "done", "undone"]
+    assert [one["standing"] for one in sessgit.json("ops")["operations"]] == ["done", "done", "undone"]
     sessgit.out("undo")
     assert now(sessgit) == before
 
@@ -68,7 +68,7 @@ def test_all_is_as_before_and_can_be_done_again(sessgit: Shell, mode: tuple[str,
 def test_what_the_operation_says(sessgit: Shell) -> None:
     before, head, _ = now(sessgit)
     sessgit.out("merge", "e90c", "--into", "5e55")
-    (done,) = sessgit.json("ops")
+    (done,) = sessgit.json("ops")["operations"]
     moved = {"ref": f"refs/heads/{SESSION}", "before": head, "after": tip(sessgit)}
     assert (done["refs"], done["files"]) == ([moved], [])
     assert (done["appended"], done["cut"]) == ([str(transcript(sessgit))], [])
@@ -78,7 +78,7 @@ def test_what_the_operation_says(sessgit: Shell) -> None:
     assert piece.offset + piece.length == len(transcript(sessgit).read_bytes())
     undone = sessgit.json("undo")
     assert (undone["cut"], undone["appended"], undone["removed"]) == ([path], [], [])
-    assert sessgit.json("ops")[0]["cut"] == [path]
+    assert sessgit.json("ops")["operations"][0]["cut"] == [path]
 
 
 def test_an_undo_is_undone(sessgit: Shell) -> None:
@@ -86,7 +86,7 @@ def test_an_undo_is_undone(sessgit: Shell) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
     after = now(sessgit)
     for _ in range(2):
-        undo = sessgit.json("undo", sessgit.json("ops")[0]["id"])["operation"]
+        undo = sessgit.json("undo", sessgit.json("ops")["operations"][0]["id"])["operation_id"]
         assert now(sessgit) == before
         path = f"~/{transcript(sessgit).relative_to(sessgit.home)}"
         assert sessgit.out("undo", undo, "--dry-run").splitlines()[1] == f"Would be appended again to: {path}"
@@ -99,7 +99,7 @@ def test_an_undo_is_undone(sessgit: Shell) -> None:
 
 def test_an_undo_that_others_came_after_stays(sessgit: Shell) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
-    undo = sessgit.json("undo")["operation"]
+    undo = sessgit.json("undo")["operation_id"]
     say(sessgit, "and on")
     before = now(sessgit)
     done = sessgit("undo", undo)
@@ -147,7 +147,7 @@ def test_a_line_that_was_changed_is_left_alone(sessgit: Shell) -> None:
 @pytest.mark.parametrize("again", [False, True])
 def test_a_client_that_holds_it_is_left_alone(sessgit: Shell, again: bool) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55")
-    wanted = [sessgit.json("undo")["operation"]] if again else []
+    wanted = [sessgit.json("undo")["operation_id"]] if again else []
     before = now(sessgit)
     (sessgit.config / "sessions").mkdir()
     note = {"pid": os.getpid(), "sessionId": SESSION, "cwd": str(sessgit.project)}
@@ -176,7 +176,7 @@ def test_that_the_agent_has_let_go_is_no_change(sessgit: Shell) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55")
     let_go(sessgit)
     assert git(sessgit, "log", "-1", "--format=%s", SESSION) == "end: 5 turns"
-    undo = sessgit.json("undo")["operation"]
+    undo = sessgit.json("undo")["operation_id"]
     assert now(sessgit) == before
     # The agent's letting go of what it was before is no change either.
     let_go(sessgit)
@@ -196,7 +196,7 @@ def test_a_file_that_is_gone_is_no_hindrance(sessgit: Shell) -> None:
     sessgit.out("restore", SESSION)
     assert now(sessgit) == before
     transcript(sessgit).unlink()
-    sessgit.out("undo", undo["operation"])
+    sessgit.out("undo", undo["operation_id"])
     sessgit.out("restore", SESSION)
     assert now(sessgit) == after
 
@@ -210,7 +210,7 @@ def test_merged_while_the_file_was_gone_and_undone_after_it_came_back(sessgit: S
     undo = sessgit.json("undo")
     assert now(sessgit) == before
     assert undo["cut"] == [str(transcript(sessgit))]
-    sessgit.out("undo", undo["operation"])
+    sessgit.out("undo", undo["operation_id"])
     assert now(sessgit) == after
 
 
@@ -226,7 +226,7 @@ def test_what_lay_beside_the_turns_goes_too(sessgit: Shell) -> None:
     undone = sessgit.json("undo")
     assert undone["removed"] == [str(own)]
     assert not own.exists()
-    sessgit.out("undo", undone["operation"])
+    sessgit.out("undo", undone["operation_id"])
     sessgit.out("restore", THEIRS)
     assert own.read_text() == "much"
 
@@ -236,15 +236,15 @@ def test_a_new_conversation_goes_as_a_whole(sessgit: Shell) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft", "--new", "both")
     path, head = transcript(sessgit, NEW), tip(sessgit, NEW)
     data = path.read_bytes()
-    (done,) = sessgit.json("ops")
+    (done,) = sessgit.json("ops")["operations"]
     assert (done["command"], done["standing"], done["files"]) == ("merge", "done", [str(path)])
     assert done["refs"] == [{"ref": f"refs/heads/{NEW}", "before": None, "after": head}]
     undo = sessgit.json("undo")
     assert undo["removed"] == [str(path)]
     assert not path.exists()
-    assert refs.read_all(sessgit.store) == {**before, f"refs/keep/{undo['operation']}-1": head}
+    assert refs.read_all(sessgit.store) == {**before, f"refs/keep/{undo['operation_id']}-1": head}
     assert sessgit("undo").code == 4
-    sessgit.out("undo", undo["operation"])
+    sessgit.out("undo", undo["operation_id"])
     sessgit.out("restore", NEW)
     assert (path.read_bytes(), tip(sessgit, NEW)) == (data, head)
     assert_whole(sessgit, NEW)
@@ -253,17 +253,17 @@ def test_a_new_conversation_goes_as_a_whole(sessgit: Shell) -> None:
 def test_a_pick_into_a_new_conversation_goes_as_a_whole(sessgit: Shell) -> None:
     sessgit.out("pick", "e90c@3", "--into", "5e55", "--new")
     path = transcript(sessgit, NEW)
-    assert [one["command"] for one in sessgit.json("ops")] == ["pick"]
+    assert [one["command"] for one in sessgit.json("ops")["operations"]] == ["pick"]
     assert sessgit("undo").code == 0
     assert not path.exists()
-    assert {session["id"] for session in sessgit.json("ls")} == {THEIRS, SESSION}
+    assert {session["id"] for session in sessgit.json("ls")["sessions"]} == {THEIRS, SESSION}
 
 
 def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("sessgit.branch.merging.writing.record", _killed)
         assert sessgit("merge", "e90c", "--into", "5e55", "--new").code == 70
-    assert [(one["command"], one["standing"]) for one in sessgit.json("ops")] == [("fork", "done")]
+    assert [(one["command"], one["standing"]) for one in sessgit.json("ops")["operations"]] == [("fork", "done")]
 
 
 # Interrupted
@@ -296,7 +296,7 @@ def test_killed_at_any_step_a_second_undo_completes_it(
     if recorded:
         assert prompts(sessgit) in (before[2], after[2])
         assert tip(sessgit) in (before[1], after[1])
-    again = [one["standing"] for one in sessgit.json("ops") if one["command"] == "merge"]
+    again = [one["standing"] for one in sessgit.json("ops")["operations"] if one["command"] == "merge"]
     assert again == (["done"] if tip(sessgit) == after[1] else ["undone"])
     if tip(sessgit) == after[1]:
         assert sessgit("undo").code == 0
@@ -312,7 +312,7 @@ def test_killed_while_it_is_brought_back_it_is_merged_again(
 ) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55", "--mode", "graft")
     after = now(sessgit)
-    undo = sessgit.json("undo")["operation"]
+    undo = sessgit.json("undo")["operation_id"]
     with monkeypatch.context() as patch:
         patch.setattr(f"sessgit.{step}", _killed)
         assert sessgit("undo", undo).code == 70
@@ -397,7 +397,7 @@ def test_an_older_operation_takes_back_the_commit_alone(sessgit: Shell) -> None:
 def test_an_operation_that_makes_no_sense_counts_as_none(sessgit: Shell, appended: object) -> None:
     sessgit.out("merge", "e90c", "--into", "5e55")
     change(sessgit, appended=appended)
-    assert sessgit.json("ops") == []
+    assert sessgit.json("ops")["operations"] == []
 
 
 def test_a_file_elsewhere_is_never_cut(sessgit: Shell, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_what_was_purged_later_stands_replaced_as_well(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("the word is heliotrope-4711"))
     sessgit.out("purge", "heliotrope-4711", "--yes")
     said = sessgit.out("restore", SESSION, "--verify")
-    count = json.loads(sessgit.out("restore", SESSION, "--verify", "--json"))["sessgit.restore/v1"]["redacted"]
+    count = json.loads(sessgit.out("restore", SESSION, "--verify", "--json"))["redacted"]
     assert count > 1
     assert f", as the client wrote it except for {count} secrets that are redacted.\n" in said.replace(
         "\n           ", " "

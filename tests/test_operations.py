@@ -32,7 +32,7 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def last(sessgit: Shell) -> str:
-    return str(sessgit.json("ops")[0]["id"])
+    return str(sessgit.json("ops")["operations"][0]["id"])
 
 
 def test_what_commands_did(sessgit: Shell) -> None:
@@ -40,7 +40,7 @@ def test_what_commands_did(sessgit: Shell) -> None:
     sessgit("fork", "5e55", "--at", "1")
     sessgit("rename", SESSION, "parser")
     sessgit("tag", "works", f"{SESSION}@1")
-    ids = [one["id"] for one in sessgit.json("ops")]
+    ids = [one["id"] for one in sessgit.json("ops")["operations"]]
     assert sessgit.out("ops") == (
         f"{ids[0]}  just now  tag   tag works at 5e551011@1\n"
         f"{ids[1]}  just now  edit  5e551011: name “parser”\n"
@@ -58,13 +58,13 @@ def test_a_fork_is_undone_with_its_transcript_and_done_again(sessgit: Shell) -> 
     assert path.exists()
     done = sessgit.json("undo")
     assert not path.exists()
-    assert refs.read_all(sessgit.store) == {**before, f"refs/keep/{done['operation']}-1": tip}
-    assert [one["standing"] for one in sessgit.json("ops")] == ["done", "undone"]
+    assert refs.read_all(sessgit.store) == {**before, f"refs/keep/{done['operation_id']}-1": tip}
+    assert [one["standing"] for one in sessgit.json("ops")["operations"]] == ["done", "undone"]
     assert sessgit("undo").err.startswith("Error: there is nothing to undo.")
     # The undo is undone: the branch is back, and restore writes the file.
-    assert sessgit("undo", done["operation"]).code == 0
+    assert sessgit("undo", done["operation_id"]).code == 0
     assert refs.read_all(sessgit.store)[f"refs/heads/{fork['id']}"] == tip
-    assert [one["standing"] for one in sessgit.json("ops")] == ["done", "undone", "done"]
+    assert [one["standing"] for one in sessgit.json("ops")["operations"]] == ["done", "undone", "done"]
     assert sessgit("restore", fork["id"]).code == 0
     assert path.read_bytes() == data
     assert run_git(sessgit.store, "fsck", "--strict", "--no-dangling") == ""
@@ -130,7 +130,7 @@ def test_edits_and_tags_are_taken_back_one_after_the_other(sessgit: Shell) -> No
 def test_what_is_no_operation(sessgit: Shell) -> None:
     sessgit("rename", SESSION, "parser")
     sessgit("undo")
-    (undo, edit) = sessgit.json("ops")
+    (undo, edit) = sessgit.json("ops")["operations"]
     assert sessgit("undo", edit["id"]).err == (
         "Error: “5e551011: name “parser”” was already undone.\nHint: `sessgit ops` lists all operations.\n"
     )
@@ -200,9 +200,9 @@ def test_two_conversations_and_their_operations(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk(OTHER).turns("else"))
     sessgit("rename", SESSION, "a")
     sessgit("rename", OTHER, "b")
-    first = sessgit.json("ops")[1]["id"]
+    first = sessgit.json("ops")["operations"][1]["id"]
     assert sessgit("undo", first).code == 0
-    assert [session["name"] for session in sessgit.json("ls")] == ["", "b"]
+    assert [session["name"] for session in sessgit.json("ls")["sessions"]] == ["", "b"]
 
 
 def test_a_fork_that_is_back_says_how_its_file_comes(sessgit: Shell) -> None:

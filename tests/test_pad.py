@@ -221,7 +221,7 @@ def test_each_change_is_a_commit_that_undo_takes_back(talked: Shell) -> None:
     assert changed == "pad/questions.jsonl\n"
     message = run_git(talked.store, "log", "-1", "--format=%b", SESSION).strip()
     assert message == f"Session: {SESSION}\nEvent: edit"
-    assert [one["command"] for one in talked.json("ops")[:8]] == ["pad"] * 8
+    assert [one["command"] for one in talked.json("ops")["operations"][:8]] == ["pad"] * 8
     for tip in reversed(tips):
         assert talked.out("undo").startswith("Undone: 5e551011: ")
         assert run_git(talked.store, "rev-parse", SESSION) == tip
@@ -286,16 +286,16 @@ def test_as_json(talked: Shell) -> None:
     (entry,) = done["entries"]
     assert entry == {
         "id": entry["id"], "kind": "question", "text": "why?", "time": "2026-03-01T13:00:00.000Z",
-        "session": SESSION, "turn": 2, "cycle": 1, "source": "", "between": [], "resolved": None, "answer": "",
+        "session_id": SESSION, "turn": 2, "cycle": 1, "source": "", "between": [], "resolved": None, "answer": "",
         "pass": "", "version": None, "value": None,
     }  # fmt: skip
     assert done == {
         "id": SESSION, "stage": "", "cycle": 1, "confidence": None, "history": [], "found": [1], "diminishing": False,
         "next": {"what": "Write down what follows from it", "command": "sessgit pad add claim TEXT"},
-        "entries": [entry], "passed_over": 0, "commit": commit,
+        "entries": [entry], "unreadable_lines": 0, "commit": commit,
     }  # fmt: skip
     assert talked.json("pad") == done | {"commit": None}
-    told = json.loads(talked.out("pad", "brief", "--json"))["sessgit.brief/v1"]
+    told = json.loads(talked.out("pad", "brief", "--json"))
     assert (told["id"], told["text"].splitlines()[-1]) == (SESSION, "Suggested next: Write down what follows from it.")
 
 
@@ -325,10 +325,12 @@ def test_doubles_become_one_and_old_passes_go(talked: Shell) -> None:
         ("claim", "A trie is faster", "bench.py"), ("pass", "little", "")
     ]  # fmt: skip
     assert first in {e["id"] for e in found["entries"]}
-    assert found["passed_over"] == 1
+    assert found["unreadable_lines"] == 1
     assert run_git(talked.store, "show", f"{SESSION}:pad/claims.jsonl").splitlines()[1:] == ['"no entry"']
-    again = json.loads(talked.out("pad", "compact", "--json"))["sessgit.compact/v1"]
-    assert again == {"id": SESSION, "doubles": [], "passes": [], "commit": None}
+    again = json.loads(talked.out("pad", "compact", "--json"))
+    assert again == {
+        "schema": "sessgit.pad/v1", "id": SESSION, "doubles": [], "passes": [], "commit": None,
+    }  # fmt: skip
 
 
 def put(store: Store, tip: str, name: str, data: bytes, *, head: str = SESSION) -> None:

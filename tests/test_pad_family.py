@@ -41,7 +41,7 @@ def say(shell: Shell, session: str, *words: str) -> str:
 
 
 def on_pad(shell: Shell, session: str) -> Said:
-    return [(one["kind"], one["text"], one["session"][:8]) for one in shell.json("pad", session)["entries"]]
+    return [(one["kind"], one["text"], one["session_id"][:8]) for one in shell.json("pad", session)["entries"]]
 
 
 def tree(shell: Shell, session: str, changes: dict[str, bytes | dict[str, bytes]], *, whole: bool = False) -> None:
@@ -259,7 +259,7 @@ def test_whatever_lies_there_is_shown_harmless(sides: Shell) -> None:
     assert max(map(len, shown.splitlines())) <= 80
     assert "6 lines of the scratchpad could not be read.\n" in shown
     found = sides.json("pad", SESSION)
-    assert (found["passed_over"], found["cycle"], len(found["found"])) == (6, 9999, 9999)
+    assert (found["unreadable_lines"], found["cycle"], len(found["found"])) == (6, 9999, 9999)
     brief = sides.out("pad", "brief", SESSION)
     assert canonical.is_printable(brief.replace("\n", ""))
     assert len(brief) < 33_000

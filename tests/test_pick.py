@@ -49,13 +49,13 @@ def test_for_programs(sessgit: Shell) -> None:
         "ours": head,
         "decisions": [{**brought, "value": [f"{THEIRS}@3"]}],
         "turns": [3],
-        "picked": [{"session": THEIRS, "turn": 3}],
+        "picked": [{"session_id": THEIRS, "turn": 3}],
     }
     dry = sessgit.json("pick", "e90c@-1", "--into", "5e55", "--dry-run")
-    assert dry == {**told, "session": None, "commit": None}
-    assert (tip(sessgit), transcript(sessgit).read_bytes(), sessgit.json("ops")) == (head, before, [])
+    assert dry == {**told, "session_id": None, "commit": None}
+    assert (tip(sessgit), transcript(sessgit).read_bytes(), sessgit.json("ops")["operations"]) == (head, before, [])
     made = sessgit.json("pick", "e90c@-1", "--into", "5e55")
-    assert made == {**told, "session": SESSION, "commit": tip(sessgit)}
+    assert made == {**told, "session_id": SESSION, "commit": tip(sessgit)}
 
 
 def test_what_would_be_brought(sessgit: Shell) -> None:
@@ -74,7 +74,7 @@ def test_it_is_an_operation_and_undone(sessgit: Shell) -> None:
     before, head = transcript(sessgit).read_bytes(), tip(sessgit)
     sessgit.out("pick", f"{THIRD}@2", "e90c@2", "--into", "5e55")
     after = transcript(sessgit).read_bytes()
-    done = sessgit.json("ops")[0]
+    done = sessgit.json("ops")["operations"][0]
     assert (done["command"], done["summary"]) == ("pick", f"5e551011: {THIRD[:8]}@2, {THEIRS[:8]}@2")
     assert done["refs"] == [{"ref": f"refs/heads/{SESSION}", "before": head, "after": tip(sessgit)}]
     assert done["appended"] == [str(transcript(sessgit))]
@@ -82,7 +82,7 @@ def test_it_is_an_operation_and_undone(sessgit: Shell) -> None:
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
     assert_whole(sessgit)
     assert (prompts(sessgit), tip(sessgit)) == (["one", "ours"], head)
-    sessgit.out("undo", undo["operation"])
+    sessgit.out("undo", undo["operation_id"])
     assert transcript(sessgit).read_bytes() == after
     assert_whole(sessgit)
     assert prompts(sessgit) == ["one", "ours", "away", "two"]
@@ -100,7 +100,7 @@ def test_killed_before_it_was_written_down_a_second_run_completes_it(
         assert sessgit("pick", "e90c@3", "--into", "5e55").code == 70
     assert sessgit.out("pick", "e90c@3", "--into", "5e55").startswith("5e551011  added turn 3 from e90c55aa\n")
     assert prompts(sessgit) == ["one", "ours", "three"]
-    assert [one["command"] for one in sessgit.json("ops") if one["standing"] == "done"] == ["pick"]
+    assert [one["command"] for one in sessgit.json("ops")["operations"] if one["standing"] == "done"] == ["pick"]
     assert sessgit("undo").code == 0
     assert (transcript(sessgit).read_bytes(), tip(sessgit)) == (before, head)
 

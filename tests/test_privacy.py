@@ -68,7 +68,7 @@ Turns from the meantime are recorded with the next turn, or by sessgit import.
 """
     )
     assert sessgit.out("on") == "~/shop is already on.\n"
-    assert sessgit.json("config", "record.exclude") == {"record.exclude": {"value": [], "default": True}}
+    assert sessgit.json("config", "record.exclude")["settings"] == {"record.exclude": {"value": [], "default": True}}
 
 
 def test_for_programs(sessgit: Shell) -> None:

@@ -118,7 +118,7 @@ def test_what_was_never_here_is_not_lost(mapped: Shell, tmp_path: Path) -> None:
 
 
 def test_lists_count_it_in(mapped: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    (listed,) = mapped.json("ls")
+    (listed,) = mapped.json("ls")["sessions"]
     assert (listed["id"], listed["project"]) == (SESSION, str(mapped.project))
     assert SESSION[:8] in mapped.out("tree")
     assert SESSION in json.dumps(mapped.json("search", "one"))
@@ -127,7 +127,7 @@ def test_lists_count_it_in(mapped: Shell, monkeypatch: pytest.MonkeyPatch) -> No
     assert mapped("log").err == f"(using {SESSION[:8]}, the most recent conversation in this project)\n"
     (mapped.home / "else").mkdir()
     monkeypatch.chdir(mapped.home / "else")
-    assert mapped.json("ls") == []
+    assert mapped.json("ls")["sessions"] == []
 
 
 def test_a_name_is_unique_in_the_folder_here(mapped: Shell) -> None:
@@ -196,13 +196,13 @@ def test_a_restore_for_a_folder_here_leaves_the_other_machines_project_alone(ses
     )
     assert path.is_file()
     assert run_git(sessgit.store, "rev-parse", SESSION) == tip
-    assert [one["id"] for one in sessgit.json("ls")] == [SESSION]
+    assert [one["id"] for one in sessgit.json("ls")["sessions"]] == [SESSION]
     assert sessgit.out("resume", "5e55", "--print") == f"claude --resume {SESSION}\n"
     again = sessgit("restore", "5e55", "--project", ".")
     assert (again.code, again.err) == (0, "")
     assert again.out.startswith(f"~/{path.relative_to(sessgit.home)} already exists:")
     sessgit.out("config", "--unset", f"project.map.{THERE}/my shop")
-    assert sessgit.json("ls") == []
+    assert sessgit.json("ls")["sessions"] == []
 
 
 def test_one_that_was_restored_for_its_missing_folder_first_stays_the_other_machines(

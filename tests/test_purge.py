@@ -77,7 +77,7 @@ def test_forks_stay_forks(sessgit: Shell) -> None:
     assert (
         git(sessgit.store, "log", "--all", "--graph", "--format=%(trailers:key=Session)%(trailers:key=Turn)") == before
     )
-    forked = next(one for one in sessgit.json("ls", "--all") if one["name"] == "by hand")
+    forked = next(one for one in sessgit.json("ls", "--all")["sessions"] if one["name"] == "by hand")
     state = json.loads(git(sessgit.store, "show", f"{forked['id']}:session.json"))
     assert git(sessgit.store, "merge-base", forked["id"], SESSION).strip() == state["origin"]["commit"]
     turn = "turns/0000/000001"
@@ -160,7 +160,7 @@ def test_side_files_spool_log_and_operations(sessgit: Shell) -> None:
     assert json.loads((store / "spool" / "1-1.json").read_text())["last"] == "[redacted:purged]"
     assert (store / "spool" / "2-1.json").read_text() == "no json [redacted:purged]"
     assert (store / "log").read_text() == "2026-03-01T10:00:00.000Z 1.0 it failed: [redacted:purged]\n"
-    words = [one["summary"] for one in sessgit.json("ops")]
+    words = [one["summary"] for one in sessgit.json("ops")["operations"]]
     assert words[0] == "1 value purged"
     assert "now [redacted:purged]" in words[1]
 
@@ -172,7 +172,7 @@ def test_a_purge_is_for_good(sessgit: Shell) -> None:
     done = sessgit("undo")
     assert (done.code, done.out) == (3, "")
     assert "a purge cannot be undone" in done.err
-    purged, renamed = sessgit.json("ops")[:2]
+    purged, renamed = sessgit.json("ops")["operations"][:2]
     assert sessgit("undo", purged["id"]).code == 3
     # What was done before it can be taken back: its commits are those of now.
     sessgit.out("undo", renamed["id"])
@@ -208,7 +208,7 @@ def test_a_dry_run_says_where_and_changes_nothing(sessgit: Shell) -> None:
     assert document["found"] is True
     assert [one["id"] for one in document["sessions"]] == [SESSION, CLIENTS]
     assert sorted(document["client_files"]) == sorted(map(str, files))
-    assert document["operation"] is None
+    assert document["operation_id"] is None
 
 
 def test_it_asks_before(sessgit: Shell) -> None:
@@ -352,7 +352,7 @@ def _tree(store: Path, commit: str) -> tuple[dict[str, str], dict[str, object]]:
 
 
 def likely(sessgit: Shell) -> list[dict[str, object]]:
-    found = json.loads(sessgit.out("purge", "--find", "--json"))["sessgit.likely/v1"]
+    found = json.loads(sessgit.out("purge", "--find", "--json"))["secrets"]
     assert isinstance(found, list)
     return found
 

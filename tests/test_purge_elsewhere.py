@@ -69,7 +69,7 @@ def test_no_tag_there_leads_to_what_was_purged_or_is_called_by_it(two: Desks) ->
     subprocess.run(["git", "-C", two.hub, "gc", "-q", "--prune=now"], check=True)
     assert holders(two.hub, VALUE) == []
     again = two.here.json("push", "--all")
-    assert (again["changes"], again["tags"], again["left"]) == ([], [], [])
+    assert (again["changes"], again["tags"], again["skipped"]) == ([], [], [])
 
 
 def test_a_remote_that_holds_it_in_a_tag_alone_is_named(two: Desks) -> None:
@@ -121,9 +121,9 @@ def test_what_was_deleted_and_purged_is_deleted_there(two: Desks, *, deleted_fir
     purged(two)
     if not deleted_first:
         two.here.out("delete", SESSION, "--yes")
-    assert two.here.json("pull")["left"] == []
+    assert two.here.json("pull")["skipped"] == []
     (change,) = two.here.json("push", "--all")["changes"]
-    assert (change["id"], change["what"]) == (SESSION, "deleted")
+    assert (change["id"], change["change"]) == (SESSION, "deleted")
     own = {
         name: oid for name, oid in refs(two.here.shell.store).items() if name.split("/")[1] not in ("remotes", "keep")
     }
@@ -137,7 +137,7 @@ def test_what_is_deleted_there_as_it_was_is_deleted_here(two: Desks) -> None:
     two.there.out("delete", SESSION, "--yes")
     two.there.out("push", "--all")
     (change,) = two.here.json("pull")["changes"]
-    assert (change["id"], change["what"]) == (SESSION, "deleted")
+    assert (change["id"], change["change"]) == (SESSION, "deleted")
     two.here.out("undo")
     assert len(two.here.json("log", SESSION)["turns"]) == 3
 
@@ -153,11 +153,11 @@ def test_what_is_archived_there_beside_the_live_one_goes_too(two: Desks) -> None
     # As one of before left it, that put there the live one alone.
     git(two.hub, "update-ref", f"refs/archive/{SESSION}", old)
     (change,) = two.here.json("push", "--all")["changes"]
-    assert (change["id"], change["what"]) == (SESSION, "purged")
+    assert (change["id"], change["change"]) == (SESSION, "purged")
     assert refs(two.hub) == there
     subprocess.run(["git", "-C", two.hub, "gc", "-q", "--prune=now"], check=True)
     assert holders(two.hub, VALUE) == []
-    assert two.here.json("pull")["left"] == two.here.json("push", "--all")["left"] == []
+    assert two.here.json("pull")["skipped"] == two.here.json("push", "--all")["skipped"] == []
 
 
 # What comes

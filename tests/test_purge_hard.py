@@ -118,7 +118,7 @@ def test_twice_and_of_what_a_first_one_left_no_trace(sessgit: Shell) -> None:
     after = refs(sessgit.store)
     purged(sessgit)
     assert refs(sessgit.store) == after
-    assert [one["command"] for one in sessgit.json("ops")].count("purge") == 1
+    assert [one["command"] for one in sessgit.json("ops")["operations"]].count("purge") == 1
     known = (sessgit.store / "state" / "forbidden").read_bytes()
     assert VALUE.encode() not in known
     assert known.count(b'"id"') == 1
@@ -142,7 +142,7 @@ def test_the_words_of_the_index_do_not_keep_it(sessgit: Shell) -> None:
     purged(sessgit, word)
     for path in sessgit.store.glob("*.sqlite3*"):
         assert word.encode() not in path.read_bytes()
-    assert not json.loads(sessgit("search", word, "--json").out or "{}").get("sessgit.search/v1", {}).get("hits")
+    assert not json.loads(sessgit("search", word, "--json").out or "{}").get("hits")
 
 
 def test_a_fork_of_the_clients_own_without_its_origin(sessgit: Shell) -> None:

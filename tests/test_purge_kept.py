@@ -19,8 +19,8 @@ from sessgit.store import store as stores
 SECRET = "ghp" + "_" + "a1B2" * 9
 
 
-def listed(sessgit: Shell, option: str = "--list", name: str = "forbidden") -> list[dict[str, Any]]:
-    found = json.loads(sessgit.out("purge", option, "--json"))[f"sessgit.{name}/v1"]
+def listed(sessgit: Shell, option: str = "--list", name: str = "denied") -> list[dict[str, Any]]:
+    found = json.loads(sessgit.out("purge", option, "--json"))[name]
     assert isinstance(found, list)
     return found
 
@@ -114,7 +114,7 @@ def test_a_key_that_a_tool_numbered_is_redacted_or_goes_as_a_whole(
     one = sessgit.talk().prompt("read").tool("Read", {"file_path": "/k2"}, f"{text}\n").answer("ok").stop_lines()
     sessgit.recorded(one)
     assert bool(holders(sessgit.store, rows[2])) == (redact == "false")
-    assert [found["kind"] for found in listed(sessgit, "--find", "likely")] == ["private-key"] * (redact == "false")
+    assert [found["kind"] for found in listed(sessgit, "--find", "secrets")] == ["private-key"] * (redact == "false")
     said = typed(monkeypatch, sessgit, key, "--dry-run").out
     assert said.startswith("1 conversation holds it:" if redact == "false" else "Nothing in the store holds it\n")
     typed(monkeypatch, sessgit, key, "--yes")
@@ -133,7 +133,7 @@ def test_likely_secrets_have_addresses(sessgit: Shell) -> None:
     sessgit("config", "record.redact", "false")
     sessgit.recorded(sessgit.talk().turns("none", f"see {SECRET}", "nothing", f"and {SECRET}"))
     sessgit.out("archive", SESSION)
-    (found,) = listed(sessgit, "--find", "likely")
+    (found,) = listed(sessgit, "--find", "secrets")
     assert found["addresses"] == [f"{SESSION}@2", f"{SESSION}@4"]
     assert "\n          5e551011@2, 5e551011@4\n" in sessgit.out("purge", "--find")
 
@@ -147,7 +147,7 @@ def test_what_stays_is_named_before_anybody_is_asked(sessgit: Shell, monkeypatch
     head = git(sessgit.store, "rev-parse", SESSION).strip()
     git(sessgit.store, "config", "remote.far.url", "/nowhere")
     git(sessgit.store, "update-ref", f"refs/remotes/far/{SESSION}", head)
-    assert json.loads(sessgit.out("purge", VALUE, "-n", "--json"))["sessgit.purge/v1"]["client_files"] == [
+    assert json.loads(sessgit.out("purge", VALUE, "-n", "--json"))["client_files"] == [
         str(own),
         str(imported),
     ]

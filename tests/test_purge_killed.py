@@ -56,7 +56,7 @@ def test_a_purge_can_be_killed_at_every_step(sessgit: Shell, held: Path) -> None
         assert done.code == 0, (point, done)
         assert refs(sessgit.store) == expected, point
         assert holders(sessgit.store) == [], point
-        assert [one["command"] for one in sessgit.json("ops")].count("purge") == 1, point
+        assert [one["command"] for one in sessgit.json("ops")["operations"]].count("purge") == 1, point
         assert not layout.StorePaths(sessgit.store).purging.exists()
     whole(sessgit)
 
@@ -122,7 +122,7 @@ def test_one_that_nothing_holds_is_killed(sessgit: Shell, tmp_path: Path) -> Non
     for point in range(1 if KILLS > 99 else steps - 3, steps + 1):
         assert _killed(sessgit, tmp_path / "held", point) < 0, point
         assert sessgit("purge", VALUE, "--yes").code == 0
-        assert [one["command"] for one in sessgit.json("ops")] == ["purge"], point
+        assert [one["command"] for one in sessgit.json("ops")["operations"]] == ["purge"], point
         assert len(denylist.values(layout.StorePaths(sessgit.store))) == 1
     assert sessgit.json("verify")["findings"] == []
 
@@ -130,7 +130,7 @@ def test_one_that_nothing_holds_is_killed(sessgit: Shell, tmp_path: Path) -> Non
 def _no_worse(sessgit: Shell) -> None:
     """Every conversation can be read and restored, and nothing has gone."""
     whole(sessgit)
-    assert len(sessgit.json("ls", "--all")) == 4
+    assert len(sessgit.json("ls", "--all")["sessions"]) == 4
     assert git(sessgit.store, "rev-parse", f"{SESSION}:turns/0000/000002")
 
 

@@ -47,11 +47,11 @@ def test_the_remote_is_named_and_a_pull_brings_nothing_back(two: Desks) -> None:
 def test_a_push_puts_there_what_is_here_now(two: Desks) -> None:
     assert two.here("purge", VALUE, "--yes").code == 0
     (change,) = two.here.json("push", "--all")["changes"]
-    assert (change["id"], change["what"]) == (SESSION, "purged")
+    assert (change["id"], change["change"]) == (SESSION, "purged")
     own = {name: oid for name, oid in refs(two.here.shell.store).items() if not name.startswith("refs/remotes/")}
     assert refs(two.hub) == own
     assert two.here.json("push", "--all")["changes"] == []
-    assert two.here.json("pull")["left"] == []
+    assert two.here.json("pull")["skipped"] == []
     subprocess.run(["git", "-C", two.hub, "gc", "-q", "--prune=now"], check=True)
     assert holders(two.hub) == []
 
@@ -63,7 +63,7 @@ def test_a_fork_that_was_written_anew_is_called_purged_too(two: Desks) -> None:
     assert two.here("purge", VALUE, "--yes").code == 0
     two.here.out("rename", fork, "another")
     changes = two.here.json("push", "--all")["changes"]
-    assert sorted((one["id"], one["what"], one["turns"]) for one in changes) == sorted(
+    assert sorted((one["id"], one["change"], one["turns"]) for one in changes) == sorted(
         [(SESSION, "purged", 0), (fork, "purged", 0)]
     )
 
@@ -110,7 +110,7 @@ def test_what_another_machine_adds_without_it_comes(two: Desks) -> None:
     two.there.out("push", "--all")
     pulled = two.here.json("pull")
     assert [(one["id"], one["turns"]) for one in pulled["changes"]] == [(PLAIN, 1), (NEW, 1)]
-    assert [one["what"] for one in pulled["left"]] == [SESSION]
+    assert [one["what"] for one in pulled["skipped"]] == [SESSION]
     assert [turn["prompt"] for turn in two.here.json("log", PLAIN)["turns"]] == ["plain", "more of it"]
 
 

@@ -29,7 +29,7 @@ def test_a_likely_secret_in_base64_and_hex_is_found_and_taken_out(sessgit: Shell
     coded, in_hex = lines(base64.b64encode(data).decode()), lines(data.hex())
     sessgit.recorded(sessgit.talk().turns(f"see\n{coded}\n", f"and\n{in_hex}\n"))
     assert holders(sessgit, coded)
-    (found,) = json.loads(sessgit.out("purge", "--find", "--json"))["sessgit.likely/v1"]
+    (found,) = json.loads(sessgit.out("purge", "--find", "--json"))["secrets"]
     assert (found["kind"], found["addresses"]) == ("github-token", [f"{SESSION}@1", f"{SESSION}@2"])
     done = sessgit.json("purge", "--secret", found["id"], "--yes")
     assert [(one["id"], one["turns"]) for one in done["sessions"]] == [(SESSION, [1, 2])]
@@ -86,12 +86,12 @@ def test_a_regular_expression_is_looked_for_where_a_value_is(sessgit: Shell) -> 
 def test_what_nothing_holds_is_told_by_the_operations(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     done = sessgit.json("purge", SECRET, "--yes")
-    (one,) = json.loads(sessgit.out("ops", "--json"))["sessgit.ops/v1"]
+    (one,) = json.loads(sessgit.out("ops", "--json"))["operations"]
     assert (one["id"], one["command"], one["summary"]) == (
-        done["operation"],
+        done["operation_id"],
         "purge",
         "1 value blocked, which nothing held",
     )
-    assert sessgit.json("purge", SECRET, "--yes")["operation"] is None
+    assert sessgit.json("purge", SECRET, "--yes")["operation_id"] is None
     (sessgit.store / "state" / "forbidden").unlink()
     assert "the list of purged values is gone" in " ".join(sessgit("doctor").out.split())

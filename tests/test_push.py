@@ -85,10 +85,11 @@ def test_the_remotes_of_a_store(sessgit: Shell) -> None:
     assert sessgit.out("remote") == f"origin  ssh://ada:***@desk/hub\nusb     {sessgit.home}/stick\n"
     done = sessgit("remote", "--json")
     assert json.loads(done.out) == {
-        "sessgit.remotes/v1": [
+        "schema": "sessgit.remote/v1",
+        "remotes": [
             {"name": "origin", "url": "ssh://ada:***@desk/hub"},
             {"name": "usb", "url": f"{sessgit.home}/stick"},
-        ]
+        ],
     }
     assert sessgit("remote", "add", "usb", "/other").err == (
         f"Error: the remote usb already exists: {sessgit.home}/stick.\nHint: Choose another name.\n"
@@ -177,14 +178,14 @@ merge them: sessgit merge {OURS} --into {SHORT}
 def test_told_to_programs(apart: Desks) -> None:
     side = f"{SESSION}.m-a0005003"
     told = {
-        "remote": "origin", "changes": [{"id": SESSION, "what": "parted", "turns": 2, "branch": side}], "tags": [],
-        "left": [],
+        "remote": "origin", "changes": [{"id": SESSION, "change": "parted", "turns": 2, "branch": side}], "tags": [],
+        "skipped": [],
     }  # fmt: skip
-    assert apart.here.json("pull", "-n") == {**told, "dry_run": True, "operation": None, "behind": []}
+    assert apart.here.json("pull", "-n") == {**told, "dry_run": True, "operation_id": None, "behind": []}
     done = apart.here.json("pull")
-    assert done == {**told, "dry_run": False, "operation": done["operation"], "behind": []}
-    assert done["operation"] == apart.here.json("ops")[0]["id"]
-    assert apart.here.json("pull") == {**told, "changes": [], "dry_run": False, "operation": None, "behind": []}
+    assert done == {**told, "dry_run": False, "operation_id": done["operation_id"], "behind": []}
+    assert done["operation_id"] == apart.here.json("ops")["operations"][0]["id"]
+    assert apart.here.json("pull") == {**told, "changes": [], "dry_run": False, "operation_id": None, "behind": []}
 
 
 def test_a_dry_run_moves_nothing_but_what_is_remembered(apart: Desks) -> None:
@@ -259,7 +260,7 @@ origin  ·  1 conversation received, 1 archived
     pair.there("delete", OTHER, "--yes")
     assert pair.there.out("push", SESSION) == f"origin  ·  1 conversation deleted\n  {OTHER}  deleted\n"
     assert pair.here.out("pull") == f"origin  ·  1 conversation deleted\n  {OTHER}  deleted\n"
-    assert [one["id"] for one in pair.here.json("ls", "--archived")] == []
+    assert [one["id"] for one in pair.here.json("ls", "--archived")["sessions"]] == []
 
 
 def test_a_name_that_two_have_now(pair: Desks) -> None:
@@ -384,7 +385,7 @@ def test_what_the_settings_let_go(pair: Desks, include: str, going: set[str]) ->
     pair.here("off", str(pair.here.shell.home / "private"))
     pair.here.out("config", "sync.include", include)
     done = pair.here("sync", "--json")
-    sent = json.loads(done.out)["sessgit.sync/v1"]["push"]["changes"]
+    sent = json.loads(done.out)["push"]["changes"]
     assert {one["id"] for one in sent} == sessions_at(pair.hub) == {known[name] for name in going}
     assert pair.here("push").out == ""
 

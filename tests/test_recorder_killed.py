@@ -141,7 +141,7 @@ def test_status_tells_what_waits(place: Place) -> None:
         (event,) = StorePaths(place.store).spool.glob("*.json")
         os.utime(event, (time.time() - 300,) * 2)
         off = {"SESSGIT_OFF": "1"}
-        assert json.loads(run(place, "status", "--json", **off))["sessgit.status/v1"]["waiting"] == {
+        assert json.loads(run(place, "status", "--json", **off))["waiting"] == {
             "events": 1, "first": canonical.rfc3339(event.stat().st_mtime), "recorder": False,
         }  # fmt: skip
         assert attention(**off)[:2] == [
@@ -186,7 +186,7 @@ def test_doctor_tells_what_waits(place: Place, age: float, is_running: bool, sai
     held = locks.recording(StorePaths(place.store)) if is_running else 0
     (found,) = (one for one in doctor(place)["findings"] if one["kind"] == "spool")
     assert found["severity"] == severity
-    what = re.sub(r"\b([89]|1\d) seconds", "7 seconds", found["what"])
+    what = re.sub(r"\b([89]|1\d) seconds", "7 seconds", found["message"])
     assert what == f"38 events are waiting to be recorded, the first for {said}"
     assert waiting(place) == 38
     if held:
@@ -197,5 +197,5 @@ def test_doctor_tells_what_waits(place: Place, age: float, is_running: bool, sai
 
 
 def doctor(place: Place) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(place, "doctor", "--json"))["sessgit.doctor/v1"]
+    found: dict[str, Any] = json.loads(run(place, "doctor", "--json"))
     return found

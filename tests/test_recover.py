@@ -195,7 +195,7 @@ def test_what_nobody_left_is_not_recovered(sessgit: Shell) -> None:
 def test_what_a_merge_made_is_not_recovered_before_a_client_opens_it(sessgit: Shell, bring: tuple[str, ...]) -> None:
     first = sessgit.recorded(sessgit.talk().turns("one"), sessgit.talk(OTHER).turns("two"))
     sessgit.out(*bring, "--into", SESSION, "--new", "both")
-    (made,) = (one["id"] for one in sessgit.json("ls") if one["name"] == "both")
+    (made,) = (one["id"] for one in sessgit.json("ls")["sessions"] if one["name"] == "both")
     path = first.with_name(f"{made}.jsonl")
     lie(path, 3600)
     assert sessgit.out("recover") == NOTHING

@@ -45,7 +45,7 @@ def spoil(remote: Path, name: str) -> None:
 
 def left(remote: str, name: str) -> dict[str, str]:
     hint = f"Delete it in {remote}: its line in packed-refs, or its file."
-    return {"what": name, "why": "git does not serve a ref with that name", "hint": hint}
+    return {"what": name, "reason": "git does not serve a ref with that name", "hint": hint}
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
@@ -59,7 +59,7 @@ def test_a_ref_of_such_a_name_keeps_no_other_from_coming(
     sessgit.out("remote", "add", "origin", url)
     for _ in range(2):
         done = sessgit.json("pull")
-        assert done["left"] == [left(url, name)]
+        assert done["skipped"] == [left(url, name)]
         held = refs.read_all(tmp_path / "second")
         assert {ref for ref in held if not ref.startswith("refs/remotes/")} == {
             f"refs/heads/{SESSION}", f"refs/heads/{OTHER}", "refs/tags/here", "refs/tags/noted",

@@ -41,7 +41,7 @@ def said(path: Path) -> list[tuple[str, str, str]]:
 
 
 def report(done: Done) -> Any:
-    return json.loads(done.out)["sessgit.repair/v1"]
+    return json.loads(done.out)
 
 
 def test_a_healthy_conversation_is_left_alone(sessgit: Shell) -> None:
@@ -51,7 +51,7 @@ def test_a_healthy_conversation_is_left_alone(sessgit: Shell) -> None:
         "5e551011 needs no repair: 2 turns, all lines intact. Nothing was changed.\n"
     )
     found = sessgit.json("repair", "5e55")
-    assert (found["sound"], found["id"], found["mends"]) == (True, None, [])
+    assert (found["sound"], found["id"], found["repairs"]) == (True, None, [])
     assert run_git(sessgit.store, "for-each-ref") == before
     assert sessgit("undo").code == 4
 
@@ -135,7 +135,7 @@ def test_undo_takes_it_back(sessgit: Shell) -> None:
     path = sessgit.recorded(broken(sessgit))
     refs = run_git(sessgit.store, "for-each-ref", "refs/heads")
     sessgit.out("repair", "5e55")
-    (operation,) = [one for one in sessgit.json("ops") if one["command"] == "repair"]
+    (operation,) = [one for one in sessgit.json("ops")["operations"] if one["command"] == "repair"]
     assert operation["summary"] == "f0000001: 3 mends of 5e551011"
     sessgit.out("undo")
     assert run_git(sessgit.store, "for-each-ref", "refs/heads") == refs
@@ -147,7 +147,7 @@ def test_from_the_first_turn_on(sessgit: Shell) -> None:
     """Nothing can be shared: the new conversation stands on the beginning of the old one."""
     sessgit.recorded(sessgit.talk().prompt("one").call_only("Bash").turns("two"))
     done = sessgit.json("repair", "5e55")
-    assert (done["shared"], done["turns"], [one["kind"] for one in done["mends"]]) == (0, 2, ["call"])
+    assert (done["shared"], done["turns"], [one["kind"] for one in done["repairs"]]) == (0, 2, ["call"])
     assert len(sessgit.json("log", done["id"])["turns"]) == 2
     assert sessgit.json("verify", "--deep")["findings"] == []
     assert sessgit.json("repair", done["id"])["sound"]
@@ -175,7 +175,7 @@ def test_a_branch_of_its_own_can_be_mended(sessgit: Shell) -> None:
         one for one in run_git(sessgit.store, "for-each-ref", "--format=%(refname:short)").split() if ".r-" in one
     )
     done = sessgit.json("repair", left.rpartition("/")[2])
-    assert (done["shared"], len(done["mends"])) == (1, 1)
+    assert (done["shared"], len(done["repairs"])) == (1, 1)
 
 
 def test_another_sessions_turns_are_left_out(sessgit: Shell) -> None:
@@ -185,7 +185,7 @@ def test_another_sessions_turns_are_left_out(sessgit: Shell) -> None:
     talk.turns("two")
     sessgit.recorded(talk)
     done = sessgit.json("repair", "5e55")
-    assert [(one["kind"], one["what"]) for one in done["mends"]] == [
+    assert [(one["kind"], one["message"]) for one in done["repairs"]] == [
         ("writer", "2 lines of another session, 5e551011, left out"),
         ("writer", "turns of another session, 5e551011, in its file, on 5e551011.r-3b02aa3d: left out"),
     ]
@@ -241,7 +241,7 @@ def test_whatever_is_lost_comes_back(sessgit: Shell, path: str) -> None:
     unpack(sessgit.store)
     lose(sessgit, path)
     done = report(sessgit("repair", SESSION, "--json"))
-    assert [one["source"] for one in done["brought"]] == ["the client's file"]
+    assert [one["source"] for one in done["recovered"]] == ["the client's file"]
     assert (done["id"], done["lost"]) == (None, [])
     assert run_git(sessgit.store, "rev-parse", SESSION).strip() == head
     assert sessgit.json("verify", "--deep")["sound"]
@@ -281,7 +281,7 @@ def test_objects_come_back_from_a_remote(lacking: Shell) -> None:
     lose(lacking, "turns/0000/000002/transcript.jsonl")
     next(lacking.config.glob("projects/*/*.jsonl")).unlink()
     done = report(lacking("repair", SESSION, "--json"))
-    assert done["brought"] == [{"objects": 1, "source": "the remote box"}]
+    assert done["recovered"] == [{"objects": 1, "source": "the remote box"}]
     assert run_git(lacking.store, "rev-parse", SESSION).strip() == whole
     assert lacking.json("verify", "--deep")["sound"]
 
@@ -341,9 +341,9 @@ def test_a_file_that_was_turned_around(sessgit: Shell) -> None:
     talk.lines.reverse()
     path = sessgit.recorded(talk)
     before = run_git(sessgit.store, "for-each-ref", "refs/heads")
-    (mend,) = sessgit.json("repair", "5e55", "--dry-run")["mends"]
+    (mend,) = sessgit.json("repair", "5e55", "--dry-run")["repairs"]
     assert (mend["kind"], mend["turn"], mend["line"]) == ("order", 1, 1)
-    assert mend["what"] == "13 of 26 lines of its file came before the line that they follow: moved after it"
+    assert mend["message"] == "13 of 26 lines of its file came before the line that they follow: moved after it"
     done = sessgit.json("repair", "5e55")
     path.write_bytes(b"".join(line + b"\n" for line in whole))
     assert said(Path(done["transcript"])) == said(path)
@@ -360,7 +360,7 @@ def test_a_project_that_is_gone_is_no_place_to_go_on_in(sessgit: Shell) -> None:
     assert sessgit("repair", "5e55").out.splitlines()[-1] == (
         "Continue it in another folder:  sessgit fork f0000003 --project DIR"
     )
-    forked = json.loads(sessgit("fork", "5e55", "--at", "1", "--json").out)["sessgit.fork/v1"]
+    forked = json.loads(sessgit("fork", "5e55", "--at", "1", "--json").out)
     assert (forked["resume"], forked["turn"]) == (None, 1)
 
 

@@ -38,7 +38,7 @@ def test_what_is_broken_in_it_is_mended_all_the_same(sessgit: Shell) -> None:
     talk = rewound(sessgit).prompt("more").call_only("Bash", {"command": "ls"}).turns("last")
     sessgit.recorded(talk)
     done = sessgit("repair", "5e55", "--json")
-    assert [(one["turn"], one["kind"]) for one in report(done)["mends"]] == [(3, "call")]
+    assert [(one["turn"], one["kind"]) for one in report(done)["repairs"]] == [(3, "call")]
     made = said(next(sessgit.config.rglob(f"{MENDED}.jsonl")))
     uuids = {uuid for _, uuid, _ in made}
     assert all(parent in uuids for _, _, parent in made[1:])

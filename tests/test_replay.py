@@ -84,7 +84,7 @@ def test_cells_are_chosen_and_brought_with_all_they_depend_on(coded: Coded) -> N
     def shown(*arguments: str) -> list[str]:
         return [one["address"] for one in value(coded.shell, *arguments)["cells"]]
 
-    cell = value(coded.shell, "5e55@2")["cells"][1]["cell_id"]
+    cell = value(coded.shell, "5e55@2")["cells"][1]["id"]
     for one in (["5e55@2.2"], ["5e55@2", "--cell", "2"], ["5e55", "--cell", "2.2"], ["5e55", "--cell", cell],
                 [f"5e55@.{cell}"], [cell]):  # fmt: skip
         assert shown(*one) == ["2.2"], one
@@ -145,7 +145,7 @@ List the results:  sessgit cells f0000001@4 --type verification
     assert '"outcome": "equal"' in shown.out.replace("\\", "")
     original = coded.shell.json("cells", "5e55")["cells"]
     edge = coded.shell.json("deps", "f0000001@4.1")["cell"]["depends_on"]
-    assert [one["cell_id"] for one in edge] == [original[2]["cell_id"]]
+    assert [one["cell_id"] for one in edge] == [original[2]["id"]]
     assert "replay of 5e551011" in coded.shell.out("ls")
 
 
@@ -237,7 +237,7 @@ def test_without_code_the_folder_is_empty_and_that_is_said(coded: Coded, how: st
         shutil.rmtree(coded.project)
     found = value(coded.shell, "5e55", "--execute")
     assert [one["outcome"] for one in found["cells"]] == ["skipped", "equal", "skipped"]
-    assert said[how] in found["sandbox"]["why_empty"]
+    assert said[how] in found["sandbox"]["empty_reason"]
     assert found["sandbox"]["head"] is None
 
 

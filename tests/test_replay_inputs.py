@@ -59,7 +59,7 @@ def talked(sessgit: Shell) -> Shell:
 
 def answers(shell: Shell, *arguments: str, code: int = 6) -> list[tuple[int, str, str | None]]:
     found = value(shell, "5e55", "--inputs", *arguments, code=code)
-    return [(one["turn"], one["outcome"], one["why"]) for one in found["answers"]]
+    return [(one["turn"], one["outcome"], one["reason"]) for one in found["answers"]]
 
 
 def test_each_prompt_to_a_process_of_its_own(talked: Shell, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ Compare them:  sessgit diff 5e551011 f0000001
     )
     log = talked.json("log", "f0000001")["turns"]
     assert [(one["prompt"], one["answer"]) for one in log] == [(w, f"About {w}.") for w in ("one", "two", "three")]
-    assert [one["fork_turn"] for one in talked.json("ls")] == [None, 0]
+    assert [one["fork_turn"] for one in talked.json("ls")["sessions"]] == [None, 0]
     assert not list(talked.config.glob("projects/*/f0000001*"))
 
 
@@ -92,7 +92,7 @@ def test_who_is_stopped_before_an_answer_keeps_nothing(talked: Shell, tmp_path: 
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 128 + signal.SIGTERM
-    assert len(talked.json("ls")) == 1 and talked.json("ops") == []
+    assert len(talked.json("ls")["sessions"]) == 1 and talked.json("ops")["operations"] == []
 
 
 def test_one_process_for_all_by_lines(talked: Shell, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_which_way_is_meant() -> None:
 )  # fmt: skip
 def test_who_does_not_answer_ends_it(talked: Shell, protocol: str, command: str, why: str) -> None:
     found = value(talked, "5e55", "--inputs", "--to", command, "--protocol", protocol, "--timeout", "1", code=6)
-    ((turn, outcome, said),) = [(one["turn"], one["outcome"], one["why"]) for one in found["answers"]]
+    ((turn, outcome, said),) = [(one["turn"], one["outcome"], one["reason"]) for one in found["answers"]]
     assert (turn, outcome) == (1, "failed") and said.startswith(why), said
     assert not any(char in said for char in "\x1b\xff")
     assert found["not_sent"] == 2
@@ -202,7 +202,7 @@ def test_undo_takes_it_back_and_no_keep_keeps_nothing(talked: Shell) -> None:
     replayed(talked, "5e55", "--inputs", "--to", "cat", code=6)
     assert talked.out("ops").count("\n") == 1
     talked.out("undo")
-    assert [one["id"] for one in talked.json("ls")] == [SESSION]
+    assert [one["id"] for one in talked.json("ls")["sessions"]] == [SESSION]
 
 
 def test_nothing_it_starts_is_recorded_or_left(talked: Shell, tmp_path: Path) -> None:

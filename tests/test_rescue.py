@@ -38,12 +38,12 @@ def packs(sessgit: Shell, pattern: str) -> list[Path]:
 
 def curable(sessgit: Shell) -> dict[str, str]:
     """What `doctor` finds that it can mend: where, and of what kind."""
-    found = json.loads(sessgit("doctor", "--json").out)["sessgit.doctor/v1"]["findings"]
-    return {Path(one["where"]).name: one["kind"] for one in found if one["curable"] and one["severity"] == "damage"}
+    found = json.loads(sessgit("doctor", "--json").out)["findings"]
+    return {Path(one["where"]).name: one["kind"] for one in found if one["fixable"] and one["severity"] == "damage"}
 
 
 def repaired(sessgit: Shell, *more: str) -> Any:
-    return json.loads(sessgit("repair", SESSION, "--json", *more).out)["sessgit.repair/v1"]
+    return json.loads(sessgit("repair", SESSION, "--json", *more).out)
 
 
 def assert_whole(sessgit: Shell, before: dict[str, str]) -> None:
@@ -73,7 +73,7 @@ def test_a_copy_that_is_named_has_it(held: Shell) -> None:
     lose_blob(held)
     copy = (held.home / "elsewhere" / f"{SESSION}.jsonl").rename(held.home / "copy.jsonl")
     assert repaired(held, "--dry-run")["lost"]
-    assert repaired(held, "--from", str(copy))["brought"] == [{"objects": 1, "source": "the file that was given"}]
+    assert repaired(held, "--from", str(copy))["recovered"] == [{"objects": 1, "source": "the file that was given"}]
     assert_whole(held, before)
 
 
@@ -96,7 +96,7 @@ def test_a_link_is_no_file_of_it(held: Shell) -> None:
     path = held.home / "elsewhere" / f"{SESSION}.jsonl"
     path.rename(held.home / "copy.jsonl")
     path.symlink_to(held.home / "copy.jsonl")
-    assert repaired(held, "--dry-run")["brought"] == []
+    assert repaired(held, "--dry-run")["recovered"] == []
 
 
 @pytest.mark.parametrize("how", ["no index", "a damaged index", "a cut pack", "no pack", "only the index", "nothing"])
@@ -130,7 +130,7 @@ def test_repair_brings_back_a_whole_conversation(held: Shell) -> None:
     for path in packs(held, "*"):
         path.unlink()
     assert held("import", str(held.home / "elsewhere")).code == 1
-    assert repaired(held)["brought"][0]["source"] == "the file that it was imported from"
+    assert repaired(held)["recovered"][0]["source"] == "the file that it was imported from"
     assert held("verify", SESSION).code == 0
     held.out("repair", OTHER)
     assert_whole(held, before)
@@ -141,7 +141,7 @@ def test_repair_brings_back_a_whole_conversation(held: Shell) -> None:
 def test_a_ref_that_holds_nothing(held: Shell, data: bytes, mend: tuple[str, ...]) -> None:
     before = refs.read_all(held.store)
     (held.store / HEAD).write_bytes(data)
-    found = json.loads(held("verify", "--json").out)["sessgit.verify/v1"]
+    found = json.loads(held("verify", "--json").out)
     assert HEAD in [one["where"] for one in found["findings"]]
     assert found["sessions"] == 2
     held(*mend)
@@ -158,7 +158,7 @@ def test_a_ref_of_which_nothing_is_known(held: Shell) -> None:
     held.keep(held.talk().turns("one", "two", "three"))
     assert held("gc", "--prune", "--yes").code == 7
     assert "records its file anew" in held("doctor").out
-    assert repaired(held)["anew"]
+    assert repaired(held)["rerecorded"]
     assert len(held.json("log", SESSION)["turns"]) == 3
     assert packed_refs.hollow(held.store) == []
 
@@ -171,7 +171,7 @@ def test_a_fork_that_was_never_packed(held: Shell, known: str) -> None:
         StorePaths(held.store).refs.unlink()
     (held.store / "refs" / "heads" / FORK).unlink()
     assert held("gc", "--prune", "--yes").code == 3
-    found = json.loads(held("verify", "--json").out)["sessgit.verify/v1"]["findings"]
+    found = json.loads(held("verify", "--json").out)["findings"]
     assert [one["where"] for one in found] == [f"refs/heads/{FORK}"]
     held("doctor", "--fix")
     assert_whole(held, before)
@@ -211,7 +211,7 @@ def test_a_lost_tip_that_no_file_gives(held: Shell) -> None:
     assert (done.code, "nor reach the remote box" in done.err) == (6, True)
     held.out("remote", "remove", "box")
     assert "would be recorded\nagain" in held("repair", SESSION, "--dry-run").out
-    assert repaired(held)["anew"]
+    assert repaired(held)["rerecorded"]
     assert len(held.json("log", SESSION)["turns"]) == 3
     held.out("repair", OTHER)
     assert held.json("verify", "--deep")["findings"] == []
@@ -239,8 +239,8 @@ def test_the_bare_bones(held: Shell, lost: str) -> None:
 
 def test_around_the_conversations(held: Shell) -> None:
     (held.store / "key").unlink()
-    found = json.loads(held("verify", "--json").out)["sessgit.verify/v1"]
-    assert (found["damaged"], found["findings"][0]["next"] is not None) == ([], True)
+    found = json.loads(held("verify", "--json").out)
+    assert (found["damaged"], found["findings"][0]["hint"] is not None) == ([], True)
     assert "2 conversations, 4 turns: they are intact, but other parts of the store are not." in held("verify").out
     (held.store / "config").unlink()
     held("doctor", "--fix")

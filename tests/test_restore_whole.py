@@ -320,7 +320,7 @@ def test_what_cannot_come_back_is_named_and_the_others_go_on(sessgit: Shell, tmp
     assert (done.code, done.out) == (1, "1 conversation was restored; 1 could not be restored.\n")
     assert done.err.startswith("5e551011-0000-4000-8000-000000000002: the lines of ")
     assert lost.exists()
-    found = json.loads(sessgit("restore", "--all-lost", "--json").out)["sessgit.restore/v1"]
+    found = json.loads(sessgit("restore", "--all-lost", "--json").out)
     assert ([one["id"] for one in found["errors"]], found["restored"]) == ([OTHER], [])
 
 

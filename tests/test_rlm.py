@@ -14,6 +14,7 @@ import pytest
 from foreigners import BORN, RLM, cell, contents, put, rlm
 from hypothesis import given
 from hypothesis import strategies as st
+from merging import authored
 from plain import run_git
 from shell import Shell
 
@@ -278,13 +279,13 @@ def test_a_conversation_of_the_client_there_and_back(parser: Shell, tmp_path: Pa
     turns = run_git(parser.store, "rev-parse", f"refs/heads/{session}:turns")
     branches = run_git(parser.store, "for-each-ref", "--format=%(refname)", f"refs/heads/{session}*")
     pad = run_git(parser.store, "show", f"refs/heads/{session}:pad/claims.jsonl")
-    authored = json.loads(parser.out("show", "--json", session))["sessgit.session/v1"]["authored"]
+    said = authored(parser, session)
     shutil.rmtree(parser.config)
     parser.out("import", "--from", "rlm", str(out))
     assert run_git(parser.store, "rev-parse", f"refs/heads/{session}:turns") == turns
     assert run_git(parser.store, "for-each-ref", "--format=%(refname)", f"refs/heads/{session}*") == branches
     assert run_git(parser.store, "show", f"refs/heads/{session}:pad/claims.jsonl") == pad
-    assert json.loads(parser.out("show", "--json", session))["sessgit.session/v1"]["authored"] == authored
+    assert authored(parser, session) == said
 
 
 def test_an_export_lies_over_nothing(parser: Shell, tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def kept_and_local(sessgit: Shell, at: Path) -> Iterator[tuple[str, dict[str, An
     """Yield the documents of a store in which every kind of them is: each with the name of its schema."""
     log(at, "ARCH-001", went("in", "Count the words"), went("out", "42", 1))
     sessgit.out("import", "--from", "io-log", str(at))
-    (imported,) = (row["id"] for row in sessgit.json("ls", "--all"))
+    (imported,) = (row["id"] for row in sessgit.json("ls", "--all")["sessions"])
     yield "kept-source", json.loads(run_git(sessgit.store, "cat-file", "blob", f"{imported}:kept/source.json"))
     parted(sessgit)
     sessgit.out("merge", THEIRS, "--into", SESSION)
@@ -255,8 +255,8 @@ def test_the_marks_of_programs_fit() -> None:
 def test_a_cell_as_it_is_shown_fits(sessgit: Shell) -> None:
     sessgit.recorded(Talk().prompt("Look").tool("Bash", {"command": "ls"}, "a\n").answer("There is a."))
     for name in ("1.1", "1.2", "1.3"):
-        (shown,) = json.loads(sessgit.out("show", f"{SESSION}@{name}", "--json")).values()
-        check("unified-cell", shown)
+        asked = json.dumps({"cell_id": sessgit.json("show", f"{SESSION}@{name}")["cell"]["id"]})
+        check("unified-cell", json.loads(sessgit.out("bridge", SESSION, "--op", "cell", "--args", asked)))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def addresses(shell: Shell, *arguments: str) -> list[str]:
     """The addresses of what is found, the best one first, with a letter for each session."""
     done = shell("search", *arguments, "--json")
     assert (done.code, done.err) in ((0, ""), (1, "")), done
-    document = json.loads(done.out)["sessgit.search/v1"]
+    document = json.loads(done.out)
     assert (done.code == 1) == (document["total"] == 0)
     return [re.sub(r"(.)\1{7}[^@]*", r"\1", hit["address"]) for hit in document["hits"]]
 
@@ -108,7 +108,7 @@ def test_json(sessgit: Shell) -> None:
         "hits": [
             {
                 "address": f"{PARSER}@2.3",
-                "session": PARSER,
+                "session_id": PARSER,
                 "turn": 2,
                 "cell": 3,
                 "line": 5,
@@ -187,7 +187,7 @@ def test_all_words_in_one_line_come_first(sessgit: Shell) -> None:
 
 def test_a_fork_cut_at_a_cell_holds_what_it_took_over(sessgit: Shell) -> None:
     done = sessgit("fork", "aaaa", "--at", "2.2", "--no-restore", "--json")
-    fork = json.loads(done.out)["sessgit.fork/v1"]["id"]
+    fork = json.loads(done.out)["id"]
     assert addresses(sessgit, "ambiguous") == ["a@2"]
     assert len(addresses(sessgit, "ambiguous", "--session", fork)) == 1
     assert len(addresses(sessgit, "expr", "--session", fork)) == 1
@@ -201,8 +201,8 @@ def test_nothing_found(sessgit: Shell) -> None:
     done = sessgit("search", "nothingofthekind", "--json")
     assert (done.code, done.err) == (1, "")
     assert json.loads(done.out) == {
-        "sessgit.search/v1": {"query": "nothingofthekind", "total": 0, "exact": True, "hits": [],
-                              "total_conversations": 0, "conversations": []}
+        "schema": "sessgit.search/v1", "query": "nothingofthekind", "total": 0, "exact": True, "hits": [],
+        "total_conversations": 0, "conversations": [],
     }  # fmt: skip
 
 

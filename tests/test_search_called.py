@@ -30,11 +30,11 @@ def sessgit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 def found(shell: Shell, *arguments: str) -> list[tuple[str, str, str]]:
     """A letter for each conversation, what of it matched, and the snippet; no turn is found."""
     done = shell("search", *arguments, "--json")
-    document = json.loads(done.out)["sessgit.search/v1"]
+    document = json.loads(done.out)
     assert document["hits"] == []
     assert (done.code, document["total"]) == (0 if document["conversations"] else 1, 0)
     assert document["total_conversations"] == len(document["conversations"])
-    return [(one["session"][0], " ".join(one["matched"]), one["snippet"]) for one in document["conversations"]]
+    return [(one["id"][0], " ".join(one["matched"]), one["snippet"]) for one in document["conversations"]]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_where_it_is_searched(sessgit: Shell, tmp_path: Path) -> None:
         assert found(sessgit, "rewrite", *option) == []
     assert found(sessgit, "rewrite", "--since", "1h") == []
     assert found(sessgit, "rewrite", "--since", "3h") != []
-    assert [one["id"] for one in sessgit.json("ls", "--search", "lexer")] == [PARSER]
+    assert [one["id"] for one in sessgit.json("ls", "--search", "lexer")["sessions"]] == [PARSER]
 
 
 def test_what_it_is_called_now_is_found(sessgit: Shell) -> None:

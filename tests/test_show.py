@@ -318,7 +318,7 @@ Output
 1 failed
 """
     )
-    cell = document(parser, "5e55@2.4")["cell_id"]
+    cell = document(parser, "5e55@2.4")["id"]
     assert parser.out("show", f"5e55@2.{cell}") == parser.out("show", "5e55@2.4")
 
 
@@ -375,7 +375,7 @@ def test_what_is_not_there(parser: Shell, address: str, code: int, said: str) ->
 
 
 def test_a_cell_by_its_id(parser: Shell) -> None:
-    cell = parser.json("cell", "5e55@2.5")["cell_id"]
+    cell = parser.json("show", "5e55@2.5")["cell"]["id"]
     for more in ((), ("--json",), ("--raw",)):
         assert parser.out("show", f"5e55@.{cell}", *more) == parser.out("show", "5e55@2.5", *more)
     assert parser("show", cell).out.startswith("f0000001@2.5  Grep")

@@ -111,7 +111,7 @@ def test_a_damaged_turn_is_told(sessgit: Shell) -> None:
     commit = store.commit(tip)
     tree = store.repo.edit_tree(commit.tree, {"turns/0000/000001/transcript.jsonl": None})
     head = f"refs/heads/{SESSION}"
-    old = document(sessgit, "5e55")["git"]["commit"]
+    old = document(sessgit, "5e55")["commit"]
     store.repo.move(head, old, store.repo.write_commit(tree, list(commit.parents), commit.message, commit.time))
     done = sessgit("show", "5e55@1")
     assert (done.code, done.err.splitlines()[0]) == (6, f"Error: turn 1 of {SESSION} has no lines.")
@@ -119,7 +119,9 @@ def test_a_damaged_turn_is_told(sessgit: Shell) -> None:
     other = sessgit.talk("0b2d7f10-0000-4000-8000-00000000000b").prompt("two").tool("Read", {"file_path": "/a.py"})
     sessgit.out("import", str(sessgit.keep(other.answer("Read."))))
     cache_file.remove(StorePaths(sessgit.store).index)
-    assert [found["id"] for found in sessgit.json("ls", "--", "/a.py")] == ["0b2d7f10-0000-4000-8000-00000000000b"]
+    assert [found["id"] for found in sessgit.json("ls", "--", "/a.py")["sessions"]] == [
+        "0b2d7f10-0000-4000-8000-00000000000b"
+    ]
 
 
 # Texts

@@ -200,7 +200,7 @@ def test_a_fork_cut_at_a_cell_leaves_the_turn_to_its_parent(sessgit: Shell) -> N
     sessgit.recorded(talk)
     assert sessgit("fork", SESSION, "--at", "2.2").code == 0
     assert by_session(sessgit) == {SESSION: (2, 4, 2)}
-    (fork,) = [s["id"] for s in sessgit.json("ls") if s["parent"]]
+    (fork,) = [s["id"] for s in sessgit.json("ls")["sessions"] if s["parent"]]
     assert sessgit.json("stats", fork)["total"]["turns"] == 0
 
 

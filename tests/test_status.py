@@ -241,14 +241,14 @@ def test_settings_that_cannot_be_read_tell_no_day(sessgit: Shell) -> None:
     (sessgit.config / "settings.json").write_text("{")
     found = sessgit.json("status")
     assert found["deleting"] is None
-    assert found["recording"]["why"].startswith("cannot read the client's settings: ")
+    assert found["recording"]["reason"].startswith("cannot read the client's settings: ")
 
 
 def test_for_programs(sessgit: Shell) -> None:
     sessgit.recorded(sessgit.talk().turns("one"))
     found = sessgit.json("status")
     assert found == {
-        "recording": {"on": False, "why": "no hooks are installed: sessgit install"},
+        "recording": {"on": False, "reason": "no hooks are installed: sessgit install"},
         "here": {
             "on": False, "project": str(sessgit.project), "recorded": True, "glob": None, "off_in_environment": False,
         },

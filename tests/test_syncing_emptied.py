@@ -22,7 +22,7 @@ def test_the_last_one_is_deleted_there(pair: Desks, words: tuple[str, ...]) -> N
     pair.here.out("push")
     pair.here.out("delete", SESSION, "--yes")
     (change,) = pair.here.json(*words)["changes"]
-    assert (change["id"], change["what"]) == (SESSION, "deleted")
+    assert (change["id"], change["change"]) == (SESSION, "deleted")
     assert [ref.split("/")[1] for ref in refs(pair.hub)] == ["deleted"]
 
 

@@ -117,14 +117,18 @@ def test_the_list_as_json(sessgit: Shell) -> None:
         "name": "left", "branch": LEFT, "turn": 3, "commit": commit_of(sessgit, LEFT, 3), "title": "go on",
         "time": "2026-03-01T10:00:09.000Z",
     }  # fmt: skip
-    assert done == {"sessgit.tag/v1": left | {"deleted": False}}
-    beginning, other = json.loads(sessgit.out("tag", "--json"))["sessgit.tags/v1"]
+    assert done == {"schema": "sessgit.tag/v1", **left, "deleted": False}
+    beginning, other = json.loads(sessgit.out("tag", "--json"))["tags"]
     assert beginning == {
         "name": "beginning", "branch": PARSER, "turn": 0, "commit": where_is(sessgit, "beginning"), "title": None,
         "time": None,
     }  # fmt: skip
     assert other == left
-    assert json.loads(sessgit.out("tag", "-d", "left", "--json")) == {"sessgit.tag/v1": left | {"deleted": True}}
+    assert json.loads(sessgit.out("tag", "-d", "left", "--json")) == {
+        "schema": "sessgit.tag/v1",
+        **left,
+        "deleted": True,
+    }
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])

@@ -79,7 +79,7 @@ def test_a_question_has_no_broken_colours(one: Shell, arguments: Sequence[str], 
 
 def test_the_remark_above_a_list_of_addresses_has_no_broken_colours(one: Shell) -> None:
     one.out("tag", "v1", f"{SESSION}@1")
-    operation = one.json("ops")[0]["id"]
+    operation = one.json("ops")["operations"][0]["id"]
     seat = Seat("log", SESSION, "--oneline", "--at-op", operation)
     assert seat.left() == 0
     head, *rest = (CONTROL.sub("", line) for line in lines(seat.said))

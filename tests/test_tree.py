@@ -233,7 +233,7 @@ def test_merges(family: Shell) -> None:
         "├─ f0000001  @2  a generated parser that is made…  0 of 2 turns  just now",
     ]
     nodes = {node["id"]: node for node in family.json("tree", PARSER)["families"][0]["nodes"]}
-    assert nodes[TRIE]["merged_into"] == [{"session": PARSER, "turn": 5}]
+    assert nodes[TRIE]["merged_into"] == [{"session_id": PARSER, "turn": 5}]
     assert [name for name, node in nodes.items() if node["merged_into"]] == [TRIE]
     assert (nodes[PARSER]["own_turns"], nodes[PARSER]["own_cost_usd"]) == (5, 0.56)  # theirs paid for the fifth
 

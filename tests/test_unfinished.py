@@ -42,9 +42,9 @@ def aged(path: Path) -> Path:
 
 def told(sessgit: Shell, *more: str) -> list[str]:
     """What `doctor` says of leftovers, or did about them."""
-    found = json.loads(sessgit("doctor", "--json", *more).out)["sessgit.doctor/v1"]
-    every = found["treated"] if more else found["findings"]
-    return [one["done" if more else "what"] for one in every if one["kind"] in ("leftovers", "purge")]
+    found = json.loads(sessgit("doctor", "--json", *more).out)
+    every = found["fixed"] if more else found["findings"]
+    return [one["done" if more else "message"] for one in every if one["kind"] in ("leftovers", "purge")]
 
 
 # Folders
@@ -147,7 +147,7 @@ def test_a_new_conversation_that_was_only_begun_goes(
     assert told(two, "--fix") == ["1 conversation removed"]
     assert run_git(two.store, "for-each-ref", "refs/heads") == refs
     assert (tip(two), set(transcript(two).parent.iterdir())) == (before, files)
-    assert [one["standing"] for one in two.json("ops")] == ["done", "undone"]
+    assert [one["standing"] for one in two.json("ops")["operations"]] == ["done", "undone"]
     assert told(two) == []
 
 
@@ -164,9 +164,9 @@ def _keeping_notes(unlink: object) -> object:
 def test_a_merge_that_nobody_goes_on_with_is_written_down(two: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     before, head = transcript(two).read_bytes(), tip(two)
     killed(two, monkeypatch, "branch.merging.merge._commit", "merge", THEIRS, "--into", SESSION)
-    assert two.json("ops") == []
+    assert two.json("ops")["operations"] == []
     two.out("gc")
-    (done,) = two.json("ops")
+    (done,) = two.json("ops")["operations"]
     assert (done["command"], done["standing"]) == ("merge", "done")
     assert done["summary"] == f"5e551011: 1 turn of {THEIRS[:8]}, interrupted"
     two.out("undo")
@@ -179,7 +179,7 @@ def test_the_same_merge_afterwards_is_one_operation_with_it(two: Shell, monkeypa
     two.out("gc")
     two.out("merge", THEIRS, "--into", SESSION)
     assert len(run_git(two.store, "show", "-s", "--format=%P", SESSION).split()) == 2
-    assert [one["standing"] for one in two.json("ops")] == ["done"]
+    assert [one["standing"] for one in two.json("ops")["operations"]] == ["done"]
     two.out("undo")
     assert (transcript(two).read_bytes(), tip(two)) == (before, head)
 

@@ -431,8 +431,8 @@ def test_the_card_of_a_session_tells_it(sessgit: Shell) -> None:
     _set(sessgit, SESSION, {"activation": {"rlm_active": False, "max_depth": 2}})
     (line,) = (line for line in sessgit.out("show", SESSION).splitlines() if line not in before.splitlines())
     assert line == "Program     not active  ·  depth up to 2"
-    (found,) = json.loads(sessgit.out("show", SESSION, "--json")).values()
-    assert (found["activation"]["max_depth"], found["trajectory"]["export_path"]) == (2, None)
+    found = sessgit.json("show", SESSION)["session"]["program"]
+    assert (found["max_depth"], found["export_path"]) == (2, None)
 
 
 def test_a_merge_brings_together_what_programs_set(sessgit: Shell) -> None:
@@ -484,7 +484,7 @@ def test_a_merge_into_a_new_session_has_what_was_decided(sessgit: Shell) -> None
     parted(sessgit)
     _set(sessgit, SESSION, {"trajectory": {"export_path": "/ours"}}, remember={"a": 1})
     _set(sessgit, THEIRS, {"trajectory": {"export_path": "/theirs"}}, remember={"b": 2})
-    made = sessgit.json("merge", THEIRS, "--into", SESSION, "--new", "both")["session"]
+    made = sessgit.json("merge", THEIRS, "--into", SESSION, "--new", "both")["session_id"]
     store = Store(sessgit.store)
     index = Index(store.path, lambda: store)
     assert own(index, made) == Unified(working_memory={"a": 1, "b": 2})

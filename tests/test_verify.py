@@ -326,7 +326,7 @@ def test_damage_in_one_leaves_the_others(sessgit: Shell) -> None:
     ]
     assert "2 of 3 conversations are intact." in done.out
     assert all(len(line) <= 80 for line in done.out.splitlines())
-    found = json.loads(sessgit("verify", "--json").out)["sessgit.verify/v1"]
+    found = json.loads(sessgit("verify", "--json").out)
     assert (found["damaged"], found["sound"]) == ([SESSION], False)
     assert found["findings"][0]["objects"] == [oid]
     assert sessgit("verify", OTHER).code == 0
@@ -340,7 +340,7 @@ def test_what_is_shared_is_told_of_both(sessgit: Shell) -> None:
     unpack(sessgit.store)
     oid = run_git(sessgit.store, "rev-parse", f"{SESSION}:turns/0000/000001/transcript.jsonl").strip()
     loose(sessgit.store, oid).unlink()
-    found = json.loads(sessgit("verify", "--json").out)["sessgit.verify/v1"]["findings"]
+    found = json.loads(sessgit("verify", "--json").out)["findings"]
     assert [(one["kind"], one["where"].partition("@")[0][:8]) for one in found] == [
         ("object", "5e551011"), ("shared", "f0000001"),
     ]  # fmt: skip
@@ -355,7 +355,7 @@ def test_deep_hashes_what_nothing_reads(sessgit: Shell) -> None:
     path.write_bytes(zlib.compress(b"blob 1\0x"))
     assert sessgit("verify").code == 0
     done = sessgit("verify", "--deep", "--json")
-    (found,) = json.loads(done.out)["sessgit.verify/v1"]["findings"]
+    (found,) = json.loads(done.out)["findings"]
     assert (done.code, found["kind"], blob in found["objects"]) == (6, "git", True)
 
 

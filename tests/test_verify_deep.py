@@ -68,7 +68,7 @@ def test_what_was_deleted_is_looked_at_as_long_as_it_can_come_back(sessgit: Shel
     unpack(sessgit.store)
     loose(sessgit.store, blob).unlink()
     done = sessgit("verify", "--json")
-    found = json.loads(done.out)["sessgit.verify/v1"]
+    found = json.loads(done.out)
     assert (done.code, found["damaged"], found["sessions"]) == (6, [], 1)
     assert [(one["kind"], one["where"][:10], one["objects"]) for one in found["findings"]] == [
         ("object", "refs/keep/", [blob])

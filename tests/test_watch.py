@@ -72,10 +72,9 @@ class Watching:
         return self.err.get(timeout=PATIENCE)
 
     def event(self) -> dict[str, Any]:
-        document = json.loads(self.line())
-        assert list(document) == ["sessgit.watch/v1"]
-        found: dict[str, Any] = document["sessgit.watch/v1"]
-        return found
+        document: dict[str, Any] = json.loads(self.line())
+        assert document.pop("schema") == "sessgit.watch/v1"
+        return document
 
     def end(self, how: signal.Signals = signal.SIGINT) -> int:
         """Ends it; nothing must be left that nobody has read."""
@@ -296,7 +295,7 @@ def test_it_ends_when_nobody_reads_any_more(sessgit: Shell, watching: Starts) ->
     with done:
         assert "Ctrl-C" in done.stderr.readline()
         hooked(sessgit, sessgit.talk().turns("one", "two", "three"))
-        assert json.loads(done.stdout.readline())["sessgit.watch/v1"]["text"] == "three"
+        assert json.loads(done.stdout.readline())["text"] == "three"
         assert done.wait(PATIENCE) == 141
         assert done.stderr.read() == ""
 

@@ -119,7 +119,7 @@ def test_several_files_that_end_alike(sessgit: Shell) -> None:
 def test_the_story_for_programs(lexer: Shell) -> None:
     found = lexer.json("why", "lexer.py", "5e55")
     file, spec, parser = (str(lexer.project / name) for name in ("lexer.py", "spec.md", "parser.py"))
-    assert (found["session"], found["file"]) == (SESSION, file)
+    assert (found["session_id"], found["file"]) == (SESSION, file)
     assert [(step["what"], step["cell"]["address"]) for step in found["steps"]] == [
         ("wrote", "1.4"), ("named", "2.8"), ("wrote", "3.5")
     ]  # fmt: skip

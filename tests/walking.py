@@ -224,7 +224,7 @@ class Walk:
 
     def _turns(self, session: str) -> int:
         done = self.run("log", session, "--json")
-        return len(json.loads(done.out)["sessgit.log/v1"]["turns"]) if done.code == 0 else 0
+        return len(json.loads(done.out)["turns"]) if done.code == 0 else 0
 
     def _opened(self) -> None:
         for session in self.client.sessions:

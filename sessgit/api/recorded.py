@@ -98,12 +98,12 @@ class Recorded(ABC):
         ]
 
     def cell_document(self, cell: Cell | str) -> dict[str, Any]:
-        """A recorded cell with its input, output and metadata: `sessgit.cell/v1` of docs/json.md."""
+        """A recorded cell with its input, output and metadata: in the shape that other programs keep."""
         with self.store.lock:
             world, branch = self.store.world, self._branch()
             node = listing.named(world.store, world.index, branch, str(cell))
             shown = show.cell(world.store, world.index, branch, node.turn, str(node.ordinal))
-            return documents.cell(shown, self.store.prices)
+            return documents.unified_cell(shown, self.store.prices)
 
     def dependency_chain(self, cell: Cell | str) -> list[str]:
         """The ids of all cells that a cell depends on, directly or not, each after those that it depends on itself.

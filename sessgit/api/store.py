@@ -113,7 +113,7 @@ class Store(Opened):
         return sessions.fork(self, _text(address), at, name)
 
     def diff(self, a: Session | str, b: Session | str) -> dict[str, Any]:
-        """What two conversations have in common and what each did on its own: `sessgit.diff/v1` of docs/json.md."""
+        """What two conversations have in common and what each did on its own, as `diff --json` prints it."""
         with self.lock:
             left, right = self.target(_text(a)), self.target(_text(b))
             found = diffs.diff(self.world.store, self.world.index, (left.branch, left.turn), (right.branch, right.turn))

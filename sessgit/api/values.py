@@ -66,7 +66,7 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class Merge:
     """What a merge did: the session that holds the result, by its id, the commit, ``""`` where there was nothing to
-    do, the numbers of the turns that were appended, and each decision as `docs/json.md` has it."""
+    do, the numbers of the turns that were appended, and each decision as `merge --json` prints it."""
 
     session: str
     commit: str

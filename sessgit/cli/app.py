@@ -16,30 +16,29 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sessgit import __version__
-from sessgit.cli import invocation, render
+from sessgit.cli import render
 from sessgit.cli.arguments import completion, options
 from sessgit.cli.arguments.light_parser import Light
 from sessgit.errors import ROOM, SessgitError, StoreError, UnreadableError, UsageError
-from sessgit.model import canonical
 
 GROUPS = {
-    "Record": ("install", "uninstall", "on", "off", "import", "recover", "status"),
-    "Read": ("ls", "tree", "log", "show", "search", "diff", "stats", "watch"),
-    "Inspect": ("cells", "cell", "deps", "why", "replay", "bisect", "bridge"),
-    "Branch and merge": ("fork", "merge", "pick", "resume", "restore"),
-    "Describe": ("rename", "edit", "tag", "pad"),
-    "Organize": ("archive", "unarchive", "delete", "purge", "ops", "undo", "gc", "export"),
-    "Check and repair": ("verify", "repair", "doctor"),
-    "Share": ("remote", "push", "pull", "sync"),
-    "Settings": ("config", "id"),
-}
-"""The commands by what one wants to do."""
+    "Everyday": (
+        "install", "status", "ls", "log", "show", "search", "diff", "fork", "resume", "restore", "merge", "undo",
+    ),
+    "Record": ("uninstall", "on", "off", "import", "recover"),
+    "Find and share": ("tree", "stats", "watch", "export", "id"),
+    "Branch and organize": ("pick", "rename", "edit", "tag", "pad", "archive", "unarchive", "delete", "ops"),
+    "Look inside turns": ("cells", "deps", "why", "replay", "bisect", "bridge"),
+    "Synchronize": ("remote", "push", "pull", "sync"),
+    "Maintain the store": ("config", "verify", "repair", "doctor", "gc", "purge"),
+}  # fmt: skip
+"""The commands by task, those that everybody needs first."""
 COMMANDS = tuple(chain.from_iterable(GROUPS.values()))
-_READING = (
-    *GROUPS["Read"], *GROUPS["Inspect"], *GROUPS["Branch and merge"], "tag", "pad", "ops",
-    "export", "id",
-)  # fmt: skip
-"""The commands that read what is recorded, but for `status`, which first tells what waits to be."""
+MODULES = {
+    "import": "import_", "on": "switch", "off": "switch", "unarchive": "archive", "uninstall": "install",
+    "pick": "merge", "pull": "sync", "push": "sync",
+}  # fmt: skip
+"""The modules of `sessgit.cli.commands` whose name is not that of the command."""
 _NotUnderstood: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What typer raises for words that no command understands; it has no name of its own there."""
 _SHORT, _LIKE = 2, 0.75
@@ -95,12 +94,6 @@ _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPE
 
 
 class _Command(Light, TyperCommand):
-    def invoke(self, ctx: Any) -> Any:
-        """Runs the command; where it reads, what waits to be recorded is recorded meanwhile."""
-        if self.name in _READING:
-            invocation.read().record_waiting()
-        return super().invoke(ctx)
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keeps for `log` what stands behind `--` apart: without an address before it, it would be taken for one."""
         if self.name == "log" and "--" in args:
@@ -116,9 +109,9 @@ class _Command(Light, TyperCommand):
 @functools.cache
 def _command(name: str) -> Any:
     """Import a command and read its signature, once in a process: reading it takes 10 ms."""
-    module = importlib.import_module(f"sessgit.cli.commands.{name.replace('import', 'import_')}")
+    module = importlib.import_module(f"sessgit.cli.commands.{MODULES.get(name, name)}")
     one = typer.Typer(add_completion=False, rich_markup_mode=None)
-    one.command(name, cls=_Command)(module.run)
+    one.command(name, cls=_Command)(getattr(module, name, None) or module.run)
     return typer.main.get_command(one)
 
 
@@ -133,7 +126,7 @@ class _Commands(Light, TyperGroup):
         wide = max(map(len, COMMANDS))
         for title, names in GROUPS.items():
             with formatter.section(title):
-                rows = [(name, self.get_command(ctx, name).get_short_help_str(_WHOLE)) for name in names]
+                rows = [(name, self.get_command(ctx, name).get_short_help_str(_WHOLE).rstrip(".")) for name in names]
                 formatter.write_dl([(name.ljust(wide), said) for name, said in rows])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -205,6 +198,7 @@ def _program() -> Any:
 def main() -> NoReturn:
     """Runs the command that the arguments name, and exits."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    render.begin()
     # A caller may have closed them: then what is said goes nowhere, and the work is done all the same.
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
@@ -241,7 +235,7 @@ def _not_understood(error: Any) -> NoReturn:
     """Says how a command goes; the words that were typed may hold what no terminal should see."""
     said = io.StringIO()
     error.show(said)
-    sys.stderr.write(canonical.printable(said.getvalue()))
+    render.usage_error(said.getvalue(), error.format_message(), error.exit_code)
     sys.exit(error.exit_code)
 
 
@@ -277,5 +271,5 @@ def _unexpected(error: Exception) -> NoReturn:
         f"a bug in sessgit {__version__}: {type(error).__name__}: {error}",
         "Run it again with SESSGIT_DEBUG=1 and report the output.",
     )
-    render.error(problem)
+    render.error(problem, _BUG)
     sys.exit(_BUG)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sessgit.cli import invocation, render, text
+from sessgit.cli import render, text
 from sessgit.cli.invocation import Invocation
 from sessgit.errors import AmbiguousError, NotFoundError
 
@@ -25,21 +25,20 @@ class AsOf:
     now: Index
 
 
-def read(at_op: str) -> tuple[Invocation, AsOf | None]:
-    """The context of this process, with the index as of the operation where one is named.
+def read(here: Invocation, at_op: str) -> AsOf | None:
+    """Give the invocation the index as of an operation, and return what was there then; None if none is named.
 
     Raises NotFoundError where no operation fits, or several do, and ConflictError where it was never done.
     """
-    here = invocation.read()
     if not at_op:
-        return here, None
+        return None
     from sessgit.history import at_operation
     from sessgit.store.sqlite.ref_snapshot import PastIndex
 
     now = here.index
     found = at_operation.as_of(here.store, now, at_op)
     here.index = PastIndex(now, found.tips, found.tags)
-    return here, AsOf(found, now)
+    return AsOf(found, now)
 
 
 def target(here: Invocation, asof: AsOf | None, address: str) -> Target:

@@ -49,6 +49,8 @@ class Invocation:
     pager: str
     off: bool = False
     """Whether the environment says that nothing is recorded because of what runs in it."""
+    json: bool = False
+    """Whether --json is given."""
     now: float = field(default_factory=time.time)
 
     @cached_property

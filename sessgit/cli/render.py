@@ -10,8 +10,9 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from sessgit.cli.invocation import Invocation
@@ -31,6 +32,7 @@ _LONGEST_DRAWN = 100_000
 """Characters: drawing longer texts would take seconds."""
 _PLAIN_WIDTH = 80
 _COLOUR = re.compile(r"(\033\[[0-9;]*m)")
+_answered: ContextVar[bool] = ContextVar("answered", default=False)
 _FILLING = re.compile(r"(?: |\033\[[0-9;]*m)+$")
 
 
@@ -95,9 +97,25 @@ def code(source: str, language: str) -> list[str]:
     return _drawn(source, highlighted, None)
 
 
-def document(name: str, value: object) -> None:
-    """Prints one JSON object whose key tells what it is and in which version."""
-    write(json.dumps({f"sessgit.{name}": value}, indent=2) + "\n")
+def document(command: str, content: Mapping[str, object]) -> None:
+    """Print a command's answer as one JSON object; `schema` names the command and the version of its keys."""
+    _answered.set(True)
+    write(json.dumps({"schema": f"sessgit.{command}/v1", **content}, indent=2) + "\n")
+
+
+def begin() -> None:
+    """Note that this process has printed no document yet."""
+    _answered.set(False)
+
+
+def _error_document(message: str, hint: str, exit_code: int) -> None:
+    """Under --json, print the error on standard output too, on one line, unless a document is there already."""
+    words = sys.argv[1:]
+    if "--json" not in (words[: words.index("--")] if "--" in words else words) or _answered.get():
+        return
+    value = {"message": message, "hint": hint or None, "exit_code": exit_code}
+    with suppress(SessgitError):
+        write(json.dumps({"schema": "sessgit.error/v1", "error": value}) + "\n")
 
 
 def write(data: str) -> None:
@@ -123,18 +141,23 @@ def tell(text: str) -> None:
         sys.stderr.write(f"{canonical.printable(text)}\n")
 
 
+def plain(line: str) -> str:
+    """Return a line of a page without colours."""
+    return _COLOUR.sub("", line)
+
+
 def remarks(page: Iterable[str]) -> None:
     """Remarks that are lines of a page: the colours in them are for standard output, and are left out."""
     for line in page:
-        tell(_COLOUR.sub("", line))
+        tell(plain(line))
 
 
-def check_can_ask(hint: str, *, as_json: bool = False) -> None:
+def check_can_ask(here: Invocation, hint: str) -> None:
     """Raises UsageError where the user cannot be asked: nobody is at a terminal, or a program reads the output."""
-    if as_json or sys.stdin is None or not sys.stdin.isatty():
+    if here.json or sys.stdin is None or not sys.stdin.isatty():
         from sessgit.errors import UsageError
 
-        why = "--json asks no questions" if as_json else "stdin is not a terminal"
+        why = "--json asks no questions" if here.json else "stdin is not a terminal"
         raise UsageError(f"cannot ask for confirmation: {why}.", hint)
 
 
@@ -145,14 +168,22 @@ def ask(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def error(problem: SessgitError) -> None:
-    """The message and what to do next, on standard error."""
+def usage_error(shown: str, message: str, exit_code: int) -> None:
+    """Print words that no command understands: `shown`, with the usage of the command, on standard error."""
+    with suppress(OSError):
+        sys.stderr.write(canonical.printable(shown))
+    _error_document(message, "", exit_code)
+
+
+def error(problem: SessgitError, exit_code: int | None = None) -> None:
+    """Print the message and what to do next on standard error."""
     coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
     paint = Paint(coloured)
     with suppress(OSError):
         sys.stderr.write(f"{paint('bold red', 'Error:')} {_sentence(canonical.printable(str(problem)))}\n")
         if problem.hint:
             sys.stderr.write(f"{paint('bold', 'Hint:')} {canonical.printable(problem.hint)}\n")
+    _error_document(str(problem), problem.hint, problem.exit_code if exit_code is None else exit_code)
 
 
 @contextmanager

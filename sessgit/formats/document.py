@@ -8,9 +8,10 @@ from typing import Any
 
 
 def render(session: Mapping[str, Any], turns: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The value of `sessgit.export/v1`, in ASCII, piece by piece; each turn has a line of its own."""
-    head, _, tail = json.dumps({"sessgit.export/v1": {"session": session, "turns": []}}, indent=2).rpartition("[]")
+    """Yield what `export json` prints, in ASCII; each turn has its own line."""
+    empty = {"schema": "sessgit.export/v1", "session": session, "turns": []}
+    head, _, tail = json.dumps(empty, indent=2).rpartition("[]")
     yield f"{head}["
     for number, turn in enumerate(turns):
         yield f"{',' if number else ''}\n{json.dumps(turn)}"
-    yield f"\n    ]{tail}\n"
+    yield f"\n  ]{tail}\n"

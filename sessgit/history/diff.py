@@ -119,7 +119,7 @@ def _side(store: Store, index: Index, branch: Branch, own: list[Row]) -> Side:
 
 
 def as_json(store: Store, found: Diff, overrides: Prices) -> dict[str, Any]:
-    """The value of `sessgit.diff/v1`."""
+    """Return what `diff --json` prints."""
     return {
         "a": found.a.branch.name,
         "b": found.b.branch.name,

@@ -1,24 +1,20 @@
-"""What `show --json` gives: a session, a turn or a cell as one JSON object, with the keys of `docs/json.md`.
-
-Those of a session and of a cell have the shape of a schema that other programs use: times in it are numbers, seconds
-since 1970, and a number that nobody knows is left out. The keys are a contract: they are only ever added to.
-"""
+"""A session, a turn or a cell as one JSON object, as `show --json` and `export json` print it."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any
 
-from sessgit.history import imported_state, session_files, show
-from sessgit.history.cells import graph as cell_graph
-from sessgit.history.cells import index as cell_index
+from sessgit.history import session_files, show
 from sessgit.history.log import Fork, Left
-from sessgit.history.session_totals import Seen, activation, budget, moment
+from sessgit.history.session_totals import File, Seen, moment
 from sessgit.history.show import Family, ShownCell, ShownTurn, Start
-from sessgit.history.views import Prices, total, turn_json
+from sessgit.history.views import Prices, session_json, turn_json
 from sessgit.model import canonical, prices
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.session import Session
+from sessgit.model.conversation.turn import Tokens
 from sessgit.model.program_input import Metadata, Task
 from sessgit.model.progress import Progress, unseen
 from sessgit.store import layout
@@ -32,57 +28,37 @@ _DEEPEST = 100
 def session(
     store: Store, index: Index, branch: Branch, overrides: Prices, progress: Progress = unseen
 ) -> dict[str, Any]:
-    """The value of `sessgit.session/v1`; every turn is read for it, and `progress` told of how many of how many."""
-    rows, kept = index.turns(branch.name), imported_state.of(store, branch)
-    seen = Seen(kept.turns if kept else 0)
+    """Return a session with all that is known of it. Every turn is read; `progress` gets the number read and of all."""
+    rows, seen, state = index.turns(branch.name), Seen(), branch.state
     for done, row in enumerate(rows):
         progress(done, len(rows))
         seen.take(row, *show.read(store, branch, row))
-    state = branch.state
-    kin = show.family(index, branch)
-    graph = cell_graph.read(store, index, branch)
-    found: dict[str, Any] = {
-        "metadata": _metadata(state),
-        "activation": activation(state),
-        "context": {
-            "files": {path: file.as_json() for path, file in seen.files.items()},
-            "tool_outputs": seen.outputs,
-            "working_memory": bounded(dict(state.unified.working_memory)),
-        },
-        "budget": budget(state, seen.recursive, overrides),
-        "cells": {"count": seen.cells, **cell_index.document(layout.session_of(branch.name), graph)},
-        "trajectory": {
-            "events_count": seen.events,
-            "export_path": state.unified.export_path or None,
-            "turns": state.turns,
-            "messages": state.messages,
-        },
-        "tokens": total(state).as_json(),
-        "authored": {
-            "name": state.name,
-            "description": state.description,
-            "labels": list(state.labels),
-            "stage": state.stage,
-            "confidence": state.confidence,
-        },
-        "family": _family(state, kin),
-        "kept": [{"path": path, "bytes": size} for path, size in session_files.sizes(store, branch.tip).items()],
-        "rules": {**state.rules, "redacted": state.redacted},
-        "git": {"branch": branch.name, "commit": branch.tip, "turns": [row.commit for row in rows]},
+    return {
+        **session_json(branch, overrides),
+        "agent_version": state.agent_version,
+        "transcript": state.transcript,
+        "ended": state.ended or None,
+        "confidence": state.confidence,
+        "cells": seen.cells,
+        "subagent_calls": seen.recursive,
+        "models": {model: _model(state, model, overrides) for model in sorted({*state.tokens, *state.calls})},
+        "files": {path: _file(file) for path, file in seen.files.items()},
+        "family": _family(state, show.family(index, branch)),
+        "program": _program(state),
+        "kept_files": [{"path": path, "bytes": size} for path, size in session_files.sizes(store, branch.tip).items()],
+        "rules": dict(state.rules),
+        "redacted": state.redacted,
+        "commit": branch.tip,
+        "commits": [row.commit for row in rows],
     }
-    if kept is not None:
-        whole = kept.into(found, state, rows, seen)
-        found |= {part: whole[part] for part in ("context", "budget", "trajectory")}
-        found["context"].pop("conversation", None)
-    return found
 
 
 def turn(shown: ShownTurn, overrides: Prices) -> dict[str, Any]:
-    """The value of `sessgit.turn/v1`: what `log --json` says of the turn, and its pieces."""
+    """Return what `log --json` says of the turn, and its pieces."""
     told, row = shown.told, shown.row
     return {
         **turn_json(shown.view, overrides),
-        "session": layout.session_of(row.branch),
+        "session_id": layout.session_of(row.branch),
         "ended": told.ended or None,
         "seconds": shown.seconds,
         "messages": told.messages,
@@ -97,7 +73,7 @@ def turn(shown: ShownTurn, overrides: Prices) -> dict[str, Any]:
 
 
 def start(shown: Start) -> dict[str, Any]:
-    """The value of `sessgit.turn/v1` for turn 0."""
+    """Return turn 0, the start of a session."""
     origin = shown.branch.state.origin
     return {
         "turn": 0,
@@ -106,7 +82,7 @@ def start(shown: Start) -> dict[str, Any]:
         "commits": [shown.commit],
         "event": "start",
         "time": canonical.rfc3339(shown.time),
-        "session": layout.session_of(shown.branch.name),
+        "session_id": layout.session_of(shown.branch.name),
         "parent": origin.session if origin else None,
         "fork_turn": origin.turn if origin else None,
         "fork_cell": (origin.cell or None) if origin else None,
@@ -116,7 +92,45 @@ def start(shown: Start) -> dict[str, Any]:
 
 
 def cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
-    """The value of `sessgit.cell/v1`."""
+    """Return a cell with its input, its output, and the cells of its turn that it depends on."""
+    own, call, row = shown.cell, shown.call, shown.turn.row
+    used = _used(shown, call.task if call else None, is_message=own.type == "llm_call" and call is None)
+    price = prices.cost({used["model"] or "": shown.tokens}, overrides)
+    output = _output(shown)
+    return {
+        "id": own.id,
+        "type": own.type,
+        "operation": own.operation,
+        "session_id": layout.session_of(row.branch),
+        "branch": row.branch,
+        "commit": row.commit,
+        "turn": row.turn,
+        "ordinal": shown.ordinal,
+        "lines": list(own.lines),
+        "ok": own.ok,
+        "time": shown.time or canonical.rfc3339(row.time),
+        "seconds": shown.seconds,
+        "model": used["model"],
+        "input": bounded(call.input) if call else {},
+        "output": output["result"],
+        "error": output["error"],
+        "thinking": "\n".join(w.text for w in shown.said if w.thinking) or None,
+        "exit_code": call.exit_code if call else None,
+        "file": (call.file or None) if call else None,
+        "changes": _changes(call) if call else [],
+        "images": call.images if call else 0,
+        "client_note": bounded(call.result) if call else None,
+        "dependencies": list(own.depends),
+        "dependents": [other.id for other in shown.turn.told.cells if own.id in other.depends],
+        "dependency_ordinals": shown.depends,
+        "dependent_ordinals": shown.dependents,
+        "tokens": shown.tokens.as_json(),
+        "cost_usd": None if price is None or own.type != "llm_call" else round(price, 6),
+    }
+
+
+def unified_cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
+    """Return a cell in the shape that other programs keep: times are Unix times, unknown numbers are left out."""
     own, call, row = shown.cell, shown.call, shown.turn.row
     is_message = own.type == "llm_call" and call is None
     task = call.task if call else None
@@ -229,24 +243,42 @@ def bounded(value: Any, depth: int = _DEEPEST) -> Any:
 # Inside
 
 
-def _metadata(state: Session) -> dict[str, Any]:
-    created = canonical.seconds(state.created) or 0.0
+def _model(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
+    tokens = state.tokens.get(model, Tokens())
+    price = prices.cost({model: tokens}, overrides)
     return {
-        "session_id": state.id,
-        "agent": state.agent,
-        "agent_id": state.agent_id,
-        "agent_version": state.agent_version,
-        "name": state.name,
-        "title": state.title,
-        "first_prompt": state.first_prompt,
-        "cwd": state.project,
-        "git_branch": state.git_branch,
-        "claude_transcript_path": state.transcript,
-        "created_at": created,
-        "updated_at": canonical.seconds(state.updated) or created,
-        "ended_at": canonical.seconds(state.ended),
-        "state": state.state,
-        "headless": state.is_headless,
+        "calls": state.calls.get(model, 0),
+        "tokens": tokens.as_json(),
+        "cost_usd": None if price is None else round(price, 6),
+    }
+
+
+def _file(file: File) -> dict[str, Any]:
+    data = None if file.text is None else file.text.encode("utf-8", "surrogatepass")
+    return {
+        "sha256": None if data is None else hashlib.sha256(data).hexdigest(),
+        "bytes": None if data is None else len(data),
+        "first": canonical.rfc3339(file.first),
+        "last": canonical.rfc3339(file.last),
+    }
+
+
+def _program(state: Session) -> dict[str, Any]:
+    """Return what a program that drives the session set; null is what it did not set."""
+    own = state.unified
+    return {
+        "version": own.rlm_version or None,
+        "active": own.activation.rlm_active,
+        "mode": own.activation.activation_mode or None,
+        "reason": own.activation.activation_reason,
+        "complexity": own.activation.complexity_score,
+        "depth": own.activation.current_depth,
+        "max_depth": own.activation.max_depth,
+        "calls": own.budget.total_recursive_calls,
+        "max_calls": own.budget.max_recursive_calls,
+        "cost_usd": own.budget.cost_usd,
+        "memory": bounded(dict(own.working_memory)),
+        "export_path": own.export_path or None,
     }
 
 
@@ -256,14 +288,14 @@ def _family(state: Session, kin: Family) -> dict[str, Any]:
         "origin": None
         if origin is None
         else {
-            "session": origin.session,
+            "session_id": origin.session,
             "turn": origin.turn,
             "cell": origin.cell or None,
             "commit": origin.commit,
         },
         "forks": [_fork(fork) for fork in kin.forks],
         "rewound": [_left(left) for left in kin.left if left.rewound],
-        "elsewhere": [_left(left) for left in kin.left if not left.rewound],
+        "other_versions": [_left(left) for left in kin.left if not left.rewound],
     }
 
 
@@ -272,7 +304,7 @@ def _left(left: Left) -> dict[str, Any]:
 
 
 def _fork(fork: Fork) -> dict[str, Any]:
-    return {"session": fork.branch.name, "turn": fork.turn, "cell": fork.cell or None}
+    return {"id": fork.branch.name, "turn": fork.turn, "cell": fork.cell or None}
 
 
 def _changes(call: Call) -> list[dict[str, Any]]:

@@ -215,10 +215,9 @@ def document(
     branch = choice.branch
     session = documents.session(store, index, branch, overrides, progress)
     if not choice.tools or len(rows) != branch.state.turns:
-        session["context"] = {"files": {}, "tool_outputs": [], "working_memory": {}}
+        session["files"], session["program"]["memory"] = {}, {}
         if rows[0].turn != 1:
-            session["metadata"]["first_prompt"] = ""
-        session["cells"] |= {"cells": {}, "roots": [], "leaves": [], "execution_order": []}
+            session["first_prompt"] = ""
     return session, (_turn_document(store, index, choice, row, overrides) for row in rows)
 
 
@@ -232,7 +231,7 @@ def _turn_document(store: Store, index: Index, choice: Choice, row: Row, overrid
     noted = {one.ordinal: documents.bounded(one.result) for one in shown.pieces if isinstance(one, Call)}
     for piece in out["pieces"]:
         if piece["kind"] == "call":
-            piece["noted"] = noted[piece["ordinal"]]
+            piece["client_note"] = noted[piece["ordinal"]]
     return out
 
 

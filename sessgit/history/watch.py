@@ -51,7 +51,8 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that happened. `event` is that of the commit, or what became of a ref (docs/json.md has all).
+    """Something that happened. `event` is that of the commit, or what became of a ref, as the schema of
+    `watch --json` lists them.
 
     `time` is RFC 3339, or empty where nobody noted it; `origin` the address that a fork left or a merge brought turns
     from; `grown` says of a turn that it was there before and got more.

@@ -1,7 +1,12 @@
-"""What came of a cell now, held against what is recorded of it.
+"""Compare what came of a cell now with what is recorded of it.
 
-Only that is made alike which cannot be: the sandbox stands for the project's folder, and what the client adds to a
-result, leaves out of it or puts in another order is not compared. docs/json.md has the list.
+The sandbox stands for the project's folder in both. The exit code of a command counts if it is known. Line ends at the
+end do not count, nor what the client says next to a result (reminders, a note that nothing was printed), nor the order
+of the lines of a command that failed. What the client left out of a long result is left out here, and where it kept a
+preview, that is compared. Of `Read` the lines and their numbers count; of searches, what was found in whatever order,
+relative to the folder; of tools that write, the file, or what was removed and inserted if the client noted no text of
+it. An error of a tool for files is like any other. A REPL's value is equal by its JSON, by its `repr`, or with what it
+printed; an error, if its last line occurs in the recorded one. Secrets are redacted as in a recording.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def test_a_summary_is_sent_behind_our_turns(world: World, kept: Kept) -> None:
     session, theirs, ours, _ = parted(world, kept)
     before = world.transcript(session).read_bytes()
     made = kept.json("merge", theirs, "--into", session)
-    assert made["session"] == session
+    assert made["session_id"] == session
     assert world.transcript(session).read_bytes().startswith(before)
     said = held(world, session, AFTER)
     assert said[: len(ours)] == ours
@@ -122,13 +122,13 @@ def test_a_new_conversation_holds_both(world: World, kept: Kept, mode: str) -> N
     before = world.transcript(session).read_bytes()
     made = kept.json("merge", theirs, "--into", session, "--mode", mode, "--new", "both")
     assert world.transcript(session).read_bytes() == before
-    said = held(world, made["session"], AFTER)
+    said = held(world, made["session_id"], AFTER)
     assert said[: len(ours)] == ours
     if mode == "graft":
         assert said == [*ours, *own(other, THEIRS[0]), ("user", AFTER)]
     else:
         assert len(said) == len(ours) + 3
-    log = goes_on(kept, made["session"], 5 if mode == "graft" else 4)
+    log = goes_on(kept, made["session_id"], 5 if mode == "graft" else 4)
     assert log[0]["prompt"] == SHARED[0]
     assert kept.json("log", session)["session"]["turns"] == 2
 
@@ -163,7 +163,7 @@ def test_what_was_undone_is_not_sent_and_is_where_it_comes_back(world: World, ke
     again = kept.json("fork", session)["id"]
     assert held(world, again, AFTER) == [*ours, ("user", AFTER)]
     kept.run("merge", theirs, "--into", session, "--mode", "graft")
-    undo = kept.json("undo")["operation"]
+    undo = kept.json("undo")["operation_id"]
     kept.run("undo", undo)
     assert held(world, session, AFTER) == [*ours, *own(other, THEIRS[0]), ("user", AFTER)]
     goes_on(kept, session, 5)

@@ -42,5 +42,5 @@ def test_a_restored_conversation_is_listed_by_its_name(kept: Kept) -> None:
     assert world.transcript(session).read_bytes().startswith(lines)
     assert kept.json("show", session)["metadata"]["name"] == NAME
     if goes_on != session:
-        assert kept.json("ls", "--forks-of", session)[0]["id"] == goes_on
+        assert kept.json("ls", "--forks-of", session)["sessions"][0]["id"] == goes_on
     kept.fsck()

@@ -43,7 +43,7 @@ class Kept:
         return done.stdout
 
     def json(self, *arguments: str) -> Any:
-        (value,) = json.loads(self.run(*arguments, "--json")).values()
+        value = json.loads(self.run(*arguments, "--json"))
         return value
 
     def recorded(self, session: str, turns: int) -> None:

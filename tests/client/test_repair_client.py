@@ -103,7 +103,7 @@ def test_a_mended_conversation_is_sent_whole(world: World, how: str) -> None:
     kept.run("import")
     done = kept.json("repair", session)
     assert not done["sound"]
-    assert done["mends"]
+    assert done["repairs"]
     assert path.read_bytes() == broken
     mended = done["id"]
     again = kept.json("repair", mended)

@@ -27,7 +27,7 @@ def replay(world: World, *arguments: str, code: int = 0) -> Any:
         [sys.executable, "-m", "sessgit", "replay", *arguments, "--json"], cwd=world.project,
         env=environment(world.home, world.model.url), capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
-    ((_, found),) = json.loads(done.stdout).items()
+    found = json.loads(done.stdout)
     wrong = [one for one in found.get("cells", found.get("answers")) if one["outcome"] in ("differs", "failed")]
     assert done.returncode == code, json.dumps(wrong, indent=1) or done
     return found
@@ -65,20 +65,22 @@ def test_prompts_are_answered_by_one_client(world: World, kept: Kept) -> None:
     claude.chmod(0o755)
     found = replay(world, session, "--inputs", "--to", f"{claude} -p", "--timeout", "60")
     assert found["protocol"] == "stream-json"
-    assert [(one["outcome"], one["why"]) for one in found["answers"]] == [("equal", None)] * 3
-    told = kept.json("log", found["kept"]["session"])["turns"]
+    assert [(one["outcome"], one["reason"]) for one in found["answers"]] == [("equal", None)] * 3
+    told = kept.json("log", found["kept"]["session_id"])["turns"]
     assert [one["answer"] for one in told] == ["Echo: first", "Echo: second", "Echo: third"]
     texts = json.dumps([one.body for one in world.model.requests])
     assert texts.count("second") > 1  # the third prompt was asked by a client that knew the second
-    assert [one["id"] for one in kept.json("ls") if one["id"] not in (session, found["kept"]["session"])] == []
-    kept.run("diff", session, found["kept"]["session"])
+    assert [
+        one["id"] for one in kept.json("ls")["sessions"] if one["id"] not in (session, found["kept"]["session_id"])
+    ] == []
+    kept.run("diff", session, found["kept"]["session_id"])
     kept.fsck()
 
 
 def test_a_kept_replay_can_be_resumed(world: World, kept: Kept) -> None:
     session = talk(world, ["bash: echo one"])
     kept.recorded(session, 1)
-    fork = replay(world, session, "--execute")["kept"]["session"]
+    fork = replay(world, session, "--execute")["kept"]["session_id"]
     kept.run("restore", fork)
     world.model.clear()
     assert world.run("what was found?", resume=fork).answer == "Echo: what was found?"

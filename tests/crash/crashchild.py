@@ -25,7 +25,7 @@ from sessgit.cli import app, invocation
 
 for _name in app.COMMANDS:
     with suppress(ImportError):
-        import_module(f"sessgit.cli.commands.{_name.replace('import', 'import_')}")
+        import_module(f"sessgit.cli.commands.{app.MODULES.get(_name, _name)}")
 for _name in ("pygit2", "tomlkit", "sqlite3", "sessgit.api.store", "sessgit.recorder.drain",
               "sessgit.history.search", "sessgit.record.imports", "sessgit.model.schema.settings",
               "sessgit.history.fulltext_update", "sessgit.store.fulltext.index"):  # fmt: skip

@@ -340,7 +340,7 @@ def _purged(world: World) -> None:
     assert VALUE not in run_git(world.store, "for-each-ref")
     for path in world.store.rglob("*"):
         assert not path.is_file() or VALUE.encode() not in path.read_bytes(), path
-    assert json.loads(world.done(world.cli("ops", "--json")).said)["sessgit.ops/v1"][0]["command"] == "purge"
+    assert json.loads(world.done(world.cli("ops", "--json")).said)["operations"][0]["command"] == "purge"
 
 
 def broken(world: World) -> Talk:

@@ -139,7 +139,7 @@ def test_everything_at_once(world: World) -> None:  # noqa: PLR0915 - one crowd
                 document, _ = json.JSONDecoder().raw_decode(
                     said
                 )  # that somebody records just now may be told behind it
-                numbers = sorted({turn["turn"] for turn in document["sessgit.log/v1"]["turns"]})
+                numbers = sorted({turn["turn"] for turn in document["turns"]})
                 if numbers != list(range(1, len(numbers) + 1)) or len(numbers) < least:
                     crowd.failures.append(f"{session}: {numbers}, after {least}")
                 seen[session] = len(numbers)

@@ -73,7 +73,7 @@ def _shown(store: Store, index: Index, branch: Branch, number: int, only: int | 
 
 
 def _document(shown: ShownCell, graph: Graph, needs: Sequence[str], dependents: Sequence[str]) -> dict[str, Any]:
-    whole = documents.cell(shown, {})
+    whole = documents.unified_cell(shown, {})
     whole |= {"dependencies": _ids(graph, needs), "dependents": _ids(graph, dependents)}
     return {key: whole[key] for key in KEYS}
 

@@ -1,4 +1,4 @@
-"""`sessgit archive`: conversations out of the way."""
+"""`sessgit archive`, `sessgit unarchive`: conversations hidden, and shown again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.cli import invocation, render, text
+from sessgit.cli import frame, text
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.branch.archive import Moved, Old
@@ -19,7 +21,9 @@ _LISTED = 20
 """So many are listed where they were not named one by one, unless they are only to be shown."""
 
 
-def run(  # noqa: PLR0913, PLR0917 - the options of the command
+@frame.command("archive", needs="conversations")
+def archive(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     addresses: options.Addresses = None,
     older_than: Annotated[
         str,
@@ -45,8 +49,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         typer.Option("--project", metavar="DIR", help="With --older-than: the project at DIR.", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Hide conversations without deleting them.
 
     `sessgit ls` lists them with --archived only. Everything else works as before, and a conversation that continues
@@ -68,8 +71,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             "no conversations selected.",
             "`sessgit archive ADDRESS`, or `sessgit archive --older-than 30d`.",
         )
-    here = invocation.read()
-    here.check_recorded()
     found = archives.Old(())
     if addresses:
         found = archives.Old(
@@ -92,14 +93,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         done = archives.Moved(tuple(name for name in sessions if name not in already), already)
     else:
         done = archives.archive(here.store, here.index, sessions, here.config, here.privacy, here.now)
-    if as_json:
-        render.document("archive/v1", _json(done, found, dry_run=dry_run))
-    else:
-        shown = bool(addresses) or dry_run or len(done.sessions) <= _LISTED
-        render.lines(here, _page(here, done, found, shown=shown, dry_run=dry_run))
+    shown = bool(addresses) or dry_run or len(done.sessions) <= _LISTED
+    lines = _page(here, done, found, shown=shown, dry_run=dry_run)
+    return Answer(lambda: _json(done, found, dry_run=dry_run), lines)
 
 
-def _page(here: invocation.Invocation, done: Moved, found: Old, *, shown: bool, dry_run: bool) -> Iterator[str]:
+def _page(here: Invocation, done: Moved, found: Old, *, shown: bool, dry_run: bool) -> Iterator[str]:
     from sessgit.cli.pages import moved_sessions
 
     if shown:
@@ -123,7 +122,33 @@ def _json(done: Moved, found: Old, *, dry_run: bool) -> dict[str, object]:
     return {
         "archived": list(done.sessions),
         "already": list(done.already),
-        "passed_over": [{"id": name, "why": why} for name, why in found.passed_over.items()],
-        "operation": done.operation.id if done.operation else None,
+        "skipped": [{"id": name, "reason": why} for name, why in found.passed_over.items()],
+        "operation_id": done.operation.id if done.operation else None,
         "dry_run": dry_run,
     }
+
+
+@frame.command("unarchive", needs="conversations")
+def unarchive(
+    here: Invocation,
+    addresses: options.Addresses = None,
+) -> Answer:
+    """Take conversations out of the archive."""
+    from sessgit.branch import archive as archives
+    from sessgit.branch import edit
+    from sessgit.cli import session_argument
+    from sessgit.cli.pages import moved_sessions
+    from sessgit.errors import UsageError
+
+    if not addresses:
+        raise UsageError("no conversations selected.", "`sessgit ls --archived` lists archived conversations.")
+    sessions = list(dict.fromkeys(edit.session(session_argument.recorded(here, each)) for each in addresses))
+    done = archives.unarchive(here.store, here.index, sessions, here.now)
+    operation = done.operation.id if done.operation else None
+    value = {"unarchived": list(done.sessions), "already": list(done.already), "operation_id": operation}
+    branches = {branch.name: branch for branch in here.index.branches_named(sessions)}
+    notes = dict.fromkeys(done.already, "not archived")
+    lines = list(moved_sessions.lines(here, [branches[name] for name in sessions], notes))
+    if done.operation:
+        lines.append(f"{text.counted(len(done.sessions), 'conversation')} unarchived (undo: sessgit undo)")
+    return Answer(lambda: value, lines)

@@ -10,21 +10,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument
+from sessgit.cli import frame, render, session_argument
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
     from sessgit.history.resolve import Target
     from sessgit.replay.bisect import Report, Span
-    from sessgit.replay.bisecting.search import Answer
+    from sessgit.replay.bisecting.search import Answer as Tested
 
 _TIME = re.compile(r"([0-9]{1,7})(s|m|h|)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
+@frame.command("bisect", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
-    address: options.Address = "",
+    here: Invocation, address: options.Address = "",
     command: Annotated[
         str,
         typer.Option("--run", metavar="COMMAND", help="Run COMMAND at the project's commits.",
@@ -50,8 +53,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show the command's output on standard error.")
     ] = False,
-    as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> Answer:  # fmt: skip
     """Find the turn in which something broke.
 
     --run runs a shell command at the commits that the project had at the ends of turns, in a temporary git worktree.
@@ -81,7 +83,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     limit = _seconds(timeout) if timeout else None
     if pattern:
         cells.compiled(pattern)
-    here = invocation.read()
     found = session_argument.target(here, address)
     if found.cell:
         raise UsageError(
@@ -97,10 +98,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             asked = Command(command, os.environ, limit, hear)
             done = bisects.by_command(here.store, here.index, found.branch, span, asked, report)
     calls = page.calls_of(here, done)
-    if as_json:
-        render.document("bisect/v1", page.as_json(done, command, pattern, calls))
-    else:
-        render.lines(here, page.page(here, done, calls))
+    return Answer(lambda: page.as_json(done, command, pattern, calls), page.page(here, done, calls))
 
 
 def _seconds(said: str) -> float:
@@ -140,7 +138,7 @@ def _reporting(here: Invocation, *, runs: bool) -> Report:
     if not here.error_terminal:
         return lambda turn, left, answer: None
 
-    def report(turn: int, left: int, answer: Answer | None) -> None:
+    def report(turn: int, left: int, answer: Tested | None) -> None:
         from sessgit.cli import text
 
         if answer is not None:

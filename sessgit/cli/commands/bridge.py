@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument
+from sessgit.cli import frame, render, session_argument
 from sessgit.cli.arguments import completion
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.api.bridge import Answer
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from sessgit.store.store import Store
 
 
-def run(
-    session: Annotated[
+@frame.command("bridge", needs="store", reads=True, has_json=False)
+def run(    here: Invocation, session: Annotated[
         str,
         typer.Argument(metavar="SESSION", help="The session (default: the current one).", show_default=False,
                        autocompletion=completion.addresses),
@@ -48,8 +49,6 @@ def run(
     if args and not operation:
         raise UsageError("--args needs --op.", "`sessgit bridge --op cells --args '{}'`")
     given = _arguments(args) if args else None
-    here = invocation.read()
-    here.check_store()
     asked = _Asked(here, session)
     if operation:
         answer = asked.bridge.ask(operation, given)

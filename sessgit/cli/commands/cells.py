@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument
+from sessgit.cli import frame, render, session_argument
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
@@ -17,7 +19,9 @@ _SHOWN = 100
 """So many are shown to a person who does not say how many."""
 
 
+@frame.command("cells", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     address: options.Address = "",
     limit: options.Limit = None,
     kind: Annotated[
@@ -37,8 +41,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         bool, typer.Option("--failed", help="Only failed calls, and commands with an exit code other than 0.")
     ] = False,
     index: Annotated[bool, typer.Option("--index", help="Print the dependency graph as JSON.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """List the cells of a conversation, oldest first.
 
     A cell is a tool call or a message of the model. Each is listed with its address, its id, what it is about, how it
@@ -47,29 +50,22 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     from sessgit.errors import UsageError
 
-    here = invocation.read()
     found = session_argument.target(here, address)
     if found.cell:
         raise UsageError(
             "cells lists the cells of a conversation; the address names one cell.",
-            f"`sessgit cell {here.ident(found.branch.name)}@{found.turn}.{found.cell}`",
+            f"`sessgit show {here.ident(found.branch.name)}@{found.turn}.{found.cell}`",
         )
     if index:
         if kind or operation or failed or turn is not None or limit is not None:
             raise UsageError("--index always prints all cells.", "To select cells, leave out --index.")
-        _index(here, found, as_json=as_json)
-    else:
-        _list(here, found, (kind, operation, turn, failed), limit, as_json=as_json)
+        return _index(here, found)
+    return _list(here, found, (kind, operation, turn, failed), limit)
 
 
 def _list(
-    here: Invocation,
-    found: Target,
-    chosen: tuple[str | None, str, int | None, bool],
-    limit: int | None,
-    *,
-    as_json: bool,
-) -> None:
+    here: Invocation, found: Target, chosen: tuple[str | None, str, int | None, bool], limit: int | None
+) -> Answer:
     from sessgit.cli.pages import cells as page
     from sessgit.history import resolve
     from sessgit.history.cells import details, listing
@@ -77,20 +73,20 @@ def _list(
 
     kind, operation, turn, failed = chosen
     number = resolve.target(here.index, Address(found.branch.name, turn), here.where).turn
-    most = limit if limit is not None or as_json else _SHOWN
+    most = limit if limit is not None or here.json else _SHOWN
     choice = listing.Choice(kind or "", operation, number, failed, found.turn, most)
     with render.progress(here, "Looking", unit="turns") as progress:
         listed = listing.listed(here.store, here.index, found.branch, choice, progress)
     with render.progress(here, "Reading", unit="turns") as progress:
         known = details.details(here.store, found.branch, listed.rows, listed.nodes, progress)
-    if as_json:
-        return render.document("cells/v1", page.as_json(found.branch, listed, known))
-    for damage in listed.damage:
-        render.tell(f"({damage})")
-    render.lines(here, page.page(here, found.branch, listed, known))
+    return Answer(
+        lambda: page.as_json(found.branch, listed, known),
+        page.page(here, found.branch, listed, known),
+        frame.damage(here, listed.damage),
+    )
 
 
-def _index(here: Invocation, found: Target, *, as_json: bool) -> None:
+def _index(here: Invocation, found: Target) -> Answer:
     import json
 
     from sessgit.history.cells import graph, index
@@ -100,7 +96,4 @@ def _index(here: Invocation, found: Target, *, as_json: bool) -> None:
     for damage in read.damage:
         render.tell(f"({damage})")
     value = index.document(found.session, read)
-    if as_json:
-        render.document("cell-index/v1", value)
-    else:
-        render.write(json.dumps(value, indent=2) + "\n")
+    return Answer(lambda: {"index": value}, json.dumps(value, indent=2).split("\n"))

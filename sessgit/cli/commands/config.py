@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import tomllib
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render
-from sessgit.cli.arguments import options
+from sessgit.cli import frame, render
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 from sessgit.model import canonical
 
+if TYPE_CHECKING:
+    from sessgit.store.settings import Setting
 
+
+@frame.command("config")
 def run(
+    here: Invocation,
     key: Annotated[
         str, typer.Argument(metavar="KEY", help="A setting, such as record.granularity.", show_default=False)
     ] = "",
     value: Annotated[str | None, typer.Argument(metavar="VALUE", help="The new value.", show_default=False)] = None,
     unset: Annotated[str, typer.Option("--unset", metavar="KEY", help="Restore the default.")] = "",
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Show or change the settings.
 
     record.granularity is "turn", or "cell" to commit after each tool result too. record.redact replaces secrets.
@@ -43,7 +49,6 @@ def run(
     from sessgit.store import settings
     from sessgit.store.layout import StorePaths
 
-    here = invocation.read()
     beside, has_store = StorePaths(here.store_path), here.has_store  # raises where the store is another user's
     if unset and (key or value is not None):
         raise UsageError("--unset takes no KEY and VALUE.", f"`sessgit config --unset {unset}`")
@@ -52,26 +57,30 @@ def run(
         settings.check(beside, unset or key, wanted)  # so that a mistake creates no store
         here.create_store()
         settings.change(beside, unset or key, wanted)
-        if key == "record.granularity":
-            render.tell("Run sessgit install again: a commit for each cell needs one more hook.")
-        if key == "record.redact" and not here.settings.record.redact:
-            render.tell("From now on secrets are stored unredacted (undo: sessgit config --unset record.redact).")
-        return
+        changed = [one for one in settings.flat(here.settings, settings.read(beside)) if one.key == (unset or key)]
+        return Answer(lambda: _json(changed), remarks=_remarks(here, key))
     found = settings.flat(here.settings, settings.read(beside) if has_store else {})
     if key:
         found = [setting for setting in found if setting.key == key or setting.key.startswith(f"{key}.")]
         if not found and key not in settings.TABLES:
             raise UsageError(f"there is no setting “{key}”.", "`sessgit config` lists all settings.")
-    if as_json:
-        render.document("config/v1", {s.key: {"value": s.value, "default": s.is_default} for s in found})
-    elif len(found) == 1 and found[0].key == key:
-        render.write(f"{_shown(found[0].value)}\n")
-    elif found:
-        wide = max(len(setting.key) for setting in found)
-        paint = render.Paint(here.colour)
-        notes = {True: paint("dim", "  (default)"), False: ""}
-        rows = ((canonical.printable(s.key.ljust(wide)), _shown(s.value), notes[s.is_default]) for s in found)
-        render.lines(here, (f"{key}  {value}{note}" for key, value, note in rows))
+    if len(found) == 1 and found[0].key == key:
+        return Answer(lambda: _json(found), [_shown(found[0].value)])
+    wide = max((len(setting.key) for setting in found), default=0)
+    notes = {True: render.Paint(here.colour)("dim", "  (default)"), False: ""}
+    rows = ((canonical.printable(s.key.ljust(wide)), _shown(s.value), notes[s.is_default]) for s in found)
+    return Answer(lambda: _json(found), (f"{key}  {value}{note}" for key, value, note in rows))
+
+
+def _remarks(here: Invocation, key: str) -> Iterator[str]:
+    if key == "record.granularity":
+        yield "Run sessgit install again: a commit for each cell needs one more hook."
+    if key == "record.redact" and not here.settings.record.redact:
+        yield "From now on secrets are stored unredacted (undo: sessgit config --unset record.redact)."
+
+
+def _json(found: Iterable[Setting]) -> dict[str, object]:
+    return {"settings": {one.key: {"value": one.value, "default": one.is_default} for one in found}}
 
 
 def _parsed(text: str) -> object:

@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, text
+from sessgit.cli import frame, render, text
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.branch.delete import Doomed
     from sessgit.store.journal import Operation
 
 
+@frame.command("delete", needs="conversations")
 def run(
+    here: Invocation,
     addresses: options.Addresses = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Delete conversations.
 
     Also deletes their tags, the turns left behind by rewinds, and other versions. Forks keep the turns they share. The
@@ -33,11 +36,9 @@ def run(
 
     if not addresses:
         raise UsageError("no conversations selected.", "`sessgit delete ADDRESS`.")
-    here = invocation.read()
-    here.check_recorded()
     sessions = [edit.session(session_argument.recorded(here, each)) for each in addresses]
     if not yes:
-        render.check_can_ask("Pass --yes.", as_json=as_json)
+        render.check_can_ask(here, "Pass --yes.")
     going = deletes.doomed(here.index, sessions, here.config)
     if not yes:
         render.remarks(_question(here, going))
@@ -45,13 +46,10 @@ def run(
             render.tell("Nothing was deleted.")
             raise typer.Exit(1)
     done = deletes.delete(here.store, here.index, going, here.now)
-    if as_json:
-        render.document("delete/v1", _json(going, done))
-    else:
-        render.lines(here, _told(here, going))
+    return Answer(lambda: _json(going, done), _told(here, going))
 
 
-def _question(here: invocation.Invocation, going: Sequence[Doomed]) -> Iterator[str]:
+def _question(here: Invocation, going: Sequence[Doomed]) -> Iterator[str]:
     """What goes, and what stays."""
     from sessgit.cli.pages import moved_sessions
 
@@ -64,7 +62,7 @@ def _question(here: invocation.Invocation, going: Sequence[Doomed]) -> Iterator[
             yield f"  {here.shown(str(one.transcript))}"
 
 
-def _of(here: invocation.Invocation, one: Doomed) -> Iterator[str]:
+def _of(here: Invocation, one: Doomed) -> Iterator[str]:
     if one.rewound:
         yield f"{text.counted(one.rewound, 'branch', 'branches')} left behind by rewinds"
     if one.elsewhere:
@@ -80,7 +78,7 @@ def _of(here: invocation.Invocation, one: Doomed) -> Iterator[str]:
         yield f"{text.counted(turns, 'turn')} of it {were} merged into {here.ident(into)} and {stay} there"
 
 
-def _told(here: invocation.Invocation, going: Sequence[Doomed]) -> Iterator[str]:
+def _told(here: Invocation, going: Sequence[Doomed]) -> Iterator[str]:
     for one in going:
         yield f"{render.Paint(here.colour)('yellow', here.ident(one.session))}  deleted"
         if one.transcript is not None:
@@ -96,13 +94,13 @@ def _json(going: Sequence[Doomed], done: Operation) -> dict[str, object]:
                 "id": one.session,
                 "turns": one.branch.state.turns,
                 "rewound": one.rewound,
-                "elsewhere": one.elsewhere,
+                "other_versions": one.elsewhere,
                 "tags": list(one.tags),
                 "forks": list(one.forks),
-                "merged": [{"session": into, "turns": turns} for into, turns in one.merged],
+                "merged": [{"session_id": into, "turns": turns} for into, turns in one.merged],
                 "transcript": str(one.transcript) if one.transcript else None,
             }
             for one in going
         ],
-        "operation": done.id,
+        "operation_id": done.id,
     }

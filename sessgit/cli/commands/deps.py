@@ -6,22 +6,25 @@ from typing import Annotated
 
 import typer
 
-from sessgit.cli import cell_argument, invocation, render
+from sessgit.cli import cell_argument, frame, render
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 _SHOWN = 40
 """So many cells of a chain are shown to a person who does not say how many."""
 
 
+@frame.command("deps", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     address: options.CellAddress,
     up: Annotated[bool, typer.Option("--up", help="Show what it depends on (the default).")] = False,
     down: Annotated[bool, typer.Option("--down", help="Show what depends on it.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="Draw a graph, newest cell first.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Also show cells that merely came before or after it.")] = False,
     limit: options.Limit = None,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Show all cells that a cell depends on.
 
     A call depends on the message that made it, a message on the results it was given, and a cell that reads a file on
@@ -35,19 +38,18 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     if up and down:
         raise UsageError("--up and --down cannot be combined", "Use one of the two.")
-    here = invocation.read()
     found = cell_argument.target(here, address, "deps")
     branch = found.branch
     with render.progress(here, "Reading", unit="turns") as progress:
         whole = graphs.read(here.store, here.index, branch, progress=progress)
     chain = chains.chain(whole, cell_argument.at(here, found), down=down)
-    most = None if as_json else _SHOWN if limit is None and not every else limit
-    shown = page.shown(chain, most, every=every or as_json)
+    most = None if here.json else _SHOWN if limit is None and not every else limit
+    shown = page.shown(chain, most, every=every or here.json)
     with render.progress(here, "Reading", unit="turns") as progress:
         some = page.nodes(shown)
         known = details.details(here.store, branch, details.rows(here.index, branch, some), some, progress)
-    if as_json:
-        return render.document("deps/v1", page.as_json(branch, chain, known))
-    for damage in whole.damage:
-        render.tell(f"({damage})")
-    render.lines(here, (page.drawing if graph else page.page)(here, branch, shown, known))
+    return Answer(
+        lambda: page.as_json(branch, chain, known),
+        (page.drawing if graph else page.page)(here, branch, shown, known),
+        frame.damage(here, whole.damage),
+    )

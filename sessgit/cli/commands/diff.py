@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument
-from sessgit.cli.arguments import completion, options
+from sessgit.cli import frame, session_argument
+from sessgit.cli.arguments import completion
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.history.code.difference import Code
     from sessgit.history.resolve import Target
 
 
+@frame.command("diff", reads=True)
 def run(
+    here: Invocation,
     a: Annotated[
         str,
         typer.Argument(
@@ -38,8 +42,7 @@ def run(
     ] = "",
     code: Annotated[bool, typer.Option("--code", help="Also compare the project's code.")] = False,
     patch: Annotated[bool, typer.Option("--patch", "-p", help="With --code: show the patch.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Compare two conversations.
 
     The turns that both share are one line; then come the turns, files and cost that only one of them has. --code also
@@ -51,7 +54,6 @@ def run(
 
     if patch and not code:
         raise UsageError("--patch needs --code.", "`sessgit diff A B --code --patch`.")
-    here = invocation.read()
     left = session_argument.target(here, a)
     if b:
         right = session_argument.target(here, b)
@@ -63,14 +65,15 @@ def run(
             "Name two conversations: `sessgit diff A B`. `sessgit ls` lists them.",
         )
     found = diffs.diff(here.store, here.index, (left.branch, left.turn), (right.branch, right.turn))
-    if as_json:
+
+    def document() -> dict[str, object]:
         value = diffs.as_json(here.store, found, here.settings.prices)
-        render.document("diff/v1", value | (_code_json(here, left, right, patch) if code else {}))
-    else:
-        render.lines(here, chain(page.full(here, found), _code_lines(here, left, right, patch) if code else ()))
+        return value | (_code_json(here, left, right, patch) if code else {})
+
+    return Answer(document, chain(page.full(here, found), _code_lines(here, left, right, patch) if code else ()))
 
 
-def _code_json(here: invocation.Invocation, left: Target, right: Target, patch: bool) -> dict[str, object]:
+def _code_json(here: Invocation, left: Target, right: Target, patch: bool) -> dict[str, object]:
     from sessgit.history.code import difference
 
     found = _compared(here, left, right)
@@ -78,7 +81,7 @@ def _code_json(here: invocation.Invocation, left: Target, right: Target, patch: 
     return {"code": value | {"patch": difference.patch(found, os.environ)} if patch else value}
 
 
-def _code_lines(here: invocation.Invocation, left: Target, right: Target, patch: bool) -> Iterator[str]:
+def _code_lines(here: Invocation, left: Target, right: Target, patch: bool) -> Iterator[str]:
     from sessgit.cli.pages import code_diff as page
     from sessgit.history.code import difference
 
@@ -90,7 +93,7 @@ def _code_lines(here: invocation.Invocation, left: Target, right: Target, patch:
         yield from page.patch(here, shown)
 
 
-def _compared(here: invocation.Invocation, left: Target, right: Target) -> Code:
+def _compared(here: Invocation, left: Target, right: Target) -> Code:
     from sessgit.history.code import difference
 
     ends = [(one.branch, one.state.turns if one.turn is None else one.turn) for one in (left, right)]

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render
-from sessgit.cli.arguments import options
+from sessgit.cli import frame
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.store.index import Index
 
 
+@frame.command("doctor")
 def run(
+    here: Invocation,
     fix: Annotated[bool, typer.Option("--fix", help="Fix what can be fixed without losing anything.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Check that recording works.
 
     Checks hooks and settings, waiting events, indexes, locks, leftovers of killed commands, permissions of the store,
@@ -32,7 +34,6 @@ def run(
     from sessgit.model.config import RecordConfig
     from sessgit.record.privacy import Privacy
 
-    here = invocation.read()
     index, why = _opened(here)
     try:
         privacy = here.privacy
@@ -42,15 +43,10 @@ def run(
         here.store_path, here.config, here.home, privacy, index, dict(os.environ), sys.executable, here.now, why
     )
     found = doctor.examine(patient, fix=fix)
-    if as_json:
-        render.document("doctor/v1", page.as_json(found))
-    else:
-        render.lines(here, page.full(here, found))
-    if not found.is_sound:
-        raise typer.Exit(1)
+    return Answer(lambda: page.as_json(found), page.full(here, found), exit_code=1 if not found.is_sound else 0)
 
 
-def _opened(here: invocation.Invocation) -> tuple[Index | None, str]:
+def _opened(here: Invocation) -> tuple[Index | None, str]:
     """The index of the store, if there is one that can be opened; else why not."""
     from sessgit.errors import SessgitError
 

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument, text
+from sessgit.cli import frame, render, session_argument, text
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.branch.edit import Changes
     from sessgit.model.conversation.session import Session
 
 
+@frame.command("edit")
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     address: options.Address = "",
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="The new name.", show_default=False)
@@ -38,16 +42,14 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             "--confidence", metavar="0..1", help="How sure its result is, 0 to 1, or none.", show_default=False
         ),
     ] = None,
-    as_json: options.Json = False,
-) -> None:
-    """Edit a conversation's description, labels, stage.
+) -> Answer:
+    """Edit a conversation's description and labels.
 
     Also its name and its confidence. Each change is a commit. Without options, prints the current values.
     """
     from sessgit.branch import edit as edits
 
     changes = _changes(name, description, label or [], stage, confidence)
-    here = invocation.read()
     found = session_argument.target(here, address, changes=changes != edits.Changes())
     session = edits.session(found)
     head, commit = here.index.branch(session), ""
@@ -61,10 +63,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             render.tell(f"It had no label {absent}.")
         if not commit:
             render.tell("Nothing changed.")
-    if as_json:
-        render.document("edit/v1", _json(after) | {"commit": commit or None})
-    else:
-        render.lines(here, _page(here, after))
+    return Answer(lambda: _json(after) | {"commit": commit or None}, _page(here, after))
 
 
 def _changes(
@@ -94,7 +93,7 @@ def _json(state: Session) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _page(here: invocation.Invocation, state: Session) -> Iterator[str]:
+def _page(here: Invocation, state: Session) -> Iterator[str]:
     from sessgit.history.resolve import title
 
     paint = render.Paint(here.colour)

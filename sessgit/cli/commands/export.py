@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument, text
+from sessgit.cli import frame, render, session_argument, text
 from sessgit.cli.arguments import completion
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 from sessgit.model import canonical
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ _FOLDERS = ("claude", "rlm", "dialectic", "apex", "io-log")
 _STDOUT = ("", "-")
 
 
+@frame.command("export", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     format_: Annotated[
         Format,
         typer.Argument(
@@ -58,8 +62,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     no_tools: Annotated[bool, typer.Option("--no-tools", help="Leave out tool calls.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Do not shorten long texts (markdown, html).")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
-) -> None:
+) -> Answer | None:
     """Export a conversation as a document.
 
     markdown and html are for reading: html is one page that opens without a network and runs no script. json is what
@@ -69,7 +72,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     from sessgit.errors import UsageError
 
-    here = invocation.read()
     if format_ in _FOLDERS:
         if turns or no_tools or full:
             hint = "--turns, --no-tools and --full work with markdown, html, json and jsonl."
@@ -79,8 +81,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
                 f"{format_} never overwrites a file, so --force does not apply.",
                 "Name a new or empty folder with `--output DIR`.",
             )
-        _folder(here, format_, addresses or [""], output, as_json=as_json)
-        return
+        return _folder(here, format_, addresses or [""], output)
     if len(addresses or ()) > 1:
         raise UsageError(
             f"{format_} exports one conversation at a time.", "`sessgit export claude` exports several into one folder."
@@ -90,17 +91,17 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     to_stdout = output in _STDOUT
     if to_stdout and here.terminal and format_ in ("html", "jsonl"):
         raise UsageError(f"{format_} cannot be shown on a terminal.", "Use `--output FILE`, or a pipe.")
-    if to_stdout and as_json and format_ != "json":
+    if to_stdout and here.json and format_ != "json":
         raise UsageError("--json describes a written file, and needs --output.", "Name it with `--output FILE`.")
     found = _target(here, (addresses or [""])[0])
     from sessgit.history import export
 
     choice = export.Choice(found.branch, found.turn, turns, not no_tools)
     job = _Job(format_, choice, export.chosen(here.index, choice), full)
-    if to_stdout:
-        _print(here, job)
-    else:
-        _write(here, job, output, force=force, as_json=as_json)
+    if not to_stdout:
+        return _write(here, job, output, force=force)
+    _print(here, job)
+    return None
 
 
 def _target(here: Invocation, address: str) -> Target:
@@ -135,7 +136,7 @@ def _print(here: Invocation, job: _Job) -> None:
     render.lines(here, canonical.printable(shown).removesuffix("\n").split("\n"))
 
 
-def _write(here: Invocation, job: _Job, output: str, *, force: bool, as_json: bool) -> None:
+def _write(here: Invocation, job: _Job, output: str, *, force: bool) -> Answer:
     from sessgit.history import export
 
     name = export.file_name(job.choice, job.rows, job.format)
@@ -143,20 +144,17 @@ def _write(here: Invocation, job: _Job, output: str, *, force: bool, as_json: bo
     with render.progress(here, "Exporting", unit="turns") as progress:
         size = export.write(path, _data(here, job, progress), replacing=force)
     redacted = export.redacted(here.store, job.rows)
-    if as_json:
-        told = {
-            "format": job.format, "path": str(path), "bytes": size, "id": job.choice.branch.name,
-            "turns": [row.turn for row in job.rows], "tools": job.choice.tools, "redacted": redacted,
-        }  # fmt: skip
-        render.document("exported/v1", told)
-        return
+    document = {
+        "format": job.format, "path": str(path), "bytes": size, "id": job.choice.branch.name,
+        "turns": [row.turn for row in job.rows], "tools": job.choice.tools, "redacted": redacted,
+    }  # fmt: skip
     lines = [f"Written: {here.shown(str(path))}, {text.counted(len(job.rows), 'turn')}, {text.size(size)}"]
     if job.choice.tools:
         lines.append("It contains what tools read and printed: check it before you share it.")
     if redacted:
         stand = "is" if redacted == 1 else "are"
         lines.append(f"{text.counted(redacted, 'secret')} {stand} redacted in it.")
-    render.lines(here, lines)
+    return Answer(lambda: document, lines)
 
 
 def _data(here: Invocation, job: _Job, progress: Progress) -> Iterable[bytes]:
@@ -178,7 +176,7 @@ def _data(here: Invocation, job: _Job, progress: Progress) -> Iterable[bytes]:
     return (part.encode("utf-8", "replace") for part in parts)
 
 
-def _folder(here: Invocation, format_: str, addresses: list[str], output: str, *, as_json: bool) -> None:
+def _folder(here: Invocation, format_: str, addresses: list[str], output: str) -> Answer:
     """Whole conversations as a folder of the client, or of another system."""
     from sessgit.errors import UsageError
 
@@ -193,13 +191,10 @@ def _folder(here: Invocation, format_: str, addresses: list[str], output: str, *
         )
     folder = Path(output).absolute()
     sessions, files = _written(here, format_, [one.branch for one in found], folder)
-    if as_json:
-        told = {"format": format_, "path": str(folder), "conversations": sessions, "files": files}
-        render.document("exported/v1", told)
-        return
+    document = {"format": format_, "path": str(folder), "conversations": sessions, "files": files}
     counts = f"{text.counted(sessions, 'conversation')}, {text.counted(files, 'file')}"
     holds = "It contains what tools read and printed: check it before you share it."
-    render.lines(here, [f"Written: {here.shown(str(folder))}, {counts}", holds])
+    return Answer(lambda: document, [f"Written: {here.shown(str(folder))}, {counts}", holds])
 
 
 def _written(here: Invocation, format_: str, branches: list[Branch], folder: Path) -> tuple[int, int]:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument, sidecar_notes, text
+from sessgit.cli import frame, render, session_argument, sidecar_notes, text
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.branch import fork as forks
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from sessgit.model.conversation.session import Session
 
 
+@frame.command("fork", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     address: options.Address = "",
     at: Annotated[
         str | None, typer.Option("--at", metavar="N[.C]", help="Keep turns up to N, or up to cell C of turn N.")
@@ -41,8 +45,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         ),
     ] = None,
     start: Annotated[bool, typer.Option("--run", help="Start the client on the fork.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Fork a conversation at a turn.
 
     The fork has the turns up to N (default: all). Its transcript and sidecar files are written for the client as of
@@ -66,7 +69,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         raise UsageError("--run needs a transcript, but --no-restore writes none.", "Use one of the two.")
     if worktree is not None and project:
         raise UsageError("--worktree and --project both choose the folder of the fork.", "Use one of the two.")
-    here = invocation.read()
     if worktree and not address:
         _check_is_path(here, worktree)
     found = session_argument.target(here, address, at, changes=True)
@@ -83,26 +85,23 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         made = forks.into_worktree(here.store, found.state, point, plan, planned, os.environ)
     state = client_files.localized(made.state, here.here)
     sound = fork_point.leads_back(here.store, made.commit, point.turn)
-    for remark in _remarks(here, made, state, sound=sound):
-        render.tell(remark)
     command = forks.resume_command(state, here.cwd)
-    if as_json:
-        value = {
+    mended = f"The client cannot continue it. Repair it: sessgit repair {here.ident(state.id)}"
+    way_on = client_launch.way_on(here, state, command) if sound else mended
+
+    def document() -> dict[str, object]:
+        return {
             "id": made.state.id, "parent": point.session, "turn": point.turn, "commit": made.commit,
             "transcript": str(made.transcript) if made.transcript else None,
             "resume": command if sound and not client_files.is_gone(state.project) else None,
             "files": sidecar_notes.as_json(made.files), "worktree": planned.as_json() if planned else None,
         }  # fmt: skip
-        render.document("fork/v1", value)
-    else:
-        mended = f"The client cannot continue it. Repair it: sessgit repair {here.ident(state.id)}"
-        way_on = client_launch.way_on(here, state, command) if sound else mended
-        render.lines(here, _told(here, made, point, planned, way_on))
-    if start and sound:
-        client_launch.resume(state, here.cwd)
+
+    lines, remarks = _told(here, made, point, planned, way_on), _remarks(here, made, state, sound=sound)
+    return Answer(document, lines, remarks, then=lambda: start and sound and client_launch.resume(state, here.cwd))
 
 
-def _remarks(here: invocation.Invocation, made: forks.Forked, state: Session, *, sound: bool) -> Iterator[str]:
+def _remarks(here: Invocation, made: forks.Forked, state: Session, *, sound: bool) -> Iterator[str]:
     """What the fork lacks, and what keeps the client from going on with it."""
     from sessgit.history import client_files
 
@@ -117,7 +116,7 @@ def _remarks(here: invocation.Invocation, made: forks.Forked, state: Session, *,
         yield "The client would send none of these turns to the model: their lines are not linked to each other."
 
 
-def _check_is_path(here: invocation.Invocation, said: str) -> None:
+def _check_is_path(here: Invocation, said: str) -> None:
     """Raises UsageError where the word behind --worktree names a conversation: it would be taken for a path."""
     from sessgit.errors import UsageError
     from sessgit.history import resolve
@@ -131,7 +130,7 @@ def _check_is_path(here: invocation.Invocation, said: str) -> None:
     )
 
 
-def _planned(here: invocation.Invocation, found: Target, point: Point, said: str, fork: str) -> Worktree:
+def _planned(here: Invocation, found: Target, point: Point, said: str, fork: str) -> Worktree:
     """The worktree to make: at the path that was said, or beside the project if that is empty."""
     from sessgit.branch import worktree as worktrees
     from sessgit.history.code import heads
@@ -141,9 +140,7 @@ def _planned(here: invocation.Invocation, found: Target, point: Point, said: str
     return worktrees.plan(found.state.project, head, path, fork[:8], os.environ)
 
 
-def _told(
-    here: invocation.Invocation, made: forks.Forked, point: Point, planned: Worktree | None, way_on: str
-) -> Iterator[str]:
+def _told(here: Invocation, made: forks.Forked, point: Point, planned: Worktree | None, way_on: str) -> Iterator[str]:
     paint = render.Paint(here.colour)
     at = made.state.origin.cell if made.state.origin and made.state.origin.cell else point.turn
     called = f"{made.state.name}  ·  " if made.state.name else ""
@@ -160,7 +157,7 @@ def _told(
     yield way_on if made.transcript else f"Continue it:  sessgit resume {own}"
 
 
-def _told_of_worktree(here: invocation.Invocation, planned: Worktree) -> Iterator[str]:
+def _told_of_worktree(here: Invocation, planned: Worktree) -> Iterator[str]:
     """Where it is, at what, and what is not in it."""
     head = planned.head
     at = f"{head.commit[:8]} ({text.clean(head.branch)})" if head.branch else head.commit[:8]

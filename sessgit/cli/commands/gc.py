@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, text
-from sessgit.cli.arguments import options
+from sessgit.cli import frame, render, text
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.check.gc import Collected
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 _NAMED = 8
 
 
+@frame.command("gc", needs="store")
 def run(
+    here: Invocation,
     prune: Annotated[
         bool, typer.Option("--prune", help="Make deletions final, and remove unreachable objects.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Pack the store.
 
     Recording also packs the store when it has grown enough. What commands removed is kept for undo.keep, 90 days by
@@ -33,20 +35,15 @@ def run(
     from sessgit.check import gc
     from sessgit.model.config import seconds
 
-    here = invocation.read()
-    here.check_store()  # all that was recorded may be deleted
     if prune and not yes:
-        _ask(here, as_json=as_json)
+        _ask(here)
     keep = seconds(here.settings.undo.keep)
     with render.progress(here, "Packing", unit="objects") as progress:
         done = gc.collect(here.store, here.index, here.config, here.now, keep=keep, prune=prune, progress=progress)
-    if as_json:
-        render.document("gc/v1", _json(done, prune=prune))
-    else:
-        render.lines(here, _page(done))
+    return Answer(lambda: _json(done, prune=prune), _page(done))
 
 
-def _ask(here: invocation.Invocation, *, as_json: bool) -> None:
+def _ask(here: Invocation) -> None:
     """Says what goes for good, and leaves unless a person wants that; asks nothing where nothing would."""
     from sessgit.check import gc
 
@@ -54,7 +51,7 @@ def _ask(here: invocation.Invocation, *, as_json: bool) -> None:
     if not going:
         return
     what = text.counted(len(going), "deleted conversation")
-    render.check_can_ask(f"Pass --yes: {what} would be deleted for good.", as_json=as_json)
+    render.check_can_ask(here, f"Pass --yes: {what} would be deleted for good.")
     names = ", ".join(map(here.ident, going[:_NAMED])) + (f", and {len(going) - _NAMED:,} more" * (len(going) > _NAMED))
     back = "it" if len(going) == 1 else "them"
     for line in text.wrap(

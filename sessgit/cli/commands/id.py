@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from sessgit.cli import invocation, render
+from sessgit.cli import frame, render
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 
-def run(address: options.Address = "", as_json: options.Json = False) -> None:
+@frame.command("id", reads=True)
+def run(
+    here: Invocation,
+    address: options.Address = "",
+) -> Answer:
     """Print the full id of a session."""
     from sessgit.agents.claude import home
     from sessgit.cli import session_argument
     from sessgit.history import resolve
     from sessgit.model import ids
 
-    here = invocation.read()
     if address:
         found = session_argument.target(here, address).branch.name
     elif told := here.told_session:
@@ -24,7 +29,4 @@ def run(address: options.Address = "", as_json: options.Json = False) -> None:
         found, guess = resolve.current(here.index, here.where)
         if guess:
             render.tell(f"({guess})")
-    if as_json:
-        render.document("id/v1", {"id": found})
-    else:
-        render.write(f"{found}\n")
+    return Answer(lambda: {"id": found}, [found])

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, text
-from sessgit.cli.arguments import options
+from sessgit.cli import frame, render, text
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.record.bulk.families import Failure
@@ -23,7 +24,9 @@ _SHORTEST = 4
 """Characters of an id that are enough."""
 
 
+@frame.command("import")
 def run(
+    here: Invocation,
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -50,8 +53,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be imported from another system.")
     ] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Import older conversations.
 
     Conversations that are already in the store do not change, so you can import again at any time. --from claude DIR
@@ -71,8 +73,7 @@ def run(
         wrong = "--id and --from cannot be combined." if source else f"“{ident}” is too short for an id."
         raise UsageError(wrong, "`sessgit import --id ID [PATH]` imports one conversation.")
     if source in systems.SYSTEMS:
-        _bring(invocation.read(), source, paths or [], dry_run=dry_run, as_json=as_json)
-        return
+        return _bring(here, source, paths or [], dry_run=dry_run)
     if dry_run:
         raise UsageError(
             "--dry-run works only with another system's files.",
@@ -81,7 +82,6 @@ def run(
     if source and source not in imports.SOURCES:
         there = sorted({*imports.SOURCES, *systems.SYSTEMS})
         raise UsageError(f"cannot import from “{source}”", f"SYSTEM is one of {', '.join(there)}.")
-    here = invocation.read()
     bring_in = imports.SOURCES[source] if source else imports.run
     if not here.has_store:
         _make_store(here, named=bool(paths))
@@ -101,16 +101,12 @@ def run(
         background_repack.start(here.store_path, os.environ)
     if done.unpacked:
         render.tell(f"Cannot pack the store: {done.unpacked}")
-    if as_json:
-        render.document("import/v1", _json(done))
-    else:
-        told = _told(here, done, in_folders=bool(paths))
-        render.lines(here, (folded for line in told for folded in text.wrap(line, here.width)))
-    if done.errors:
-        raise typer.Exit(1)
+    told = _told(here, done, in_folders=bool(paths))
+    lines = (folded for line in told for folded in text.wrap(line, here.width))
+    return Answer(lambda: _json(done), lines, exit_code=int(bool(done.errors)))
 
 
-def _make_store(here: invocation.Invocation, *, named: bool) -> None:
+def _make_store(here: Invocation, *, named: bool) -> None:
     """Makes the store; raises NotFoundError where nothing would come into it: no files were named, and the client has
     none."""
     from sessgit.agents.claude import home
@@ -127,7 +123,7 @@ def _make_store(here: invocation.Invocation, *, named: bool) -> None:
     stores.create(here.store_path)
 
 
-def _index(here: invocation.Invocation) -> None:
+def _index(here: Invocation) -> None:
     """Makes what came in searchable, and says why some of it is not yet."""
     from sessgit.history import search
 
@@ -137,7 +133,7 @@ def _index(here: invocation.Invocation) -> None:
         render.tell(f"({behind})")
 
 
-def _bring(here: invocation.Invocation, system: str, paths: list[Path], *, dry_run: bool, as_json: bool) -> None:
+def _bring(here: Invocation, system: str, paths: list[Path], *, dry_run: bool) -> Answer:
     """Brings in the sessions of another system, or says what that would do."""
     from sessgit.cli.pages import import_report as page
     from sessgit.errors import UsageError
@@ -161,18 +157,13 @@ def _bring(here: invocation.Invocation, system: str, paths: list[Path], *, dry_r
             render.tell(f"Cannot pack the store: {unpacked}")
         _index(here)
         background_repack.start(here.store_path, os.environ)
-    for what, why in done.errors if as_json else done.refused:
-        render.tell(f"{what}: {why}")
-    if as_json:
-        render.document("import/v1", page.as_json(done, dry_run=dry_run))
-    else:
-        render.lines(here, page.full(here, done, dry_run=dry_run))
-    if done.errors:
-        raise typer.Exit(1)
+    remarks = (f"{what}: {why}" for what, why in (done.errors if here.json else done.refused))
+    lines = page.full(here, done, dry_run=dry_run)
+    return Answer(lambda: page.as_json(done, dry_run=dry_run), lines, remarks, int(bool(done.errors)))
 
 
 @contextmanager
-def _told_if_interrupted(here: invocation.Invocation) -> Iterator[None]:
+def _told_if_interrupted(here: Invocation) -> Iterator[None]:
     """Says how many came in when a person ends an import, and how it goes on."""
     from sessgit.store import layout, refs
 
@@ -195,7 +186,7 @@ def _json(done: Imported) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _failed(here: invocation.Invocation, failure: Failure) -> list[str]:
+def _failed(here: Invocation, failure: Failure) -> list[str]:
     """The path, which is never broken, and why; a long reason stands under it."""
     path, why = here.short(failure.path), text.clean(failure.reason).replace(f" {failure.path}", "")
     if text.width(path) + 2 + text.width(why) <= here.width:
@@ -203,7 +194,7 @@ def _failed(here: invocation.Invocation, failure: Failure) -> list[str]:
     return [f"{path}:", *(f"  {line}" for line in text.wrapped(why, here.width - 2))]
 
 
-def _told(here: invocation.Invocation, done: Imported, *, in_folders: bool) -> Iterator[str]:
+def _told(here: Invocation, done: Imported, *, in_folders: bool) -> Iterator[str]:
     for failure in done.errors:
         for line in _failed(here, failure):
             render.tell(line)

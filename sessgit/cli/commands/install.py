@@ -1,4 +1,4 @@
-"""`sessgit install`: record every conversation from now on."""
+"""`sessgit install`, `sessgit uninstall`: the hooks that record."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.cli import invocation, render, text
-from sessgit.cli.arguments import options
+from sessgit.cli import frame, text
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.record.install import Installed
 
 
-def run(
+@frame.command("install")
+def install(
+    here: Invocation,
     granularity: Annotated[
         Literal["turn", "cell"] | None,
         typer.Option(help="Commit each turn, or each cell.", show_default=False),
     ] = None,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Record every conversation from now on.
 
     Adds hooks to the client's settings. They return at once; a background process records each turn. The store holds
@@ -32,7 +34,6 @@ def run(
     from sessgit.store import layout, refs, settings
     from sessgit.store.layout import StorePaths
 
-    here = invocation.read()
     first = not here.has_store
     known = set[str]()
     if not first:
@@ -45,17 +46,14 @@ def run(
     )
     if grain != here.settings.record.granularity:
         settings.change(StorePaths(here.store_path), "record.granularity", grain)
-    if as_json:
-        value = {
+    value: dict[str, object] = {
             "store": str(done.store), "settings": str(done.settings), "added": list(done.added),
             "already_there": list(done.already_there), "older": done.older_conversations,
         }  # fmt: skip
-        render.document("install/v1", value)
-    else:
-        render.lines(here, _page(here, done, first=first, new_settings=new_settings))
+    return Answer(lambda: value, _page(here, done, first=first, new_settings=new_settings))
 
 
-def _page(here: invocation.Invocation, done: Installed, *, first: bool, new_settings: bool) -> Iterator[str]:
+def _page(here: Invocation, done: Installed, *, first: bool, new_settings: bool) -> Iterator[str]:
     hooks = text.counted(len(done.added) + len(done.already_there), "hook")
     was = " already" if not done.added and not done.other_stubs else ""
     yield f"Recording is on{was}: {hooks} in {here.short(done.settings)} (undo: sessgit uninstall)"
@@ -75,3 +73,25 @@ def _page(here: invocation.Invocation, done: Installed, *, first: bool, new_sett
         yield "Nothing is recorded yet: these settings disable all hooks (disableAllHooks)."
     if done.plugin:
         yield f"The plugin {done.plugin} runs the same hooks: each event arrives twice, which does no harm."
+
+
+@frame.command("uninstall")
+def uninstall(here: Invocation) -> Answer:
+    """Stop recording.
+
+    Removes the hooks from the client's settings; the store stays. A command that names a conversation still records its
+    new turns, and so does `sessgit import`. To keep a project out of the store, use `sessgit off`.
+    """
+    from sessgit.record import install
+
+    there = here.has_store
+    done = install.uninstall(here.store_path, here.config)
+    value = {"store": str(done.store) if there else None, "removed": list(done.removed)}
+    removed = text.counted(len(done.removed), "hook")
+    gone = f"{removed} removed from {here.short(done.settings)}" if done.removed else "there were no hooks"
+    lines = [f"Recording is off: {gone}"]
+    if there:
+        lines.append(f"The store stays in {here.short(done.store)}; delete that folder to remove all recordings.")
+    if done.plugin:
+        lines.append(f"The plugin {done.plugin} is still enabled, but does nothing.")
+    return Answer(lambda: value, lines)

@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
-from sessgit.cli import at_operation, render
+from sessgit.cli import at_operation, frame, render
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 
+@frame.command("log", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     ctx: typer.Context,
     address: options.Address = "",
     limit: options.Limit = None,
@@ -31,8 +35,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     ] = "",
     at_op: options.AtOp = "",
     everything: Annotated[bool, typer.Option("--all", hidden=True)] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Show the turns of a conversation, newest first.
 
     After each prompt come the tools that were used and the number of new tokens (without those read from the cache).
@@ -51,7 +54,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             "log shows one conversation.",
             "`sessgit ls --all` lists all conversations, `sessgit tree --all` draws them.",
         )
-    here, asof = at_operation.read(at_op)
+    asof = at_operation.read(here, at_op)
     found = at_operation.target(here, asof, address)
     paths = ctx.meta.get(options.PATHS, [])
     only = logs.Only(choices.since(here, since), tool, choices.touching(here, paths) if paths else None)
@@ -62,15 +65,16 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             "log shows whole turns.", f"`sessgit show {here.ident(found.branch.name)}@{found.turn}.{found.cell}`"
         )
     log = logs.log(here.index, found.branch, found.turn, limit, only, lambda: here.store)
-    if as_json:
-        return render.document(
-            "log/v1", page.as_json(here, log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
-        )
+
+    def document() -> dict[str, object]:
+        return page.as_json(here, log, rewound=rewound) | {"at_op": at_operation.as_json(asof)}
+
+    headline = at_operation.headline(here, asof)
     if graph:
         lines = page.graph(here, logs.family(here.index, found.branch), limit, rewound=rewound)
     elif oneline:
-        render.remarks(at_operation.headline(here, asof))  # a program that reads addresses shall find nothing else
-        return render.lines(here, page.oneline(here, log, reverse=reverse))
+        remarks = map(render.plain, () if here.json else headline)  # programs that read addresses find nothing else
+        return Answer(document, page.oneline(here, log, reverse=reverse), remarks)
     else:
         lines = page.full(here, log, page.Wanted(reverse, rewound, cells, said, limit))
-    render.lines(here, chain(at_operation.headline(here, asof), lines))
+    return Answer(document, chain(headline, lines))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import typer
 
-from sessgit.cli import invocation, render
+from sessgit.cli import frame
 from sessgit.cli.arguments import completion, options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 _FOLD = 200
 """So many conversations a person is shown where no number is given."""
 
 
+@frame.command("ls", needs="conversations", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     paths: options.Paths = None,
     everything: options.Everywhere = False,
     project: options.Project = None,
@@ -56,8 +61,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             "--offset", metavar="N", help="Skip the first N.", show_default=False, callback=options.not_negative
         ),
     ] = 0,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """List the conversations of this project.
 
     Forks are listed under the conversation they were forked from; ● marks conversations that are open in a client. With
@@ -69,10 +73,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.cli.pages import ls as page
     from sessgit.history import ls
 
-    here = invocation.read()
-    if not as_json:
-        here.check_recorded()
-    index = here.index
     folder = str(project.absolute()) if project else here.cwd
     wanted = ls.Wanted(
         folder=None if everything else folder,
@@ -89,12 +89,17 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         order=order,
         reverse=reverse,
     )
-    most = limit if limit is not None or as_json else _FOLD
-    listing = ls.listing(index, wanted, most, offset, here.settings.prices)
-    if as_json:
-        render.document("ls/v1", page.as_json(here, listing))
-    else:
-        render.lines(here, page.full(here, listing, by_project=everything, folded=limit is None))
-    for name, damage in list(index.damaged.items())[:1]:
-        others = f", and {len(index.damaged) - 1} more" if len(index.damaged) > 1 else ""
-        render.tell(f"{here.ident(name)} cannot be read: {damage}{others}. {damage.hint}".rstrip())
+    most = limit if limit is not None or here.json else _FOLD
+    listing = ls.listing(here.index, wanted, most, offset, here.settings.prices)
+    return Answer(
+        lambda: {"sessions": page.as_json(here, listing)},
+        page.full(here, listing, by_project=everything, folded=limit is None),
+        notes=_damaged(here),
+    )
+
+
+def _damaged(here: Invocation) -> Iterator[str]:
+    damaged = here.index.damaged
+    for name, damage in list(damaged.items())[:1]:
+        others = f", and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        yield f"{here.ident(name)} cannot be read: {damage}{others}. {damage.hint}".rstrip()

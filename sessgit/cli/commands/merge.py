@@ -1,24 +1,30 @@
-"""`sessgit merge`: what another conversation found, brought back into this one."""
+"""`sessgit merge`, `sessgit pick`: turns of other conversations brought into this one."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument, text
+from sessgit.cli import frame, session_argument, text
 from sessgit.cli.arguments import completion, options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.branch.merging.merge import Merged, New, World
-    from sessgit.branch.merging.plan import Wish
+    from sessgit.branch.merging.plan import Picked, Wish
+    from sessgit.history.resolve import Target
     from sessgit.model.merge_decisions import Choice
 
 _SETTABLE = ("description", "stage", "confidence")
 
 
-def run(  # noqa: PLR0913, PLR0917 - the options of the command
+@frame.command("merge", reads=True)
+def merge(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     theirs: Annotated[
         str,
         typer.Argument(
@@ -45,8 +51,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     ] = None,
     new: options.New = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Merge another conversation into this one.
 
     --mode summary, the default, appends one turn: what was asked and answered there since the fork, the files, the
@@ -65,39 +70,30 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.history import client_files
 
     wish = _wish(mode, turns, with_command, ours_wins, theirs_wins, values or [])
-    here = invocation.read()
     ours = session_argument.target(here, into, changes=not dry_run)
     other = session_argument.target(here, theirs)
     sides.check(ours, other)
     if dry_run:
         plan = merges.planned(here.store, here.index, ours, other, wish)
-        if as_json:
-            render.document("merge/v1", {**plan.as_json(), "commit": None, "session": None})
-        else:
-            render.lines(here, page.full(here, plan))
-        return
+        return Answer(lambda: {**plan.as_json(), "commit": None, "session_id": None}, page.full(here, plan))
     done = merges.merge(world(here), ours, other, wish, created(here, ours.state.project, new))
-    tell_secrets(done)
     assert done.plan is not None
-    if as_json:
-        value = {**done.plan.as_json(), "commit": done.commit or None, "session": done.state.id}
-        render.document("merge/v1", value)
-    elif not done.commit:
-        render.tell(page.standing(here, done.plan))
-    else:
-        state = client_files.localized(done.state, here.here)
-        way_on = client_launch.way_on(here, state, forks.resume_command(state, here.cwd))
-        render.lines(here, page.done(here, done, [other.branch.name], way_on))
+    value = {**done.plan.as_json(), "commit": done.commit or None, "session_id": done.state.id}
+    if not done.commit:
+        return Answer(lambda: value, remarks=[] if here.json else [page.standing(here, done.plan)])
+    state = client_files.localized(done.state, here.here)
+    way_on = client_launch.way_on(here, state, forks.resume_command(state, here.cwd))
+    return Answer(lambda: value, page.done(here, done, [other.branch.name], way_on), secrets(done))
 
 
-def world(here: invocation.Invocation) -> World:
+def world(here: Invocation) -> World:
     """Where a merge or a pick of this process takes place."""
     from sessgit.branch.merging.merge import World
 
     return World(here.store, here.index, here.config, here.privacy, here.now, here.settings.prices)
 
 
-def created(here: invocation.Invocation, project: str, name: str | None) -> New | None:
+def created(here: Invocation, project: str, name: str | None) -> New | None:
     """The new session that `--new` asks for; raises where it cannot have the name."""
     import uuid
 
@@ -113,11 +109,11 @@ def created(here: invocation.Invocation, project: str, name: str | None) -> New 
     return New(str(uuid.uuid4()), name)
 
 
-def tell_secrets(done: Merged) -> None:
+def secrets(done: Merged) -> Iterator[str]:
     """Says that what was brought back is what the store holds, where that lacks words."""
     if done.secrets:
         stand = "is" if done.secrets == 1 else "are"
-        render.tell(f"{text.counted(done.secrets, 'secret')} in the merged turns {stand} redacted.")
+        yield (f"{text.counted(done.secrets, 'secret')} in the merged turns {stand} redacted.")
 
 
 def _wish(
@@ -178,3 +174,53 @@ def _choice(ours: bool, theirs: bool, values: list[str]) -> Choice:
         found = read[key](value)
         said[key] = None if key == "confidence" and found == "" else found
     return Choice("ours" if ours else "theirs" if theirs else "", said)
+
+
+@frame.command("pick", reads=True)
+def pick(
+    here: Invocation,
+    addresses: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ADDRESS", help="The turns to copy, in order: SESSION@TURN.", autocompletion=completion.addresses
+        ),
+    ],
+    into: options.Into = "",
+    new: options.New = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
+) -> Answer:
+    """Copy turns of other conversations into this one.
+
+    The turns are appended to the client's file, which no client may have open; --new creates a new conversation
+    instead. The conversations are not merged: a later merge brings the rest.
+    """
+    from sessgit.branch import fork as forks
+    from sessgit.branch.merging import merge as merges
+    from sessgit.branch.merging import sides
+    from sessgit.cli import client_launch
+    from sessgit.cli.pages import merge as page
+    from sessgit.history import client_files
+
+    ours = session_argument.target(here, into, changes=not dry_run)
+    sides.check_ours(ours)
+    chosen = [session_argument.target(here, address) for address in addresses]
+    if dry_run:
+        plan = merges.picked(here.store, here.index, ours, chosen)
+        return Answer(
+            lambda: {**_pick_json(chosen, plan), "session_id": None, "commit": None}, page.picked(here, ours, plan)
+        )
+    done = merges.pick(world(here), ours, chosen, created(here, ours.state.project, new))
+    assert done.picked is not None
+    names = list(dict.fromkeys(one.branch.name for one in chosen))
+    state = client_files.localized(done.state, here.here)
+    way_on = client_launch.way_on(here, state, forks.resume_command(state, here.cwd))
+    value = {**_pick_json(chosen, done.picked), "session_id": done.state.id, "commit": done.commit}
+    return Answer(lambda: value, page.done(here, done, names, way_on), secrets(done))
+
+
+def _pick_json(chosen: Sequence[Target], plan: Picked) -> dict[str, object]:
+    return {
+        **plan.as_json(),
+        "turns": plan.numbers,
+        "picked": [{"session_id": one.session, "turn": one.turn} for one in chosen],
+    }

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sessgit.cli import invocation, render, text
+from sessgit.cli import frame, render, text
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.store.operations import Listed
 
 
-def run(limit: options.Limit = None, as_json: options.Json = False) -> None:
+@frame.command("ops", reads=True)
+def run(
+    here: Invocation,
+    limit: options.Limit = None,
+) -> Answer:
     """List what commands did, newest first.
 
     Forks, edits, tags, archives, merges, picks and others, each with the id for `sessgit undo`. Recorded turns are not
@@ -20,17 +26,13 @@ def run(limit: options.Limit = None, as_json: options.Json = False) -> None:
     """
     from sessgit.store import operations
 
-    here = invocation.read()
     found = operations.listed(here.store)[:limit]
     if not found:
         here.check_recorded()
-    if as_json:
-        render.document("ops/v1", [_json(one) for one in found])
-    else:
-        render.lines(here, _page(here, found))
+    return Answer(lambda: {"operations": [_json(one) for one in found]}, _page(here, found))
 
 
-def _page(here: invocation.Invocation, found: list[Listed]) -> Iterator[str]:
+def _page(here: Invocation, found: list[Listed]) -> Iterator[str]:
     from sessgit.model import canonical
 
     paint = render.Paint(here.colour)

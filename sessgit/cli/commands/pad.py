@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument
-from sessgit.cli.arguments import completion, options
+from sessgit.cli import frame, session_argument
+from sessgit.cli.arguments import completion
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 from sessgit.model import pad as pads
 
 if TYPE_CHECKING:
     from sessgit.branch.pad_changes import Change, Place
     from sessgit.cli.invocation import Invocation
+    from sessgit.model.conversation.session import Session
 
 KINDS = (*pads.MARKERS, "claim", "tension", "file")
 """What `add` notes."""
@@ -22,8 +25,8 @@ VIEWS = ("brief", "compact")
 _LONGEST_INPUT = 1 << 20
 
 
-def run(
-    words: Annotated[
+@frame.command("pad", reads=True)
+def run(    here: Invocation, words: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="ADDRESS | ACTION...", help="A conversation, or an action.", show_default=False,
@@ -47,8 +50,7 @@ def run(
         list[str] | None,
         typer.Option("--between", metavar="ID", help="A claim that the tension is about; may be repeated."),
     ] = None,
-    as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> Answer:  # fmt: skip
     """Show or edit the scratchpad of a conversation.
 
     \b
@@ -72,21 +74,18 @@ def run(
     it.
     """
     action, rest = _asked(words or [])
-    here = invocation.read()
     if action in CHANGES or action in KINDS:
         from sessgit.branch.pad_changes import Place
 
         claims = tuple(part for one in between or [] for part in one.split(",") if part)
         change = _change(action, rest, Place(turn, source), claims)
-        _perform(here, into, change, as_json=as_json)
-        return
+        return _perform(here, into, change)
     if len(rest) > 1 or (rest and into):
         raise _wrong(words or [])
     address = rest[0] if rest else into
     if action == "compact":
-        _compact(here, address, as_json=as_json)
-    else:
-        _show(here, address, as_brief=action == "brief", as_json=as_json)
+        return _compact(here, address)
+    return _brief(here, address) if action == "brief" else _show(here, address)
 
 
 def _asked(words: list[str]) -> tuple[str, list[str]]:
@@ -145,23 +144,18 @@ def _text(words: list[str]) -> str:
     return given.decode("utf-8", "replace")
 
 
-def _perform(here: Invocation, address: str, change: Change, *, as_json: bool) -> None:
+def _perform(here: Invocation, address: str, change: Change) -> Answer:
     from sessgit.branch import edit, pad_changes
     from sessgit.cli.pages import pad as page
 
     found = session_argument.target(here, address, changes=True)
     done = pad_changes.perform(here.store, here.index, edit.session(found), change, here.now)
-    if done.wanted.secrets:
-        render.tell(page.secrets(done.wanted.secrets))
-    if not done.commit:
-        render.tell("Nothing changed.")
-    if as_json:
-        render.document("pad/v1", page.as_json(done.wanted.state, done.pad, done.commit))
-    else:
-        render.lines(here, page.done(here, done))
+    remarks = [page.secrets(done.wanted.secrets)] if done.wanted.secrets else []
+    remarks += [] if done.commit else ["Nothing changed."]
+    return Answer(lambda: page.as_json(done.wanted.state, done.pad, done.commit), page.done(here, done), remarks)
 
 
-def _compact(here: Invocation, address: str, *, as_json: bool) -> None:
+def _compact(here: Invocation, address: str) -> Answer:
     from sessgit.branch import edit, pad_changes
     from sessgit.cli.pages import pad as page
 
@@ -170,19 +164,31 @@ def _compact(here: Invocation, address: str, *, as_json: bool) -> None:
     done = pad_changes.perform(here.store, here.index, session, pad_changes.compact(), here.now)
     less = done.wanted.compacted
     assert less is not None
-    if as_json:
-        gone = {"doubles": [one.id for one in less.doubles], "passes": [one.id for one in less.passes]}
-        render.document("compact/v1", {"id": session, **gone, "commit": done.commit or None})
-    else:
-        render.lines(here, page.compacted(here, done, less))
+    gone = {"doubles": [one.id for one in less.doubles], "passes": [one.id for one in less.passes]}
+    return Answer(lambda: {"id": session, **gone, "commit": done.commit or None}, page.compacted(here, done, less))
 
 
-def _show(here: Invocation, address: str, *, as_brief: bool, as_json: bool) -> None:
+def _show(here: Invocation, address: str) -> Answer:
     from sessgit.cli.pages import pad as page
-    from sessgit.errors import UsageError
-    from sessgit.history import fork_point, pad_lists
+
+    state, pad = _stored(here, address)
+    return Answer(lambda: page.as_json(state, pad), page.pad(here, state, pad, named=bool(address)))
+
+
+def _brief(here: Invocation, address: str) -> Answer:
     from sessgit.history.resolve import title
     from sessgit.model import pad_steps
+
+    state, pad = _stored(here, address)
+    told = pad_steps.brief(pad, state.id, title(state), state.stage, state.confidence)
+    remarks = [] if told or here.json else ["The scratchpad is empty."]
+    return Answer(lambda: {"id": state.id, "text": told}, told.split("\n") if told else (), remarks)
+
+
+def _stored(here: Invocation, address: str) -> tuple[Session, pads.Pad]:
+    """Return the state and the pad of a conversation as of a turn."""
+    from sessgit.errors import UsageError
+    from sessgit.history import fork_point, pad_lists
 
     found = session_argument.target(here, address)
     if found.cell:
@@ -191,17 +197,4 @@ def _show(here: Invocation, address: str, *, as_brief: bool, as_json: bool) -> N
         )
     turn = found.state.turns if found.turn is None else found.turn
     commit = fork_point.before_the_next(here.store, here.index, found.branch, turn)
-    state, pad = here.store.state(commit), pad_lists.pad(here.store, commit)
-    if not as_brief:
-        if as_json:
-            render.document("pad/v1", page.as_json(state, pad))
-        else:
-            render.lines(here, page.pad(here, state, pad, named=bool(address)))
-        return
-    told = pad_steps.brief(pad, state.id, title(state), state.stage, state.confidence)
-    if as_json:
-        render.document("brief/v1", {"id": state.id, "text": told})
-    elif told:
-        render.lines(here, told.split("\n"))
-    else:
-        render.tell("The scratchpad is empty.")
+    return here.store.state(commit), pad_lists.pad(here.store, commit)

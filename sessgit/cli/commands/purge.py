@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render
-from sessgit.cli.arguments import options
+from sessgit.cli import frame, render
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.purge.purge import Wanted, Watch
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 _SHORTEST_ID = 4
 
 
+@frame.command("purge", needs="store")
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     pattern: Annotated[
         str,
         typer.Argument(metavar="PATTERN", help="The value; - reads it from standard input.", show_default=False),
@@ -40,8 +43,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         bool, typer.Option("-n", "--dry-run", help="Show what holds the value, change nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Remove a value from the whole history, for good.
 
     Rewrites every conversation, fork, archive, tag and rewind that holds the value, with [redacted:purged] in its
@@ -57,16 +59,13 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.purge import purge as purges
 
     _check(pattern, secret, lifted, find=find, listed=listed, regex=regex)
-    here = invocation.read()
-    here.check_store()
     if find or listed or lifted:
-        _told(here, lifted, find=find, as_json=as_json)
-        return
+        return _told(here, lifted, find=find)
     hint = "Pass --yes, or --dry-run to see what holds it."
     if pattern == "-" and not (yes or dry_run):
         raise UsageError("cannot ask for confirmation: stdin holds the value.", hint)
     if not (yes or dry_run):
-        render.check_can_ask(hint, as_json=as_json)
+        render.check_can_ask(here, hint)
     with _watch(here) as watch:
         wanted = _wanted(here, pattern, secret, watch, regex=regex)
         told = None if yes and not dry_run else purges.look(here.store, wanted, here.config, watch)
@@ -79,10 +78,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         with _watch(here) as watch:
             told = purges.purge(here.store, here.index, wanted, here.config, here.now, watch)
     assert told is not None
-    if as_json:
-        render.document("purge/v1", page.as_json(told, dry_run=dry_run))
-    else:
-        render.lines(here, page.lines(here, told, dry_run=dry_run))
+    return Answer(lambda: page.as_json(told, dry_run=dry_run), page.lines(here, told, dry_run=dry_run))
 
 
 def _check(pattern: str, secret: str, lifted: str, *, find: bool, listed: bool, regex: bool) -> None:
@@ -113,7 +109,7 @@ def _check(pattern: str, secret: str, lifted: str, *, find: bool, listed: bool, 
         purges.expression(pattern) if regex else purges.literal(pattern)
 
 
-def _told(here: invocation.Invocation, lifted: str, *, find: bool, as_json: bool) -> None:
+def _told(here: Invocation, lifted: str, *, find: bool) -> Answer:
     """Likely secrets, what is kept out, or that it is not any more."""
     from sessgit.cli.pages import purge as page
     from sessgit.purge import denied_values, likely_secrets
@@ -122,26 +118,15 @@ def _told(here: invocation.Invocation, lifted: str, *, find: bool, as_json: bool
     if find:
         with _watch(here) as watch:
             likely = likely_secrets.likely(here.store, watch.reading)
-        if as_json:
-            render.document("likely/v1", page.found_json(likely))
-        else:
-            render.lines(here, page.found(here, likely))
-        return
+        return Answer(lambda: {"secrets": page.found_json(likely)}, page.found(here, likely))
     if lifted:
         one = denied_values.lift(StorePaths(here.store_path), lifted)
-        if as_json:
-            render.document("lifted/v1", page.kept_json(one))
-        else:
-            render.lines(here, [f"{one.id} is allowed again"])
-        return
+        return Answer(lambda: {"lifted": page.kept_json(one)}, [f"{one.id} is allowed again"])
     every = denied_values.every(StorePaths(here.store_path))
-    if as_json:
-        render.document("forbidden/v1", [page.kept_json(one) for one in every])
-    else:
-        render.lines(here, page.kept(here, every))
+    return Answer(lambda: {"denied": [page.kept_json(one) for one in every]}, page.kept(here, every))
 
 
-def _wanted(here: invocation.Invocation, pattern: str, secret: str, watch: Watch, *, regex: bool) -> Wanted:
+def _wanted(here: Invocation, pattern: str, secret: str, watch: Watch, *, regex: bool) -> Wanted:
     from sessgit.purge import purge as purges
 
     if secret:
@@ -165,7 +150,7 @@ def _typed() -> str:
 
 
 @contextmanager
-def _watch(here: invocation.Invocation) -> Iterator[Watch]:
+def _watch(here: Invocation) -> Iterator[Watch]:
     """A bar for each step, one after another: where a step begins, the bar of the one before it goes."""
     from contextlib import ExitStack
 

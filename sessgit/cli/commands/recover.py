@@ -8,16 +8,18 @@ from typing import Annotated
 
 import typer
 
-from sessgit.cli import invocation, render
-from sessgit.cli.arguments import options
+from sessgit.cli import frame, render
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 _STEP = 0.1
 
 
+@frame.command("recover", needs="store")
 def run(
+    here: Invocation,
     everything: Annotated[bool, typer.Option("--all", help="Search all projects.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Find conversations whose client was killed.
 
     Records what their transcripts still hold, marks them as interrupted or ended, and prints the command that continues
@@ -29,22 +31,17 @@ def run(
     from sessgit.check import recover
     from sessgit.cli.pages import recover as page
 
-    here = invocation.read()
-    here.check_store()
     folder = None if everything else here.cwd
     done = recover.recover(
         lambda: here.store, here.index, here.config, here.privacy, folder, clock=time.time,
         wait=lambda seconds: _wait(here, seconds),
     )  # fmt: skip
-    if as_json:
-        render.document("recover/v1", page.as_json(here, done))
-    else:
-        for failure in done.errors:
-            render.tell(f"{here.ident(failure.session)}: {failure.reason}")
-        render.lines(here, page.full(here, done))
+    failures = () if here.json else done.errors
+    remarks = (f"{here.ident(failure.session)}: {failure.reason}" for failure in failures)
+    return Answer(lambda: page.as_json(here, done), page.full(here, done), remarks)
 
 
-def _wait(here: invocation.Invocation, seconds: float) -> None:
+def _wait(here: Invocation, seconds: float) -> None:
     """Waits until files are at rest, which a terminal is told."""
     ends = time.monotonic() + seconds
     with render.progress(here, "waiting for files that were just written", unit="seconds") as told:

@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument, text
-from sessgit.cli.arguments import completion, options
+from sessgit.cli import frame, render, session_argument, text
+from sessgit.cli.arguments import completion
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.errors import UsageError
     from sessgit.history.resolve import Target
 
 
+@frame.command("rename")
 def run(
+    here: Invocation,
     address: Annotated[
         str | None,
         typer.Argument(
@@ -28,8 +32,7 @@ def run(
         str | None, typer.Argument(metavar="NAME", help="The new name, unique in its project.", show_default=False)
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Remove the name.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Give a conversation a name.
 
     You can use the name as an ADDRESS. The client's own title is kept; --clear shows it again.
@@ -48,18 +51,13 @@ def run(
         address, name = None, address
     if not clear and not (name or "").strip():
         raise _nameless(address)
-    here = invocation.read()
     if is_current:
         _check_is_name(here, name or "")
     changes = edits.Changes(name=check_name(name) if name else "")
     found = _target(here, address or "", name or "")
     done = edits.edit(here.store, here.index, edits.session(found), changes, here.now)
-    if done.secrets:
-        render.tell(f"{text.counted(done.secrets, 'secret')} redacted.")
-    if as_json:
-        value = {"id": found.session, "name": done.after.name, "was": done.before.name, "commit": done.commit or None}
-        render.document("rename/v1", value)
-        return
+    remarks = [f"{text.counted(done.secrets, 'secret')} redacted."] if done.secrets else []
+    value = {"id": found.session, "name": done.after.name, "was": done.before.name, "commit": done.commit or None}
     paint = render.Paint(here.colour)
     ident = here.ident(found.session)
     note = f"was: {text.clean(title(done.before), 100)}"
@@ -68,7 +66,8 @@ def run(
     room = here.width - text.width(ident) - 2
     called = text.cut(text.clean(title(done.after)), room)
     line = text.fold([called, f"({note})"], room, "  ")
-    render.lines(here, (f"{paint('yellow', ident) if not n else ' ' * len(ident)}  {s}" for n, s in enumerate(line)))
+    lines = (f"{paint('yellow', ident) if not n else ' ' * len(ident)}  {s}" for n, s in enumerate(line))
+    return Answer(lambda: value, lines, remarks)
 
 
 def _nameless(address: str | None) -> UsageError:
@@ -82,7 +81,7 @@ def _nameless(address: str | None) -> UsageError:
     return UsageError("the new name is missing.", hint)
 
 
-def _check_is_name(here: invocation.Invocation, name: str) -> None:
+def _check_is_name(here: Invocation, name: str) -> None:
     """Raises UsageError where the only word is the id of a conversation, or the beginning of one."""
     from sessgit.errors import UsageError
     from sessgit.history import resolve
@@ -97,7 +96,7 @@ def _check_is_name(here: invocation.Invocation, name: str) -> None:
         )
 
 
-def _target(here: invocation.Invocation, address: str, name: str) -> Target:
+def _target(here: Invocation, address: str, name: str) -> Target:
     """The conversation; the error for an unknown one says so where the name is that of a conversation."""
     from sessgit.errors import AmbiguousError, NotFoundError
     from sessgit.history import resolve

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument, text
-from sessgit.cli.arguments import completion, options
+from sessgit.cli import frame, session_argument, text
+from sessgit.cli.arguments import completion
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from sessgit.check.repair import Repaired
 
 
+@frame.command("repair", needs="store")
 def run(
+    here: Invocation,
     address: Annotated[
         str,
         typer.Argument(
@@ -27,8 +35,7 @@ def run(
         Path | None,
         typer.Option("--from", metavar="FILE", help="Also search this copy of its transcript."),
     ] = None,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Repair a broken conversation.
 
     Creates a new conversation from one that no client can continue; the original stays. It begins with the turns that
@@ -50,8 +57,6 @@ def run(
     from sessgit.history import client_files
     from sessgit.store.remote import remotes
 
-    here = invocation.read()
-    here.check_store()
     branch = session_argument.branch(here, address)
     with ExitStack() as open_links:
         links = [open_links.enter_context(linked(here, remote)) for remote in remotes.listed(here.store_path)]
@@ -59,12 +64,16 @@ def run(
     state = client_files.localized(done.made.state, here.here) if done.made else None
     command = fork.resume_command(state, here.cwd) if state else ""
     is_gone = state is not None and client_files.is_gone(state.project)
+    way_on = client_launch.way_on(here, state, command) if state else ""
+    failed = (done.lost or done.findings) and not done.is_needed
+    return Answer(
+        lambda: page.as_json(done, "" if is_gone else command, dry_run=dry_run),
+        page.full(here, done, way_on, dry_run=dry_run),
+        _remarks(done),
+        DamageError.exit_code if failed else 0,
+    )
+
+
+def _remarks(done: Repaired) -> Iterator[str]:
     if done.made and done.redacted:
-        render.tell(f"Missing in it: {text.counted(done.redacted, 'redacted secret')}.")
-    if as_json:
-        render.document("repair/v1", page.as_json(done, "" if is_gone else command, dry_run=dry_run))
-    else:
-        way_on = client_launch.way_on(here, state, command) if state else ""
-        render.lines(here, page.full(here, done, way_on, dry_run=dry_run))
-    if (done.lost or done.findings) and not done.is_needed:
-        raise typer.Exit(DamageError.exit_code)
+        yield f"Missing in it: {text.counted(done.redacted, 'redacted secret')}."

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.cli import cell_argument, invocation, render, session_argument
+from sessgit.cli import cell_argument, frame, render, session_argument
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
@@ -24,7 +26,9 @@ _DIFFERS = 6
 _SECONDS, _PROMPT_SECONDS = 60.0, 600.0
 
 
+@frame.command("replay", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     address: options.AnyAddress = "",
     cells: Annotated[
         list[str] | None,
@@ -68,8 +72,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         Literal["each", "lines", "stream-json"] | None,
         typer.Option("--protocol", help="With --inputs: the protocol of COMMAND.", show_default=False),
     ] = None,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Run cells again and compare the results.
 
     Without --execute, shows which cells would run, in which order, and what would run them: all cells of the
@@ -87,7 +90,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     """
     from sessgit.errors import UsageError
 
-    here = invocation.read()
     if (timeout is not None and not 0 < timeout < 1 << 31) or not 0 < memory < 1 << 31:
         raise UsageError("--timeout and --memory must be more than 0", "And less than 2147483648.")
     if inputs:
@@ -97,14 +99,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             raise UsageError(
                 "--inputs sends prompts, and runs no cells.", "Leave out --cell, --chain, --execute, --in and --llm."
             )
-        _inputs(
-            here,
-            session_argument.target(here, address),
-            (to, protocol, timeout or _PROMPT_SECONDS),
-            no_keep,
-            as_json=as_json,
-        )
-        return
+        partner = (to, protocol, timeout or _PROMPT_SECONDS)
+        return _inputs(here, session_argument.target(here, address), partner, no_keep)
     if to or protocol:
         raise UsageError("--to and --protocol need --inputs.", "`sessgit replay --inputs ID --to COMMAND`")
     found = (
@@ -120,9 +116,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     how = How(limits, network, unconfined, llm, here.cwd, os.environ)
     plan = _planned(here, found, (found.cell,) if found.cell else chosen, chain=chain, model=bool(llm))
     if execute:
-        _execute(here, found, plan, how, folder, keep=not no_keep, as_json=as_json)
-    else:
-        _show(here, plan, as_json=as_json)
+        return _execute(here, found, plan, how, folder, keep=not no_keep)
+    return _show(here, plan)
 
 
 def _planned(here: Invocation, found: Target, cells: tuple[str, ...], *, chain: bool, model: bool) -> Plan:
@@ -137,19 +132,15 @@ def _planned(here: Invocation, found: Target, cells: tuple[str, ...], *, chain: 
         return plan.plan(here.store, here.index, found.branch, choice, progress)
 
 
-def _show(here: Invocation, plan: Plan, *, as_json: bool) -> None:
+def _show(here: Invocation, plan: Plan) -> Answer:
     from sessgit.cli.pages import replay as page
 
-    if as_json:
-        return render.document("replay/v1", page.as_json(plan))
-    for damage in plan.damage:
-        render.tell(f"({damage})")
-    render.lines(here, page.planned(here, plan))
+    return Answer(lambda: page.as_json(plan), page.planned(here, plan), frame.damage(here, plan.damage))
 
 
-def _execute(  # noqa: PLR0913 - what the command was given
-    here: Invocation, found: Target, plan: Plan, how: How, folder: str, *, keep: bool, as_json: bool
-) -> None:  # fmt: skip
+def _execute(
+    here: Invocation, found: Target, plan: Plan, how: How, folder: str, *, keep: bool
+) -> Answer:  # fmt: skip
     from sessgit.history import client_files
     from sessgit.replay import kept_result
     from sessgit.replay import run as runs
@@ -165,7 +156,7 @@ def _execute(  # noqa: PLR0913 - what the command was given
         )
     origin = workspace.origin(here.store, here.index, found.branch, plan.first, state.project)
     if not plan.first:
-        return _told(here, plan, runs.skipped(plan), None, None, as_json=as_json)
+        return _told(here, plan, runs.skipped(plan), None, None)
     with render.leaving_in_order():
         with (
             workspace.made(origin, os.environ, chosen) as box,
@@ -173,21 +164,18 @@ def _execute(  # noqa: PLR0913 - what the command was given
         ):
             results = runs.run(plan, box, how, progress)
         kept = _kept(here, found, plan, results) if keep and any(one.outcome != "skipped" for one in results) else None
-    _told(here, plan, results, box, kept, as_json=as_json)
-    if any(one.outcome in ("differs", "failed") for one in results):
-        raise typer.Exit(_DIFFERS)
+    return _told(here, plan, results, box, kept)
 
 
-def _told(
-    here: Invocation, plan: Plan, results: tuple[Result, ...], box: Sandbox | None, kept: Kept | None, *, as_json: bool
-) -> None:
+def _told(here: Invocation, plan: Plan, results: tuple[Result, ...], box: Sandbox | None, kept: Kept | None) -> Answer:
     from sessgit.cli.pages import replay as page
 
-    if as_json:
-        return render.document("replay/v1", page.as_json(plan, results, box, kept))
-    for damage in plan.damage:
-        render.tell(f"({damage})")
-    render.lines(here, page.done(here, plan, results, box, kept))
+    return Answer(
+        lambda: page.as_json(plan, results, box, kept),
+        page.done(here, plan, results, box, kept),
+        frame.damage(here, plan.damage),
+        _DIFFERS if any(one.outcome in ("differs", "failed") for one in results) else 0,
+    )
 
 
 def _kept(here: Invocation, found: Target, plan: Plan, results: tuple[Result, ...]) -> Kept:
@@ -207,13 +195,8 @@ def _kept(here: Invocation, found: Target, plan: Plan, results: tuple[Result, ..
 
 
 def _inputs(
-    here: Invocation,
-    found: Target,
-    to: tuple[str, model_runner.Protocol | None, float],
-    no_keep: bool,
-    *,
-    as_json: bool,
-) -> None:
+    here: Invocation, found: Target, to: tuple[str, model_runner.Protocol | None, float], no_keep: bool
+) -> Answer:
     import uuid
 
     from sessgit.cli.pages import replay as page
@@ -223,9 +206,8 @@ def _inputs(
     partner = model_runner.Partner(command, protocol or model_runner.protocol(command), seconds, here.cwd, os.environ)
     with render.leaving_in_order(), render.progress(here, "Asking", unit="prompts") as progress:
         sent = inputs.send(here.world, found, partner, "" if no_keep else str(uuid.uuid4()), progress)
-    if as_json:
-        render.document("inputs/v1", page.sent_json(sent))
-    else:
-        render.lines(here, page.sent(here, sent))
-    if any(one.outcome in ("differs", "failed") for one in sent.answers):
-        raise typer.Exit(_DIFFERS)
+    return Answer(
+        lambda: page.sent_json(sent),
+        page.sent(here, sent),
+        exit_code=_DIFFERS if any(one.outcome in ("differs", "failed") for one in sent.answers) else 0,
+    )

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument, sidecar_notes, text
+from sessgit.cli import frame, render, session_argument, sidecar_notes, text
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.branch.restore import Brought, Outcome, Restored, Verified
@@ -21,7 +23,9 @@ _LABEL = 11
 _STDOUT = Path("-")
 
 
+@frame.command("restore", reads=True)
 def run(
+    here: Invocation,
     address: options.Address = "",
     output: Annotated[
         Path | None,
@@ -37,8 +41,7 @@ def run(
     all_lost: Annotated[
         bool, typer.Option("--all-lost", help="Restore all conversations that the client deleted.")
     ] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer | None:
     """Write back the client's files of a conversation.
 
     Writes the transcript byte for byte as the client wrote it, except for redacted secrets, and its sidecar files:
@@ -54,22 +57,19 @@ def run(
     from sessgit.history import client_files
 
     _check(address, output, verify, project, all_lost)
-    here = invocation.read()
     if all_lost:
-        _all_lost(here, as_json=as_json)
-        return
+        return _all_lost(here)
     found = session_argument.target(here, address)
     _check_whole(here, found)
     if verify:
         checked = restores.verify(here.store, found.session, here.config, here=here.here)
-        if as_json:
-            render.document("restore/v1", _json(found.session, None, checked.restored) | _verified(checked))
-        else:
-            render.lines(here, _proof(here, found.session, checked))
-        return
+        return Answer(
+            lambda: _json(found.session, None, checked.restored) | _verified(checked),
+            _proof(here, found.session, checked),
+        )
     if output == _STDOUT:
-        _to_stdout(here, found.session, as_json=as_json)
-        return
+        _to_stdout(here, found.session)
+        return None
     was_here = client_files.was_here(found.state, here.store.beside)
     if output:
         done = restores.write_to(here.store, found.session, output.absolute())
@@ -81,30 +81,35 @@ def run(
         if done.appended:
             _record(here, done, final=False)
             render.tell(sidecar_notes.appended(done.appended))
-    if as_json:
-        render.document("restore/v1", _json(found.session, done.path, done.restored) | _outcome(done))
-        return
-    render.lines(here, [*_written(here, done), *sidecar_notes.told(done.files)])
+    lines = [*_written(here, done), *sidecar_notes.told(done.files)]
+    document = _json(found.session, done.path, done.restored) | _outcome(done)
+    return Answer(lambda: document, lines, notes=() if here.json else _notes(here, found, done, was_here=was_here))
+
+
+def _notes(here: Invocation, found: Target, done: Outcome, *, was_here: bool) -> Iterator[str]:
+    """Say what the project's folder stands for, or that it is gone."""
+    from sessgit.history import client_files
+
     if done.stands_for:
         unset = shlex.quote(f"project.map.{done.stands_for}")
-        render.tell(
+        yield (
             f"{done.stands_for} is mapped to {here.short(done.project)} on this machine "
             f"(undo: sessgit config --unset {unset})."
         )
     if client_files.is_gone(done.project):
-        render.tell(
+        yield (
             f"The project's folder is gone: {here.short(done.project)}. "
             f"To continue it elsewhere: sessgit fork {here.ident(found.session)} --project DIR"
             f"{'' if was_here else f'; {mapping(here.store.state(found.branch.tip).project)}'}"
         )
 
 
-def _to_stdout(here: invocation.Invocation, session: str, *, as_json: bool) -> None:
+def _to_stdout(here: Invocation, session: str) -> None:
     """The transcript's bytes, and nothing else but a remark where they are not those that the client wrote."""
     from sessgit.branch import restore as restores
     from sessgit.errors import UsageError
 
-    if as_json:
+    if here.json:
         raise UsageError("--json describes a written file, and needs --output FILE.", "Name it with `--output FILE`.")
     if here.terminal:
         raise UsageError("a transcript cannot be shown on a terminal.", "Use `--output FILE`, or a pipe.")
@@ -119,7 +124,7 @@ def mapping(project: str) -> str:
     return f"map its folder to one here with `sessgit config {shlex.quote(f'project.map.{project}')} DIR`."
 
 
-def _written(here: invocation.Invocation, done: Outcome) -> list[str]:
+def _written(here: Invocation, done: Outcome) -> list[str]:
     what = "was moved" if done.moved else "already exists" if done.already else "was restored"
     # The path is never cut: it is there to be copied.
     head, quality = f"{here.short(done.path)} {what}:", _quality(done.restored, done.named)
@@ -143,7 +148,7 @@ def _check(address: str, output: Path | None, verify: bool, project: Path | None
         )
 
 
-def _check_whole(here: invocation.Invocation, found: Target) -> None:
+def _check_whole(here: Invocation, found: Target) -> None:
     """Raises UsageError for what is no file of the client's here."""
     from sessgit.errors import UsageError
     from sessgit.store import layout
@@ -161,26 +166,21 @@ def _check_whole(here: invocation.Invocation, found: Target) -> None:
         )
 
 
-def _all_lost(here: invocation.Invocation, *, as_json: bool) -> None:
+def _all_lost(here: Invocation) -> Answer:
     from sessgit.branch import restore as restores
     from sessgit.history import lost_sessions
 
     sessions = lost_sessions.sessions(here.index, here.config)
     with render.progress(here, "Restoring", unit="conversations") as progress:
         done = restores.restore_all(here.store, sessions, here.config, progress, here.here)
-    if as_json:
-        back = [_json(session, one.path, one.restored) | _outcome(one) for session, one in done.back]
-        errors = [
-            {"id": failure.session, "reason": str(failure.error), "hint": failure.error.hint or None}
-            for failure in done.errors
-        ]
-        render.document("restore/v1", {"restored": back, "errors": errors})
-    else:
-        for failure in done.errors:
-            render.tell(f"{here.ident(failure.session)}: {failure.error}")
-        render.lines(here, _told(done))
-    if done.errors:
-        raise typer.Exit(1)
+    remarks = () if here.json else (f"{here.ident(one.session)}: {one.error}" for one in done.errors)
+    return Answer(lambda: _brought(done), _told(done), remarks, int(bool(done.errors)))
+
+
+def _brought(done: Brought) -> dict[str, object]:
+    back = [_json(session, one.path, one.restored) | _outcome(one) for session, one in done.back]
+    errors = [{"id": one.session, "reason": str(one.error), "hint": one.error.hint or None} for one in done.errors]
+    return {"restored": back, "errors": errors}
 
 
 def _told(done: Brought) -> Iterator[str]:
@@ -196,7 +196,7 @@ def _told(done: Brought) -> Iterator[str]:
         yield f"In them, {text.counted(secrets, 'secret')} {_stand(secrets)} redacted."
 
 
-def _record(here: invocation.Invocation, done: Outcome, *, final: bool) -> None:
+def _record(here: Invocation, done: Outcome, *, final: bool) -> None:
     """Records what was added at once: no client has the file open, and its next event may never come."""
     from sessgit.record import catch_up
 
@@ -248,7 +248,7 @@ def _verified(checked: Verified) -> dict[str, object]:
     return {"turns": checked.turns, "file": str(checked.file) if checked.file else None, "same": checked.same}
 
 
-def _proof(here: invocation.Invocation, session: str, checked: Verified) -> Iterator[str]:
+def _proof(here: Invocation, session: str, checked: Verified) -> Iterator[str]:
     done = checked.restored
     path = here.short(checked.file) if checked.file else ""
     yield from text.wrapped(f"{session}: {text.counted(checked.turns, 'turn')}, no damage.", here.width)
@@ -267,7 +267,7 @@ def _proof(here: invocation.Invocation, session: str, checked: Verified) -> Iter
         yield from _labelled(here, "Compared", [path, *how.split(" ")])
 
 
-def _labelled(here: invocation.Invocation, label: str, parts: Sequence[str]) -> Iterator[str]:
+def _labelled(here: Invocation, label: str, parts: Sequence[str]) -> Iterator[str]:
     """The parts behind a label, in as many lines as they need; a path is never cut: it is there to be copied."""
     now = f"{label:<{_LABEL - 1}}"
     for part in parts:

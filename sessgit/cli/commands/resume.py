@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument, sidecar_notes
+from sessgit.cli import frame, render, session_argument, sidecar_notes
 from sessgit.cli.arguments import options
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.errors import NotFoundError
     from sessgit.history.resolve import Target
 
 
+@frame.command("resume", reads=True, has_json=False)
 def run(
+    here: Invocation,
     address: options.Address = "",
     show: Annotated[bool, typer.Option("--print", help="Only print the command.")] = False,
     brief: Annotated[bool, typer.Option("--brief", help="Start with its scratchpad as the prompt.")] = False,
@@ -33,7 +36,6 @@ def run(
     from sessgit.history import client_files
     from sessgit.store import layout
 
-    here = invocation.read()
     found = session_argument.target(here, address)
     _check(here, found)
     files = layout.StorePaths(here.store_path)
@@ -55,7 +57,7 @@ def run(
         client_launch.resume(state, here.cwd, prompt)
 
 
-def _check(here: invocation.Invocation, found: Target) -> None:
+def _check(here: Invocation, found: Target) -> None:
     """Raises UsageError for what is no end of a conversation here, NotFoundError for one that has no turn."""
     from sessgit.errors import NotFoundError, UsageError
     from sessgit.store import layout
@@ -76,7 +78,7 @@ def _check(here: invocation.Invocation, found: Target) -> None:
         raise NotFoundError(f"{here.ident(branch)} has no turns to continue from.", "`sessgit ls` lists others.")
 
 
-def _without_folder(here: invocation.Invocation, found: Target, *, is_there: bool, was_here: bool) -> NotFoundError:
+def _without_folder(here: Invocation, found: Target, *, is_there: bool, was_here: bool) -> NotFoundError:
     """The error that the project's folder is gone: the client finds a conversation only from there."""
     from sessgit.cli.commands.restore import mapping
     from sessgit.errors import NotFoundError
@@ -88,7 +90,7 @@ def _without_folder(here: invocation.Invocation, found: Target, *, is_there: boo
     return NotFoundError(f"the project's folder is gone: {here.short(found.state.project)}", hint)
 
 
-def _bring_level(here: invocation.Invocation, found: Target, place: Path) -> None:
+def _bring_level(here: Invocation, found: Target, place: Path) -> None:
     """Gives the client's file the turns that it lacks."""
     from sessgit.branch import backfill
     from sessgit.record import catch_up
@@ -103,7 +105,7 @@ def _bring_level(here: invocation.Invocation, found: Target, place: Path) -> Non
         render.tell(sidecar_notes.appended(turns))
 
 
-def _write(here: invocation.Invocation, found: Target, *, was_here: bool) -> Path:
+def _write(here: Invocation, found: Target, *, was_here: bool) -> Path:
     """Writes the client's file anew, with what lay beside it, and returns where."""
     from sessgit.branch import restore
 
@@ -115,7 +117,7 @@ def _write(here: invocation.Invocation, found: Target, *, was_here: bool) -> Pat
     return done.path
 
 
-def _brief(here: invocation.Invocation, commit: str) -> str:
+def _brief(here: Invocation, commit: str) -> str:
     """What is on the scratchpad, as a prompt; it is told where that is nothing."""
     from sessgit.history import pad_lists
     from sessgit.history.resolve import title

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sessgit.cli import invocation, render
+from sessgit.cli import frame, render
 from sessgit.cli.arguments import choices, completion, options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.history.search import Where
@@ -19,7 +22,9 @@ _LENGTH = 160
 _JOINS = ("OR", "AND")
 
 
+@frame.command("search", needs="conversations", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     words: Annotated[list[str], typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)],
     everything: Annotated[
         bool, typer.Option("--all", help="Search all projects (the default).")
@@ -47,8 +52,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     ] = "",
     since: options.Since = "",
     limit: options.Limit = None,
-    as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> Answer:  # fmt: skip
     """Search what was said and done.
 
     All words must occur in the same turn, or in a conversation's name, title, labels and description. Words match as a
@@ -60,9 +64,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     from sessgit.errors import UsageError
     from sessgit.history import search
 
-    here = invocation.read()
-    if not as_json:
-        here.check_recorded()
     if everything and (project or session):
         raise UsageError("--all cannot be combined with --project or --session.", "Use one of them.")
     if tool and place not in (None, "tools"):
@@ -76,23 +77,17 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         since=choices.since(here, since),
     )
     most = _MOST if limit is None else limit
-    length = _LENGTH if as_json else page.room(here)
+    length = _LENGTH if here.json else page.room(here)
     with render.progress(here, "Indexing", unit="conversations") as progress:
         results = search.search(here.index, " ".join(words), where, most, length, progress)
-    if results.behind:
-        render.tell(f"({results.behind})")
-    if as_json:
-        render.document("search/v1", page.as_json(" ".join(words), results))
-    elif not results.is_empty:
-        render.lines(here, page.full(here, results))
-    else:
-        render.tell("Nothing found.")
-        _tell_begun(here, words, where)
-    if results.is_empty:
-        raise typer.Exit(1)
+    remarks = [f"({results.behind})"] if results.behind else []
+    if results.is_empty and not here.json:
+        remarks += ["Nothing found.", *_begun(here, words, where)]
+    lines = () if results.is_empty else page.full(here, results)
+    return Answer(lambda: page.as_json(" ".join(words), results), lines, remarks, int(results.is_empty))
 
 
-def _tell_begun(here: invocation.Invocation, said: list[str], where: Where) -> None:
+def _begun(here: Invocation, said: list[str], where: Where) -> Iterator[str]:
     """Says of words that were looked for whole how many turns have words that begin so, if any has."""
     from sessgit.cli import text
     from sessgit.history import search
@@ -107,10 +102,10 @@ def _tell_begun(here: invocation.Invocation, said: list[str], where: Where) -> N
     if not found.is_empty:
         turns = f"{'' if found.exact else 'more than '}{text.counted(found.total, 'turn')}"
         finds = f"finds {text.counted(found.total_called, 'conversation') if not found.total else turns}."
-        render.tell(f"Words match as a whole; {humanize.shell(begun)} {finds}")
+        yield (f"Words match as a whole; {humanize.shell(begun)} {finds}")
 
 
-def _branch(here: invocation.Invocation, address: str) -> str:
+def _branch(here: Invocation, address: str) -> str:
     from sessgit.cli import session_argument
 
     return session_argument.target(here, address).branch.name

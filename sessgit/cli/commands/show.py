@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import cell_argument, invocation, render, session_argument
+from sessgit.cli import cell_argument, frame, render, session_argument
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.cli.invocation import Invocation
@@ -15,13 +17,17 @@ if TYPE_CHECKING:
     from sessgit.history.resolve import Target
 
 
+@frame.command("show", reads=True)
 def run(
+    here: Invocation,
     address: options.AnyAddress = "",
     thinking: Annotated[bool, typer.Option("--thinking", help="Show the model's thinking in full.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Show everything in full.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print the recorded transcript lines.")] = False,
-    as_json: options.Json = False,
-) -> None:
+    deps: Annotated[
+        bool, typer.Option("--deps", help="Of a cell: also show the cells it depends on, and those that depend on it.")
+    ] = False,
+) -> Answer | None:
     """Show a conversation, a turn or a cell.
 
     For a conversation, prints a summary: what it is about, what it used, its files and its relatives. For a turn (@7),
@@ -32,77 +38,92 @@ def run(
     from sessgit.cli.pages.turn_pieces import Wanted
     from sessgit.errors import UsageError
 
-    if raw and as_json:
+    if raw and here.json:
         raise UsageError("--raw and --json cannot be combined", "Use one of the two.")
-    here = invocation.read()
+    if raw and deps:
+        raise UsageError("--raw and --deps cannot be combined", "Use one of the two.")
     found = (
         cell_argument.target(here, address, "show")
         if cell_argument.is_id(address)
         else session_argument.target(here, address)
     )
+    if deps and not found.cell:
+        raise UsageError(
+            "--deps needs a cell.",
+            f"`sessgit cells {here.ident(found.branch.name)}` lists the cells.",
+        )
     if raw:
         _raw(here, found)
-    elif found.cell:
-        _cell(here, found, as_json=as_json)
-    elif found.turn is None:
-        _session(here, found, Wanted(thinking, full), as_json=as_json)
-    elif not found.turn:
-        _start(here, found, as_json=as_json)
-    else:
-        _turn(here, found, Wanted(thinking, full), as_json=as_json)
+        return None
+    if deps:
+        return _cell_in_session(here, found)
+    if found.cell:
+        return _cell(here, found)
+    if found.turn is None:
+        return _session(here, found, Wanted(thinking, full))
+    return _turn(here, found, Wanted(thinking, full)) if found.turn else _start(here, found)
 
 
-def _session(here: Invocation, found: Target, wanted: Wanted, *, as_json: bool) -> None:
-    from sessgit.history import show
+def _session(here: Invocation, found: Target, wanted: Wanted) -> Answer:
+    from sessgit.cli.pages import show as page
+    from sessgit.history import documents, show
 
     with render.progress(here, "Reading", unit="turns") as progress:
-        if as_json:
-            from sessgit.history import documents
-
-            document = documents.session(here.store, here.index, found.branch, here.settings.prices, progress)
-        else:
-            card = show.card(here.store, here.index, found.branch, here.config, progress)
-    if as_json:
-        render.document("session/v1", document)
-    else:
-        from sessgit.cli.pages import show as page
-
-        render.lines(here, page.card(here, card, wanted))
+        if here.json:
+            value = documents.session(here.store, here.index, found.branch, here.settings.prices, progress)
+            return Answer(lambda: {"session": value})
+        card = show.card(here.store, here.index, found.branch, here.config, progress)
+    return Answer(dict, page.card(here, card, wanted))
 
 
-def _turn(here: Invocation, found: Target, wanted: Wanted, *, as_json: bool) -> None:
+def _turn(here: Invocation, found: Target, wanted: Wanted) -> Answer:
     from sessgit.cli.pages import show as page
     from sessgit.history import documents, show
 
     assert found.turn is not None
     shown = show.turn(here.store, here.index, found.branch, found.turn)
-    if as_json:
-        render.document("turn/v1", documents.turn(shown, here.settings.prices))
-    else:
-        render.lines(here, page.turn(here, shown, wanted))
+    return Answer(lambda: {"turn": documents.turn(shown, here.settings.prices)}, page.turn(here, shown, wanted))
 
 
-def _cell(here: Invocation, found: Target, *, as_json: bool) -> None:
+def _cell(here: Invocation, found: Target) -> Answer:
     from sessgit.cli.pages import show as page
     from sessgit.history import documents, show
 
     assert found.turn is not None
     shown = show.cell(here.store, here.index, found.branch, found.turn, found.cell)
-    if as_json:
-        render.document("cell/v1", documents.cell(shown, here.settings.prices))
-    else:
-        render.lines(here, page.cell(here, shown))
+    return Answer(lambda: {"cell": documents.cell(shown, here.settings.prices)}, page.cell(here, shown))
 
 
-def _start(here: Invocation, found: Target, *, as_json: bool) -> None:
+def _cell_in_session(here: Invocation, found: Target) -> Answer:
+    """Show a cell with the cells of the whole conversation that it depends on directly, and that depend on it."""
+    from itertools import chain
+
+    from sessgit.cli.pages import cell_chain
+    from sessgit.cli.pages import show as page
+    from sessgit.history import documents, show
+    from sessgit.history.cells import details
+    from sessgit.history.cells import graph as graphs
+
+    assert found.turn is not None
+    shown = show.cell(here.store, here.index, found.branch, found.turn, found.cell)
+    own = f"{found.turn}.{shown.ordinal}"
+    with render.progress(here, "Reading", unit="turns") as progress:
+        whole = graphs.read(here.store, here.index, found.branch, progress=progress)
+    if here.json:
+        value = documents.cell(shown, here.settings.prices) | {"in_session": cell_chain.edges(whole, own)}
+        return Answer(lambda: {"cell": value})
+    others = cell_chain.beside(whole, own)
+    known = details.details(here.store, found.branch, details.rows(here.index, found.branch, others), others)
+    related = cell_chain.related(here, found.branch, whole, own, known)
+    return Answer(dict, chain(page.cell(here, shown), related), frame.damage(here, whole.damage))
+
+
+def _start(here: Invocation, found: Target) -> Answer:
     from sessgit.cli.pages import show as page
     from sessgit.history import documents, show
 
     shown = show.start(here.store, here.index, found.branch)
-    if as_json:
-        render.document("turn/v1", documents.start(shown))
-    else:
-        render.lines(here, page.start(here, shown))
+    return Answer(lambda: {"turn": documents.start(shown)}, page.start(here, shown))
 
 
 def _raw(here: Invocation, found: Target) -> None:

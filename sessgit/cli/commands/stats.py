@@ -7,11 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from sessgit.cli import invocation, render
+from sessgit.cli import frame, render
 from sessgit.cli.arguments import completion, options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 
+@frame.command("stats", needs="conversations", reads=True)
 def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    here: Invocation,
     address: Annotated[
         str,
         typer.Argument(
@@ -33,8 +37,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         Path | None, typer.Option("--project", metavar="DIR", help="Only the project at DIR.", show_default=False)
     ] = None,
     limit: options.Limit = None,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Show tokens, cost, model calls and tool calls.
 
     Each turn counts once, in the conversation that had it first: a fork counts only the turns it added. Turns that a
@@ -50,9 +53,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     if everything and (address or project):
         raise UsageError("--all counts every conversation.", "Leave out --all to select a conversation or a project.")
-    here = invocation.read()
-    if not as_json:
-        here.check_recorded()
     moment = choices.since(here, since)
     target = None
     if address:
@@ -63,7 +63,4 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         found = stats.shares(here.index, progress)
     wanted = page.Wanted(by, moment, projects.root(str(project.absolute())) if project else None, target, limit)
     chosen = page.chosen(here, found, wanted)
-    if as_json:
-        render.document("stats/v1", page.as_json(here, chosen, wanted))
-    else:
-        render.lines(here, page.full(here, chosen, wanted))
+    return Answer(lambda: page.as_json(here, chosen, wanted), page.full(here, chosen, wanted))

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessgit.cli import invocation, render
+from sessgit.cli import frame, invocation, render
 from sessgit.cli.arguments import options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.check.status import Status
 
 
-def run(address: options.Address = "", as_json: options.Json = False) -> None:
+@frame.command("status")
+def run(
+    here: Invocation,
+    address: options.Address = "",
+) -> Answer:
     """Show what is recorded and what needs attention.
 
     Also shows how far the current session, or the one at ADDRESS, is recorded, and which transcripts the client will
@@ -20,7 +26,6 @@ def run(address: options.Address = "", as_json: options.Json = False) -> None:
     from sessgit.cli import session_argument
     from sessgit.cli.pages import status as page
 
-    here = invocation.read()
     if address:
         here.check_store()
     session = (
@@ -31,11 +36,7 @@ def run(address: options.Address = "", as_json: options.Json = False) -> None:
         else None
     )
     found = _status(here)
-    if as_json:
-        render.document("status/v1", page.as_json(here, found, session))
-    else:
-        render.lines(here, page.full(here, found, session))
-    here.record_waiting()
+    return Answer(lambda: page.as_json(here, found, session), page.full(here, found, session), then=here.record_waiting)
 
 
 def first() -> None:
@@ -49,7 +50,7 @@ def first() -> None:
     here.record_waiting()
 
 
-def _status(here: invocation.Invocation) -> Status:
+def _status(here: Invocation) -> Status:
     from sessgit.check import status
 
     index = here.index if here.has_store else None

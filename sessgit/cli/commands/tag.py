@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument, text
+from sessgit.cli import frame, render, session_argument, text
 from sessgit.cli.arguments import completion, options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.branch.tag import Tag
@@ -18,7 +20,9 @@ _NARROWEST = 16
 """Columns that the title of a turn needs at least."""
 
 
+@frame.command("tag", reads=True)
 def run(
+    here: Invocation,
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="The tag, a single word.", show_default=False)
     ] = None,
@@ -36,8 +40,7 @@ def run(
     ] = "",
     force: Annotated[bool, typer.Option("--force", "-f", help="Move an existing tag.")] = False,
     listed: Annotated[bool, typer.Option("--list", "-l", help="List the tags (the default without NAME).")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Tag a turn, or list the tags.
 
     Without ADDRESS, tags the last turn of the current session. A tag is a git tag in the store and can be used as an
@@ -48,45 +51,36 @@ def run(
 
     if sum((name is not None, bool(delete), listed)) > 1:
         raise UsageError("NAME, -d NAME and --list cannot be combined.", "Use one of them.")
-    here = invocation.read()
     if delete:
         gone = tags.delete(here.store, here.index, delete, here.now)
-        _tell(here, gone, f"was: {tags.address(gone)}", as_json=as_json, deleted=True)
-        return
+        return _changed(here, gone, f"was: {tags.address(gone)}", deleted=True)
     if name is None:
         found = tags.tags(here.index)
-        if as_json:
-            render.document("tags/v1", [_json(here, tag, _row(here, tag)) for tag in found])
-        else:
-            render.lines(here, _table(here, found))
-        return
+        return Answer(lambda: {"tags": [_json(here, tag, _row(here, tag)) for tag in found]}, _table(here, found))
     target = session_argument.target(here, address, changes=True)
     if target.cell:
         raise UsageError("only a whole turn can be tagged.", f"`sessgit tag {name} {here.ident(target.branch.name)}@N`")
     done = tags.tag(here.store, here.index, name, target, here.where, here.now, force=force)
     note = "already there" if not done.changed else f"was: {tags.address(done.before)}" if done.before else ""
-    _tell(here, done.tag, note, as_json=as_json)
+    return _changed(here, done.tag, note)
 
 
-def _tell(here: invocation.Invocation, tag: Tag, note: str, *, as_json: bool, deleted: bool = False) -> None:
+def _changed(here: Invocation, tag: Tag, note: str, *, deleted: bool = False) -> Answer:
     """The tag as it is now, in a line; of one that is gone where it was."""
     row = _row(here, tag)
-    if as_json:
-        render.document("tag/v1", _json(here, tag, row) | {"deleted": deleted})
-        return
     parts = [text.clean(tag.name), *([] if deleted else [_address(here, tag)]), *([f"({note})"] if note else [])]
     line = "  ".join(parts)
     room = here.width - text.width(line) - 2
     if not deleted and row is not None and room >= _NARROWEST:
         parts.insert(2, text.cut(text.clean(here.index.title(row)), room))
-    render.lines(here, text.fold(parts, here.width, "  ", "  "))
+    return Answer(lambda: _json(here, tag, row) | {"deleted": deleted}, text.fold(parts, here.width, "  ", "  "))
 
 
-def _row(here: invocation.Invocation, tag: Tag) -> Row | None:
+def _row(here: Invocation, tag: Tag) -> Row | None:
     return here.index.turn(tag.branch, tag.turn) if tag.turn else None
 
 
-def _json(here: invocation.Invocation, tag: Tag, row: Row | None) -> dict[str, object]:
+def _json(here: Invocation, tag: Tag, row: Row | None) -> dict[str, object]:
     from sessgit.model import canonical
 
     return {
@@ -96,11 +90,11 @@ def _json(here: invocation.Invocation, tag: Tag, row: Row | None) -> dict[str, o
     }  # fmt: skip
 
 
-def _address(here: invocation.Invocation, tag: Tag) -> str:
+def _address(here: Invocation, tag: Tag) -> str:
     return f"{here.ident(tag.branch)}@{tag.turn}" if tag.branch else tag.commit[:12]
 
 
-def _table(here: invocation.Invocation, tags: list[Tag]) -> Iterator[str]:
+def _table(here: Invocation, tags: list[Tag]) -> Iterator[str]:
     """A line a tag: its name, its address, what was asked there, and when; the title takes what the others leave."""
     if not tags:
         yield "No tags yet: sessgit tag NAME [ADDRESS]"
@@ -127,7 +121,7 @@ def _table(here: invocation.Invocation, tags: list[Tag]) -> Iterator[str]:
         yield shown
 
 
-def _title(here: invocation.Invocation, tag: Tag, row: Row | None) -> str:
+def _title(here: Invocation, tag: Tag, row: Row | None) -> str:
     if row is not None:
         return text.clean(here.index.title(row))
     return "(the start)" if tag.branch else "(no conversation here)"

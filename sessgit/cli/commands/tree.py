@@ -7,14 +7,18 @@ from typing import Annotated
 
 import typer
 
-from sessgit.cli import at_operation, render
+from sessgit.cli import at_operation, frame, render
 from sessgit.cli.arguments import completion, options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 _FOLD = 40
 """So many families a person is shown where no number is given."""
 
 
+@frame.command("tree", reads=True)
 def run(
+    here: Invocation,
     address: Annotated[
         str,
         typer.Argument(
@@ -38,8 +42,7 @@ def run(
         ),
     ] = None,
     at_op: options.AtOp = "",
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Draw conversations, their forks and merges.
 
     Also draws the turns left behind by rewinds. The id is followed by the fork point: @4 is after turn 4, @7.3 at the
@@ -58,8 +61,8 @@ def run(
         raise UsageError(
             "an address cannot be combined with --all or --project.", "Leave out the address, or --all and --project."
         )
-    here, asof = at_operation.read(at_op)
-    if not as_json and asof is None:
+    asof = at_operation.read(here, at_op)
+    if not here.json and asof is None:
         here.check_recorded()
     session = ""
     if address:
@@ -69,14 +72,14 @@ def run(
         session=session,
         folder=None if everything else str(project.absolute()) if project else here.cwd,
         everything=everything,
-        limit=limit if limit is not None or as_json else _FOLD,
+        limit=limit if limit is not None or here.json else _FOLD,
         live=live,
-        fold=not as_json,
+        fold=not here.json,
     )
     with render.progress(here, "Counting", unit="turns") as progress:
         forest = tree.forest(here.index, wanted, here.settings.prices, progress)
-    if as_json:
-        render.document("tree/v1", page.as_json(here, forest, live) | {"at_op": at_operation.as_json(asof)})
-    else:
-        chosen = page.Chosen(bool(address), everything, str(project or ""), limit is not None, live)
-        render.lines(here, chain(at_operation.headline(here, asof), page.full(here, forest, chosen)))
+    chosen = page.Chosen(bool(address), everything, str(project or ""), limit is not None, live)
+    return Answer(
+        lambda: page.as_json(here, forest, live) | {"at_op": at_operation.as_json(asof)},
+        chain(at_operation.headline(here, asof), page.full(here, forest, chosen)),
+    )

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, text
-from sessgit.cli.arguments import completion, options
+from sessgit.cli import frame, text
+from sessgit.cli.arguments import completion
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from sessgit.branch.undo import Undone
@@ -18,7 +20,9 @@ _NAMED = 5
 """So many files are named."""
 
 
+@frame.command("undo", needs="store")
 def run(
+    here: Invocation,
     operation: Annotated[
         str,
         typer.Argument(
@@ -28,8 +32,7 @@ def run(
         ),
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Undo a command: the last one, or OP.
 
     Undo never removes recorded turns, and works only while nothing newer builds on the command. It also deletes the
@@ -38,16 +41,11 @@ def run(
     """
     from sessgit.branch import undo as undoing
 
-    here = invocation.read()
-    here.check_store()
     done = undoing.undo(here.store, operation, here.config, here.now, dry_run=dry_run)
-    if as_json:
-        render.document("undo/v1", _json(done))
-    else:
-        render.lines(here, _page(here, done))
+    return Answer(lambda: _json(done), _page(here, done))
 
 
-def _page(here: invocation.Invocation, done: Undone) -> Iterator[str]:
+def _page(here: Invocation, done: Undone) -> Iterator[str]:
     from sessgit.branch import worktree
     from sessgit.store import layout
 
@@ -78,7 +76,7 @@ def _page(here: invocation.Invocation, done: Undone) -> Iterator[str]:
 def _json(done: Undone) -> dict[str, object]:
     return {
         "undone": done.operation.id,
-        "operation": done.undo.id if done.undo else None,
+        "operation_id": done.undo.id if done.undo else None,
         "refs": [{"ref": move.ref, "before": move.old, "after": move.new} for move in done.moves],
         "removed": [str(path) for path in done.removed],
         "left": [str(path) for path in done.left],

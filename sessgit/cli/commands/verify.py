@@ -6,11 +6,15 @@ from typing import Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument
-from sessgit.cli.arguments import completion, options
+from sessgit.cli import frame, render, session_argument
+from sessgit.cli.arguments import completion
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 
+@frame.command("verify", needs="store")
 def run(
+    here: Invocation,
     address: Annotated[
         str,
         typer.Argument(
@@ -21,8 +25,7 @@ def run(
         ),
     ] = "",
     deep: Annotated[bool, typer.Option("--deep", help="Also hash every object and cut every file again.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Check the store for damage.
 
     Checks that turns are numbered without gaps; that commits, cells and counts match the lines; that each commit
@@ -40,8 +43,6 @@ def run(
     from sessgit.errors import DamageError
     from sessgit.store import layout
 
-    here = invocation.read()
-    here.check_store()
     session = layout.session_of(session_argument.branch(here, address)) if address else ""
     if session:
         found = verify.one(here.store, session, deep=deep)
@@ -51,9 +52,8 @@ def run(
     if deep:
         with render.progress(here, "Hashing", unit="objects") as progress:
             found = verify.every_object(here.store, found, progress)
-    if as_json:
-        render.document("verify/v1", page.as_json(found, address=session, deep=deep))
-    else:
-        render.lines(here, page.full(here, found, deep=deep))
-    if not found.is_sound:
-        raise typer.Exit(DamageError.exit_code)
+    return Answer(
+        lambda: page.as_json(found, address=session, deep=deep),
+        page.full(here, found, deep=deep),
+        exit_code=DamageError.exit_code if not found.is_sound else 0,
+    )

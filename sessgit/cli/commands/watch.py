@@ -10,12 +10,13 @@ from typing import Annotated
 
 import typer
 
-from sessgit.cli import invocation, render
+from sessgit.cli import frame, render
 from sessgit.cli.arguments import completion
+from sessgit.cli.invocation import Invocation
 
 
-def run(
-    addresses: Annotated[
+@frame.command("watch", needs="store", reads=True)
+def run(    here: Invocation, addresses: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="ADDRESS...", help="Only these conversations and their new forks.",
@@ -23,7 +24,6 @@ def run(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Watch all projects.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:  # fmt: skip
     """Show changes as they happen, until Ctrl-C.
 
@@ -38,8 +38,6 @@ def run(
 
     if addresses and everything:
         raise UsageError("--all and an address cannot be combined.", "`sessgit watch --all` watches all conversations.")
-    here = invocation.read()
-    here.check_store()
     if addresses:
         here.check_recorded()
     asked = [resolve.address(here.index, address) for address in addresses or ()]
@@ -57,7 +55,7 @@ def run(
             render.tell(f"{seen.branch[:8]}: {seen.error}" if seen.branch else str(seen.error))
         else:
             told = [change for change in seen if wanted.holds(change)]
-            lines = map(page.as_json, told) if as_json else page.full(here, told, time.time())
+            lines = map(page.as_json, told) if here.json else page.full(here, told, time.time())
             for line in lines:
                 render.write(f"{line}\n")
 

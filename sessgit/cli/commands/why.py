@@ -6,11 +6,15 @@ from typing import Annotated
 
 import typer
 
-from sessgit.cli import invocation, render, session_argument
+from sessgit.cli import frame, render, session_argument
 from sessgit.cli.arguments import completion, options
+from sessgit.cli.frame import Answer
+from sessgit.cli.invocation import Invocation
 
 
+@frame.command("why", reads=True)
 def run(
+    here: Invocation,
     file: Annotated[
         str,
         typer.Argument(
@@ -20,8 +24,7 @@ def run(
     address: options.Address = "",
     limit: options.Limit = None,
     full: Annotated[bool, typer.Option("--full", help="Also follow the reads behind each read.")] = False,
-    as_json: options.Json = False,
-) -> None:
+) -> Answer:
     """Show which calls wrote a file, and why.
 
     Each write is shown with the prompt it came from. “had read” lists what was read since the file was last written:
@@ -37,7 +40,6 @@ def run(
     from sessgit.history.cells import details, why
     from sessgit.history.cells import graph as graphs
 
-    here = invocation.read()
     found = session_argument.target(here, address)
     if found.cell:
         raise UsageError(
@@ -46,15 +48,11 @@ def run(
     branch = found.branch
     with render.progress(here, "Reading", unit="turns") as progress:
         whole = graphs.read(here.store, here.index, branch, found.turn, progress)
-    for damage in whole.damage if not as_json else ():
-        render.tell(f"({damage})")
     path = why.resolve(whole, file, (here.cwd, branch.state.project))
-    story = why.story(whole, path, behind=full or as_json)
+    story = why.story(whole, path, behind=full or here.json)
     steps = story.steps if limit is None else story.steps[max(0, len(story.steps) - limit) :]
     with render.progress(here, "Reading", unit="turns") as progress:
         some = [step.node for step in steps]
         known = details.details(here.store, branch, details.rows(here.index, branch, some), some, progress)
-    if as_json:
-        render.document("why/v1", page.as_json(branch, story, steps, known))
-    else:
-        render.lines(here, page.page(here, branch, story, steps, known, full=full))
+    lines = page.page(here, branch, story, steps, known, full=full)
+    return Answer(lambda: page.as_json(branch, story, steps, known), lines, frame.damage(here, whole.damage))

@@ -160,10 +160,10 @@ def _ranges(turns: Iterable[int]) -> str:
 
 
 def as_json(found: Found, command: str, pattern: str, calls: Calls) -> dict[str, Any]:
-    """The value of `sessgit.bisect/v1`."""
+    """Return what `bisect --json` prints."""
     name = found.branch.name
     return {
-        "session": layout.session_of(name),
+        "session_id": layout.session_of(name),
         "branch": name,
         "command": command or None,
         "pattern": pattern or None,
@@ -175,12 +175,12 @@ def as_json(found: Found, command: str, pattern: str, calls: Calls) -> dict[str,
         "between": list(range(found.good.turn + 1, found.bad.turn + 1)),
         "steps": [
             {
-                "turn": turn, "verdict": answer.verdict, "why": answer.why, "head": answer.commit or None,
+                "turn": turn, "verdict": answer.verdict, "reason": answer.why, "head": answer.commit or None,
                 "exit_code": answer.exit_code, "seconds": answer.seconds,
             }
             for turn, answer in found.steps
         ],
-        "passed_over": [{"turn": turn, "why": why} for turn, why in sorted(found.passed_over.items())],
+        "skipped": [{"turn": turn, "reason": why} for turn, why in sorted(found.passed_over.items())],
         "files": list(found.files),
         "code": difference.as_json(found.code) if found.code is not None else None,
         "next": {

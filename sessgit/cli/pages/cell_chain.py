@@ -112,7 +112,7 @@ def drawing(here: Invocation, branch: Branch, found: Shown, details: Mapping[str
 
 
 def as_json(branch: Branch, chain: Chain, details: Mapping[str, Detail]) -> dict[str, Any]:
-    """The value of `sessgit.deps/v1`: the whole chain, with the edges inside of it."""
+    """Return what `deps --json` prints: the whole chain, with the edges inside of it."""
     kept = {*chain.cells, chain.start.address}
     needs = chain.graph.needs()
 
@@ -122,7 +122,7 @@ def as_json(branch: Branch, chain: Chain, details: Mapping[str, Detail]) -> dict
         return {**known, "depends_on": edges}
 
     return {
-        "session": layout.session_of(branch.name),
+        "session_id": layout.session_of(branch.name),
         "branch": branch.name,
         "direction": "down" if chain.down else "up",
         "cell": one(chain.start.address),

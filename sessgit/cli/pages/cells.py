@@ -109,9 +109,9 @@ def page(here: Invocation, branch: Branch, found: Listed, details: Mapping[str, 
 
 
 def as_json(branch: Branch, found: Listed, details: Mapping[str, Detail]) -> dict[str, Any]:
-    """The value of `sessgit.cells/v1`."""
+    """Return what `cells --json` prints."""
     return {
-        "session": layout.session_of(branch.name),
+        "session_id": layout.session_of(branch.name),
         "branch": branch.name,
         "earlier": found.earlier,
         "cells": [cell_json(node, details.get(node.address, NOTHING)) for node in found.nodes],
@@ -122,7 +122,7 @@ def as_json(branch: Branch, found: Listed, details: Mapping[str, Detail]) -> dic
 def cell_json(node: Node, known: Detail) -> dict[str, Any]:
     """What lists of cells say of each."""
     return {
-        "cell_id": node.cell.id,
+        "id": node.cell.id,
         "address": node.address,
         "turn": node.turn,
         "ordinal": node.ordinal,

@@ -47,17 +47,17 @@ def full(here: Invocation, found: Diagnosis) -> Iterator[str]:
 
 
 def as_json(found: Diagnosis) -> dict[str, Any]:
-    """The value of `sessgit.doctor/v1`."""
+    """Return what `doctor --json` prints."""
     curable = set(found.curable)
     return {
         "sound": found.is_sound,
         "findings": [
-            {"severity": one.severity, "kind": one.kind, "where": one.where, "what": one.what,
-             "next": one.next or None, "curable": one in curable}
+            {"severity": one.severity, "kind": one.kind, "where": one.where, "message": one.what,
+             "hint": one.next or None, "fixable": one in curable}
             for one in found.findings
         ],
-        "treated": [
-            {"kind": one.finding.kind, "where": one.finding.where, "what": one.finding.what,
+        "fixed": [
+            {"kind": one.finding.kind, "where": one.finding.where, "message": one.finding.what,
              "done": one.done or None, "error": one.error or None}
             for one in found.treated
         ],

@@ -44,8 +44,8 @@ def as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """The findings for programs."""
     return [
         {
-            "severity": one.severity, "kind": one.kind, "where": one.where, "what": one.what, "next": one.next or None,
-            "objects": list(one.objects),
+            "severity": one.severity, "kind": one.kind, "where": one.where, "message": one.what,
+            "hint": one.next or None, "objects": list(one.objects),
         }
         for one in findings
     ]  # fmt: skip

@@ -47,7 +47,7 @@ def full(here: Invocation, done: Imported, *, dry_run: bool) -> Iterator[str]:
 
 
 def as_json(done: Imported, *, dry_run: bool) -> dict[str, Any]:
-    """The value of `sessgit.import/v1` for another system."""
+    """Return what `import --json` prints for another system."""
     outcomes = Counter[str](one.outcome for one in done.sessions)
     return {
         "sessions": len(done.changed),
@@ -56,7 +56,7 @@ def as_json(done: Imported, *, dry_run: bool) -> dict[str, Any]:
         "errors": [{"path": what, "reason": why} for what, why in done.errors],
         "system": done.system,
         "dry_run": dry_run,
-        "operation": done.operation.id if done.operation else None,
+        "operation_id": done.operation.id if done.operation else None,
         "conversations": [_session(one) for one in done.sessions],
         "files": [
             {"path": one.path, "outcome": one.outcome, "reason": one.why or None, "conversation": one.session or None}

@@ -109,7 +109,7 @@ def oneline(here: Invocation, log: Log, *, reverse: bool) -> Iterator[str]:
 
 
 def as_json(here: Invocation, log: Log, *, rewound: bool) -> dict[str, Any]:
-    """The value of `sessgit.log/v1`."""
+    """Return what `log --json` prints."""
     prices = here.settings.prices
     turns = [views.turn_json(views.read_turn(here.store, log.branch.tip, row), prices) for row in log.rows]
     if rewound:

@@ -52,12 +52,12 @@ def full(here: Invocation, listing: Listing, *, by_project: bool, folded: bool =
 
 
 def as_json(here: Invocation, listing: Listing) -> list[dict[str, Any]]:
-    """The value of `sessgit.ls/v1`."""
+    """Return what `ls --json` prints."""
     return [
         {
             **views.session_json(entry.branch, here.settings.prices),
             "merged_into": list(entry.merged),
-            "elsewhere": entry.elsewhere,
+            "missing_turns": entry.elsewhere,
         }
         for entry in listing.entries
     ]

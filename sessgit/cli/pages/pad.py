@@ -100,7 +100,7 @@ def secrets(number: int) -> str:
 
 
 def as_json(state: Session, found: Pad, commit: str = "") -> dict[str, Any]:
-    """The value of `sessgit.pad/v1`."""
+    """Return what `pad --json` prints."""
     step = pad_steps.next_step(found, state.id, state.stage, state.confidence)
     return {
         "id": state.id,
@@ -112,7 +112,7 @@ def as_json(state: Session, found: Pad, commit: str = "") -> dict[str, Any]:
         "diminishing": pads.is_little(found, state.id),
         "next": {"what": step.what, "command": step.command},
         "entries": [_entry_json(entry) for entry in found.entries],
-        "passed_over": found.passed,
+        "unreadable_lines": found.passed,
         "commit": commit or None,
     }
 
@@ -123,7 +123,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "kind": entry.kind,
         "text": entry.text,
         "time": entry.time,
-        "session": entry.session,
+        "session_id": entry.session,
         "turn": entry.turn,
         "cycle": entry.cycle,
         "source": entry.source,

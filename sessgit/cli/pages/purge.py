@@ -95,12 +95,12 @@ def kept(here: Invocation, every: Sequence[Kept]) -> Iterator[str]:
 
 
 def kept_json(one: Kept) -> dict[str, object]:
-    """A value that is kept out, as `sessgit.forbidden/v1` has it."""
+    """Return a denied value as JSON."""
     return {"id": one.id, "time": one.time, "lost": one.lost}
 
 
 def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
-    """The value of `sessgit.purge/v1`."""
+    """Return what `purge --json` prints."""
     return {
         "dry_run": dry_run,
         "values": told.values,
@@ -114,12 +114,12 @@ def as_json(told: Purged, *, dry_run: bool) -> dict[str, object]:
         "lines": told.lines,
         "inexact": told.inexact,
         "completed": told.completed,
-        "operation": told.operation or None,
+        "operation_id": told.operation or None,
     }
 
 
 def found_json(every: Sequence[Likely]) -> list[dict[str, object]]:
-    """Likely secrets, as `sessgit.likely/v1` has them: where they stand, and none of them."""
+    """Return likely secrets as JSON: where they are, never their text."""
     return [
         {
             "id": one.id, "kind": one.kind, "length": one.length, "lines": one.count, "addresses": list(one.places),

@@ -40,7 +40,7 @@ def full(here: Invocation, done: Outcome) -> Iterator[str]:
 
 
 def as_json(here: Invocation, done: Outcome) -> dict[str, Any]:
-    """The value of `sessgit.recover/v1`."""
+    """Return what `recover --json` prints."""
     return {
         "sessions": [
             {

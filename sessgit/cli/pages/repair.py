@@ -61,17 +61,17 @@ def full(here: Invocation, done: Repaired, way_on: str, *, dry_run: bool) -> Ite
 
 
 def as_json(done: Repaired, command: str, *, dry_run: bool) -> dict[str, Any]:
-    """The value of `sessgit.repair/v1`; `command` continues the repaired session, ``""`` where that cannot be."""
+    """Return what `repair --json` prints; `command` continues the repaired session, ``""`` where that cannot be."""
     made = done.made
     return {
         "branch": done.branch, "sound": done.was_sound, "dry_run": dry_run,
-        "brought": [{"objects": one.objects, "source": one.source} for one in done.brought],
+        "recovered": [{"objects": one.objects, "source": one.source} for one in done.brought],
         "lost": list(done.lost),
         "findings": findings.as_json(done.findings),
-        "mends": [{"turn": one.turn, "line": one.line, "kind": one.kind, "what": one.what} for one in done.mends],
+        "repairs": [{"turn": one.turn, "line": one.line, "kind": one.kind, "message": one.what} for one in done.mends],
         "turns": done.turns, "shared": done.shared if done.is_needed else None, "unread": done.unread,
         "redacted": done.redacted if done.is_needed else 0,
-        "refs": done.refs, "anew": done.anew,
+        "refs": done.refs, "rerecorded": done.anew,
         "id": made.state.id if made else None,
         "commit": made.commit if made else None,
         "transcript": str(made.transcript) if made else None,

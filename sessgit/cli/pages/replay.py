@@ -84,10 +84,10 @@ def done(
 def as_json(
     plan: Plan, results: Sequence[Result] = (), sandbox: Sandbox | None = None, kept: Kept | None = None
 ) -> dict[str, Any]:
-    """The value of `sessgit.replay/v1`."""
+    """Return what `replay --json` prints."""
     found = {result.item.node.address: result for result in results}
     return {
-        "session": layout.session_of(plan.branch.name),
+        "session_id": layout.session_of(plan.branch.name),
         "branch": plan.branch.name,
         "executed": bool(results),
         "cells": [_cell(item, plan, found.get(item.node.address)) for item in plan.items],
@@ -99,7 +99,7 @@ def as_json(
 
 def kept_json(kept: Kept | None) -> dict[str, Any] | None:
     """Where the results were kept, as documents have it."""
-    return None if kept is None else {"session": kept.id, "name": kept.name, "turn": kept.turn}
+    return None if kept is None else {"session_id": kept.id, "name": kept.name, "turn": kept.turn}
 
 
 def sent(here: Invocation, found: Sent) -> Iterator[str]:
@@ -128,9 +128,9 @@ def sent(here: Invocation, found: Sent) -> Iterator[str]:
 
 
 def sent_json(found: Sent) -> dict[str, Any]:
-    """The value of `sessgit.inputs/v1`."""
+    """Return what `replay --inputs --json` prints."""
     return {
-        "session": layout.session_of(found.branch.name),
+        "session_id": layout.session_of(found.branch.name),
         "branch": found.branch.name,
         "protocol": found.protocol,
         "answers": [_answer(one) for one in found.answers],
@@ -212,14 +212,14 @@ def _sandbox(sandbox: Sandbox) -> dict[str, Any]:
         "project": sandbox.source,
         "head": head.as_json() if head else None,
         "turn": sandbox.before or None,
-        "why_empty": sandbox.why or None,
+        "empty_reason": sandbox.why or None,
     }
 
 
 def _cell(item: Item, plan: Plan, result: Result | None) -> dict[str, Any]:
     node = item.node
     found: dict[str, Any] = {
-        "cell_id": node.cell.id,
+        "id": node.cell.id,
         "address": node.address,
         "type": node.cell.type,
         "operation": node.cell.operation,
@@ -227,8 +227,8 @@ def _cell(item: Item, plan: Plan, result: Result | None) -> dict[str, Any]:
         "about": arguments(item.call)[:500] if item.call else "",
         "executor": item.kind,
         "outcome": result.outcome if result else None,
-        "why": (result.why if result else item.why) or None,
-        "ms": None if result is None or result.ms is None else round(result.ms),
+        "reason": (result.why if result else item.why) or None,
+        "seconds": None if result is None or result.ms is None else round(result.ms / 1000, 3),
         "recorded": None,
         "now": None,
         "diff": [],
@@ -247,11 +247,11 @@ def _answer(one: Answer) -> dict[str, Any]:
         "turn": one.turn,
         "prompt": compare.bounded(one.prompt),
         "outcome": one.outcome,
-        "why": one.why or None,
+        "reason": one.why or None,
         "recorded": compare.bounded(one.recorded),
         "answer": compare.bounded(one.answer),
         "diff": list(one.diff),
-        "ms": round(one.ms),
+        "seconds": round(one.ms / 1000, 3),
     }
 
 

@@ -41,7 +41,7 @@ def full(here: Invocation, results: Results) -> Iterator[str]:
 
 
 def as_json(query: str, results: Results) -> dict[str, Any]:
-    """The value of `sessgit.search/v1`."""
+    """Return what `search --json` prints."""
     return {
         "query": query,
         "total": results.total,
@@ -55,8 +55,8 @@ def as_json(query: str, results: Results) -> dict[str, Any]:
 def _conversation(one: Called) -> dict[str, Any]:
     state = one.branch.state
     return {
-        "session": one.branch.name,
-        "time": state.updated or None,
+        "id": one.branch.name,
+        "updated": state.updated or None,
         "project": state.project,
         "title": title(state),
         "matched": list(one.matched),
@@ -68,7 +68,7 @@ def _conversation(one: Called) -> dict[str, Any]:
 def _hit(result: Result) -> dict[str, Any]:
     return {
         "address": f"{result.branch.name}@{result.place}",
-        "session": layout.session_of(result.branch.name),
+        "session_id": layout.session_of(result.branch.name),
         "turn": result.row.turn,
         "cell": result.cell or None,
         "line": result.line,

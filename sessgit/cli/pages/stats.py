@@ -66,7 +66,7 @@ def full(here: Invocation, found: list[Share], wanted: Wanted) -> Iterator[str]:
 
 
 def as_json(here: Invocation, found: list[Share], wanted: Wanted) -> dict[str, Any]:
-    """The value of `sessgit.stats/v1`; without `by` the rows are the last seven days and today."""
+    """Return what `stats --json` prints; without `by` the rows are the last seven days and today."""
     tallies = _by(here, found, wanted.by) if wanted.by else dict(_periods(here, found, wanted.since))
     keys = list(tallies)[: wanted.limit]
     rows = [{"key": key, **_more(here, wanted.by, key), **_tally_json(here, wanted.by, tallies[key])} for key in keys]

@@ -53,11 +53,11 @@ def is_level(here: Invocation, session: Target) -> bool:
 
 
 def as_json(here: Invocation, found: Status, session: Target | None) -> dict[str, Any]:
-    """The value of `sessgit.status/v1`."""
+    """Return what `status --json` prints."""
     kept, going = found.contents, found.deleting
     why = _why_not_here(here, found)
     return {
-        "recording": {"on": found.recording.on, "why": found.recording.why or None},
+        "recording": {"on": found.recording.on, "reason": found.recording.why or None},
         "here": {
             "on": found.recording.on and not why, "project": found.project, "recorded": found.here.recorded,
             "glob": found.here.glob or None, "off_in_environment": here.off,

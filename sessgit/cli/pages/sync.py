@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from sessgit.cli import text
@@ -70,16 +69,16 @@ def synced(here: Invocation, came: Pulled, sent: Pushed | None) -> Iterator[str]
 
 
 def pulled_json(done: Pulled, *, dry_run: bool = False) -> dict[str, Any]:
-    """The value of `sessgit.pull/v1`."""
+    """Return what `pull --json` prints."""
     return {
         **_json(done, dry_run=dry_run),
-        "operation": done.operation.id if done.operation else None,
+        "operation_id": done.operation.id if done.operation else None,
         "behind": list(done.behind),
     }
 
 
 def pushed_json(done: Pushed, *, dry_run: bool = False) -> dict[str, Any]:
-    """The value of `sessgit.push/v1`."""
+    """Return what `push --json` prints."""
     return {**_json(done, dry_run=dry_run), "carried": list(done.carried)}
 
 
@@ -87,10 +86,10 @@ def _json(done: Pulled | Pushed, *, dry_run: bool) -> dict[str, Any]:
     return {
         "remote": done.remote,
         "changes": [
-            {"id": one.session, "what": one.what, "turns": one.turns, "branch": one.branch} for one in done.changes
+            {"id": one.session, "change": one.what, "turns": one.turns, "branch": one.branch} for one in done.changes
         ],
         "tags": list(done.tags),
-        "left": [asdict(one) for one in done.left],
+        "skipped": [{"what": one.what, "reason": one.why, "hint": one.hint} for one in done.left],
         "dry_run": dry_run,
     }
 

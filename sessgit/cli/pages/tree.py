@@ -80,7 +80,7 @@ def full(here: Invocation, forest: Forest, chosen: Chosen) -> Iterator[str]:
 
 
 def as_json(here: Invocation, forest: Forest, live: frozenset[str]) -> dict[str, Any]:
-    """The value of `sessgit.tree/v1`."""
+    """Return what `tree --json` prints."""
     families = [
         {"root": family.root.branch.name, "nodes": [_node_json(here, node, live) for node in family.nodes]}
         for family in forest.families
@@ -107,7 +107,7 @@ def _node_json(here: Invocation, node: Node, live: frozenset[str]) -> dict[str, 
         "first_words": node.first_words,
         "kind": node.kind,
         "rewound_of": node.parent if node.kind == "rewound" else None,
-        "merged_into": [{"session": session, "turn": turn} for session, turn in node.merged],
+        "merged_into": [{"session_id": session, "turn": turn} for session, turn in node.merged],
         "archived": node.branch.archived,
         "live": node.kind == "session" and state.agent_id in live,
     }

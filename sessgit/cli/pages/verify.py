@@ -43,7 +43,7 @@ def full(here: Invocation, found: Verified, *, deep: bool) -> Iterator[str]:
 
 
 def as_json(found: Verified, *, address: str, deep: bool) -> dict[str, Any]:
-    """The value of `sessgit.verify/v1`."""
+    """Return what `verify --json` prints."""
     return {
         "id": address or None, "deep": deep, "sound": found.is_sound, "sessions": found.sessions, "turns": found.turns,
         "proved": found.proved, "cut": found.cut, "damaged": list(found.damaged),

@@ -41,7 +41,7 @@ def full(here: Invocation, changes: Sequence[Change], now: float) -> Iterator[st
 
 
 def as_json(change: Change) -> str:
-    """One line: an object with the key `sessgit.watch/v1`."""
+    """Return the change as JSON on one line."""
     value = {
         "event": change.event,
         "time": change.time or None,
@@ -57,7 +57,7 @@ def as_json(change: Change) -> str:
         "title": change.title,
         "project": change.project,
     }
-    return json.dumps({"sessgit.watch/v1": value})
+    return json.dumps({"schema": "sessgit.watch/v1", **value})
 
 
 def _time(change: Change, now: float) -> str:

@@ -133,7 +133,7 @@ def _some(parts: list[str], most: int) -> list[str]:
 
 
 def as_json(branch: Branch, found: Story, steps: Sequence[Step], details: Mapping[str, Detail]) -> dict[str, Any]:
-    """The value of `sessgit.why/v1`."""
+    """Return what `why --json` prints."""
 
     def step(one: Step) -> dict[str, Any]:
         known = details.get(one.node.address, NOTHING)
@@ -149,7 +149,7 @@ def as_json(branch: Branch, found: Story, steps: Sequence[Step], details: Mappin
         }
 
     return {
-        "session": layout.session_of(branch.name),
+        "session_id": layout.session_of(branch.name),
         "branch": branch.name,
         "file": found.file,
         "steps": [step(one) for one in steps],

@@ -114,7 +114,7 @@ def patch(found: Code, env: Env) -> str:
 
 
 def as_json(found: Code) -> dict[str, object]:
-    """The value of `code` in `sessgit.diff/v1`."""
+    """Return what `diff --code --json` prints of the code."""
     sides = {"a": found.a, "b": found.b}
     return {
         "folder": found.folder or None,
