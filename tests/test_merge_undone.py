@@ -48,11 +48,11 @@ def test_all_is_as_before_and_can_be_done_again(sessgit: Shell, mode: tuple[str,
     after = now(sessgit)
     (done,) = sessgit.json("ops")["operations"]
     path = f"~/{transcript(sessgit).relative_to(sessgit.home)}"
-    would = f"Would be undone: {done['summary']}\nWould be as it was before: {path}\n"
+    would = f"Would be undone: {done['summary']}\nWould be restored: {path}\n"
     assert sessgit.out("undo", "--dry-run") == would
     assert now(sessgit) == after
     said = sessgit.out("undo").splitlines()
-    assert said[:2] == [f"Undone: {done['summary']}", f"As it was before: {path}"]
+    assert said[:2] == [f"Undone: {done['summary']}", f"Restored: {path}"]
     assert now(sessgit) == before
     assert_whole(sessgit)
     assert now(sessgit) == before
@@ -89,8 +89,8 @@ def test_an_undo_is_undone(sessgit: Shell) -> None:
         undo = sessgit.json("undo", sessgit.json("ops")["operations"][0]["id"])["operation_id"]
         assert now(sessgit) == before
         path = f"~/{transcript(sessgit).relative_to(sessgit.home)}"
-        assert sessgit.out("undo", undo, "--dry-run").splitlines()[1] == f"Would be appended again to: {path}"
-        assert sessgit.out("undo", undo).splitlines()[1] == f"Appended again to: {path}"
+        assert sessgit.out("undo", undo, "--dry-run").splitlines()[1] == f"Would append turns to: {path}"
+        assert sessgit.out("undo", undo).splitlines()[1] == f"Turns appended to: {path}"
         assert now(sessgit) == after
         assert_whole(sessgit)
     origins = git(sessgit, "log", "--first-parent", "--format=%(trailers:key=Origin,valueonly)", "-3", SESSION, "--")
