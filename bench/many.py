@@ -27,15 +27,17 @@ from conversation import Call, Conversation
 from frame import BenchError, Figure, Table
 from timing import SESSGIT, Place, Scale, Took
 
-from sessgit.agents.claude import cells, turn_folder
-from sessgit.agents.claude.lines import Line, parse
+from sessgit import agents
+from sessgit.agents import turn_folder
+from sessgit.agents.claude import cells
+from sessgit.agents.claude.lines import parsed
 from sessgit.branch import fork as forks
 from sessgit.history import search
 from sessgit.history.fork_point import Point
 from sessgit.model import canonical
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation import session as states
-from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.model.progress import unseen
 from sessgit.store import layout, refs
@@ -131,10 +133,13 @@ def _session(words: Texts, number: int, path: Path) -> Iterator[tuple[bytes, int
     state = Session(ident, ident, project=str(project), title=words.sentence(), rules={"cut": 1, "redact": 1})
     for turn in range(1, min(40, 1 + int(chance.expovariate(0.45))) + 1):
         raws = [json.dumps(line, separators=(",", ":")).encode() for line in talk.lines(*one_turn(words))]
-        body = [Line(data, Extent(0, 0), parse(data)) for data in raws]
+        body = parsed(raws)
         told = cells.describe(body)
         state = states.after_turn(state, told, turn)
-        files = {f"{layout.turn(turn)}/{name}": bytes(data) for name, data in turn_folder.files([], body, told).items()}
+        files = {
+            f"{layout.turn(turn)}/{name}": bytes(data)
+            for name, data in turn_folder.files(agents.of_programs(), [], body, told).items()
+        }
         files[layout.STATE], files[layout.FORMAT_FILE] = states.dumps(state), b"1\n"
         trailers = (("Session", ident), ("Turn", str(turn)), ("Event", "turn"), ("Prompt", told.prompt_uuid))
         message = messages.dumps(Message(f"turn {turn}: {canonical.one_line(told.prompt, 200)}", trailers))

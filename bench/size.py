@@ -26,7 +26,7 @@ import timing
 from frame import Figure, Table
 from timing import Scale, Took
 
-from sessgit.agents.claude.lines import parse
+from sessgit.agents.line import parse
 from sessgit.model import ids, long_strings
 from sessgit.model.progress import unseen
 from sessgit.record import fork_detection

@@ -24,18 +24,20 @@ if FOUND:
     import atheris
 
 with atheris.instrument_imports(include=["sessgit"]) if FOUND else nullcontext():
+    from redacting import redact_line
+
     from sessgit.agents.claude import content, lines
-    from sessgit.agents.claude.cutter import Cutter, Node, Place
-    from sessgit.agents.claude.lines import Line
-    from sessgit.agents.claude.reader import make
+    from sessgit.agents.claude.cutter import Cutter
+    from sessgit.agents.claude.lines import make
     from sessgit.agents.claude.writer import marks
+    from sessgit.agents.line import Line, split
+    from sessgit.agents.values import Node, Place
     from sessgit.cli import text
     from sessgit.errors import SessgitError
     from sessgit.exchange.layouts import files
     from sessgit.model import address, canonical, globs, humanize, long_strings, pad, search_query
     from sessgit.model.conversation import message, session
     from sessgit.model.conversation.turn import Cell
-    from sessgit.redact.replacer import redact_line
     from sessgit.store.recorder import spool
     from sessgit.store.recorder.spool import Event, Unreadable
 
@@ -77,7 +79,7 @@ def payload(data: bytes) -> None:
 
 def transcript(data: bytes) -> None:
     """The lines of a transcript: each byte is in one of them, and they can be cut into turns and told."""
-    found = [make(raw, extent, redact_line) for raw, extent in lines.split(data, 0)]
+    found = [make(raw, extent, redact_line) for raw, extent in split(data, 0)]
     assert b"".join(line.written + b"\n" for line in found) == data[: found[-1].extent.end if found else 0]
     cutter = Cutter(Nothing(), session=SESSION)
     for line in found:

@@ -17,10 +17,10 @@ from programs import Place, raises
 
 import sessgit
 from sessgit import Cell, Merge, Outcome, Reason, Saying, SessgitError, Step, Store, Task, ToolCall
-from sessgit.agents.claude import home
 from sessgit.agents.claude.writer.program_lines import Chain
 from sessgit.api import transcript_log
 from sessgit.errors import ConflictError, NotFoundError, StoreError, UsageError
+from sessgit.store.files import paths
 
 
 @pytest.fixture
@@ -813,7 +813,7 @@ def test_the_same_transcript_gives_the_same_turns(place: Place, tmp_path: Path) 
         capture_output=True,
     )  # fmt: skip
     assert out.read_bytes() == source.read_bytes()
-    assert home.is_there(source)
+    assert paths.is_there(source)
 
 
 def test_secrets_are_replaced_in_every_object_and_stay_in_the_file(place: Place) -> None:

@@ -12,7 +12,7 @@ from plain import run_git
 from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
-from sessgit.agents.claude.writer import file_end
+from sessgit.agents import file_end
 from sessgit.branch import restore
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.store.recorder import cursor as cursors

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from plain import Git, Keep
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.reader import no_redaction
 from sessgit.agents.claude.sidecars import sidecar_files
 from sessgit.agents.claude.sidecars.sidecar_files import Names, Subagents
+from sessgit.agents.reader import no_redaction
 
 _NAME = st.from_regex(r"[a-b][a-b._]{0,6}(?:\.txt)?", fullmatch=True).map(str.encode)
 

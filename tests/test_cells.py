@@ -10,16 +10,18 @@ from hypothesis import given
 from strategies import Transcript, transcripts
 from transcripts import MODEL, Talk
 
-from sessgit.agents.claude import cells, turn_folder
-from sessgit.agents.claude import lines as lines_
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.reader import make, no_redaction
+from sessgit import agents
+from sessgit.agents import turn_folder
+from sessgit.agents.claude import cells
+from sessgit.agents.claude.lines import make
+from sessgit.agents.line import Line, split
+from sessgit.agents.reader import no_redaction
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import Cell, Tokens, Turn
 
 
 def parsed(data: bytes) -> list[Line]:
-    return [make(raw, extent, no_redaction) for raw, extent in lines_.split(data, 0)]
+    return [make(raw, extent, no_redaction) for raw, extent in split(data, 0)]
 
 
 def told(talk: Talk) -> Turn:
@@ -151,5 +153,5 @@ def test_any_lines_have_a_description_and_files(transcript: Transcript) -> None:
         assert cell.id not in seen
         assert all(1 <= number <= len(body) for number in cell.lines)
         seen.add(cell.id)
-    files = turn_folder.files(body[:1], body[1:] or body, turn)
+    files = turn_folder.files(agents.of_programs(), body[:1], body[1:] or body, turn)
     assert "transcript.jsonl" in files

@@ -13,8 +13,8 @@ from transcripts import MODEL, Talk
 
 from sessgit.agents.claude import content
 from sessgit.agents.claude.cells import describe
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.agents.claude.lines import parsed
+from sessgit.agents.line import Line
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.turn import Tokens
 
@@ -40,6 +40,11 @@ def noted(tool: str, arguments: dict[str, Any], result: Any, output: Any = "done
     answer = {"tool_use_id": "toolu_1", "type": "tool_result", "content": output, **block}
     call_id = json.loads(talk.lines[-1])["message"]["content"][0]["id"]
     return only(talk.user([{**answer, "tool_use_id": call_id}], toolUseResult=result))
+
+
+def about(tool: str, arguments: dict[str, Any]) -> str:
+    """What a call with these arguments is about."""
+    return noted(tool, arguments, None).about
 
 
 def told(piece: Piece) -> tuple[object, ...]:
@@ -283,10 +288,10 @@ def test_tokens_are_those_of_a_message() -> None:
 
 
 def test_the_telling_argument() -> None:
-    assert content.arguments(noted("Bash", {"command": "ls  -l\n| wc", "description": "Count"}, None)) == "ls -l | wc"
-    assert content.arguments(noted("Task", {"description": "Look", "prompt": "Look at it"}, None)) == "Look"
-    assert content.arguments(noted("Odd", {"n": 1}, None)) == '{"n": 1}'
-    assert content.arguments(noted("Odd", {}, None)) == ""
+    assert about("Bash", {"command": "ls  -l\n| wc", "description": "Count"}) == "ls -l | wc"
+    assert about("Task", {"description": "Look", "prompt": "Look at it"}) == "Look"
+    assert about("Odd", {"n": 1}) == '{"n": 1}'
+    assert about("Odd", {}) == ""
 
 
 # Laws
@@ -357,7 +362,7 @@ def test_hostile_lines_are_read(made: list[dict[str, Any]]) -> None:
     text: str | None = "a\nb"
     for piece in content.told(lines)[1]:
         if isinstance(piece, Call):
-            assert isinstance(content.arguments(piece), str)
+            assert isinstance(piece.about, str)
             text = content.content_after(piece, text)
             assert text is None or text.encode().decode() == text
         else:

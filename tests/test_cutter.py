@@ -12,9 +12,11 @@ from strategies import Transcript, transcripts
 from transcripts import SESSION, Talk
 
 from sessgit.agents.claude import lines as lines_
-from sessgit.agents.claude.cutter import Cutter, Node, Place, line_of
-from sessgit.agents.claude.lines import Line, is_prompt
-from sessgit.agents.claude.reader import make, no_redaction
+from sessgit.agents.claude.cutter import Cutter
+from sessgit.agents.claude.lines import is_prompt, make
+from sessgit.agents.line import Line, parse, split
+from sessgit.agents.reader import no_redaction
+from sessgit.agents.values import Node, Place, line_of
 from sessgit.model.conversation.message import Extent
 
 
@@ -33,7 +35,7 @@ class Nothing:
 
 def cut(data: bytes) -> Cutter:
     cutter = Cutter(Nothing(), session=SESSION)
-    for raw, extent in lines_.split(data, 0):
+    for raw, extent in split(data, 0):
         cutter.feed(make(raw, extent, no_redaction))
     return cutter
 
@@ -77,7 +79,7 @@ def parts(cutter: Cutter) -> list[tuple[str, str]]:
     ],
 )
 def test_what_is_a_line(raw: bytes, data: dict[str, Any] | None) -> None:
-    assert lines_.parse(raw) == data
+    assert parse(raw) == data
 
 
 def test_turns() -> None:
@@ -268,7 +270,7 @@ def test_no_line_is_lost_and_none_is_twice(transcript: Transcript) -> None:
     cutter = cut(transcript.data)
     nodes = {node for tip in (cutter.head, *cutter.rewound.values()) for node in line_of(tip)}
     kept = [line for node in nodes for line in (*node.before[node.copied :], *node.body)] + cutter.pending
-    places = [extent for _, extent in lines_.split(transcript.data, 0)]
+    places = [extent for _, extent in split(transcript.data, 0)]
     assert sorted((line.extent for line in kept), key=lambda extent: extent.offset) == places
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from plain import run_git
+from redacting import PROTECTED_KEYS, redact_line
 
 from sessgit import errors
 from sessgit.agents.claude import lines as transcript_lines
@@ -27,7 +28,6 @@ from sessgit.model.conversation import session as sessions
 from sessgit.model.unified_state import Activation, Budget, Unified
 from sessgit.record.recording import record
 from sessgit.record.source import Rules, Source
-from sessgit.redact.replacer import PROTECTED_KEYS, redact_line
 from sessgit.store import layout
 from sessgit.store import store as stores
 from sessgit.store.index import Index

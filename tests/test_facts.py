@@ -10,7 +10,7 @@ from plain import Keep
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude.facts import Facts
-from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.agents.claude.lines import parsed
 from sessgit.branch.edit import Changes, edit
 from sessgit.model.conversation.session import Session
 from sessgit.store.index import Index

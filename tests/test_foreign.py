@@ -13,7 +13,8 @@ from plain import objects, run_git
 from shell import Shell
 
 from sessgit.agents.claude.lines import is_prompt, said
-from sessgit.exchange import authored_state, growth, lines
+from sessgit.agents.claude.lines import parsed as lines_parsed
+from sessgit.exchange import authored_state, lines
 from sessgit.model.foreign_session import Foreign, agent_id
 from sessgit.model.program_input import GivenTurn
 from sessgit.record import scratch_store
@@ -412,7 +413,7 @@ def test_the_export_of_a_named_session_that_is_here_changes_nothing(
 )
 def test_whatever_a_prompt_begins_with_comes_back(words: str) -> None:
     made = lines.of("apex", Foreign("1", turns=(GivenTurn(words, answer="a", time=1.0),)), None)
-    (prompt,) = [parsed for parsed in map(growth.line, made.data.splitlines()) if is_prompt(parsed)]
+    (prompt,) = [parsed for parsed in lines_parsed(made.data.splitlines()) if is_prompt(parsed)]
     assert lines.unmarked(said(prompt)) == words
 
 

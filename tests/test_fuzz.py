@@ -24,8 +24,9 @@ from shell import Shell
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude import flush, home
-from sessgit.agents.claude.lines import Line, parse
+from sessgit.agents.claude.lines import make
 from sessgit.agents.claude.writer import marks
+from sessgit.agents.reader import no_redaction
 from sessgit.cli import text
 from sessgit.cli.arguments import moments
 from sessgit.cli.commands import watch as watching
@@ -196,7 +197,7 @@ def marks_of(said: Any) -> None:
         raw = json.dumps(
             {"type": kind, "uuid": "u", "message": {"id": "m", "content": [block]}, "sessgit": said}
         ).encode()
-        line = Line(raw, Extent(0, len(raw), 1), parse(raw))
+        line = make(raw, Extent(0, len(raw), 1), no_redaction)
         marks.of(line)
         marks.outcome(line)
         marks.is_stand_in(line)

@@ -23,7 +23,8 @@ from shell import Shell
 from strategies import SECRET, transcripts
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.lines import Line
+from sessgit import agents
+from sessgit.agents.claude.lines import ClaudeLine
 from sessgit.errors import StoreError
 from sessgit.history.fulltext_update import TurnTexts
 from sessgit.model.conversation.message import Extent
@@ -97,7 +98,10 @@ class _Place:
 
     def _is_at_hand(self, spoken: Spoken, row: Row) -> bool:
         """Whether the words of a turn were put aside; then they are those that the store has of it."""
-        turn, stored = spoken.at(row.commit), TurnTexts(self.store, row.commit, row.turn)
+        turn, stored = (
+            spoken.at(row.commit),
+            TurnTexts(agents.of_turn(self.store, row), self.store, row.commit, row.turn),
+        )
         assert turn is None or (turn.blob, turn.words()) == (stored.blob, stored.words())
         return turn is not None
 
@@ -186,7 +190,7 @@ def test_a_full_disk_leaves_its_room_to_the_turns(tmp_path: Path) -> None:
         pytest.skip("mount is not allowed here")
     try:
         writer = Writer(tmp_path / "words")
-        body = [Line(b"", Extent(0, 0), {"type": "user", "message": {"content": "word " * 4_000}})] * 2
+        body = [ClaudeLine(b"", Extent(0, 0), {"type": "user", "message": {"content": "word " * 4_000}})] * 2
         for number in range(10):
             writer.put(f"{number:040}", "b" * 40, body)
         writer.close()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from sessgit.model import program_input
 
 pytestmark = pytest.mark.xdist_group("layers")  # every module is parsed once in a process
 ROOT = Path(__file__).parents[1] / "sessgit"
@@ -89,3 +93,55 @@ def test_the_core_is_mute() -> None:
                 assert node.func.id not in SPEAKING, f"{file}:{node.lineno}"
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 assert (node.value.id, node.attr) not in OF_THE_EDGE, f"{file}:{node.lineno}"
+
+
+AGENTS = sorted(path.parent.name for path in (ROOT / "agents").glob("*/__init__.py"))
+OUTSIDE = [file for file in FILES if room(file) != "agents"]
+OF_OTHER_SYSTEMS = ("exchange/layouts/",)
+"""Modules that hold the documents of other systems, which have keys of their own."""
+NOT_OF_LINES = ("hook_settings.py", "json_edit.py", "stream.py")
+"""Modules of an agent that deal with other files, or with its output."""
+OF_LINES = re.compile(r"[a-z]+(?:[A-Z][A-Za-z]*)+|[a-z]+(?:[_-][a-z]+)+")
+"""Words that a client's line format has, and that are no English: `parentUuid`, `tool_result`, `ai-title`."""
+
+
+def literals(file: str) -> Iterator[tuple[str, int]]:
+    """Return every string of a file that is a word, and every quoted word in another one, with its line."""
+    tree = parsed(file)
+    bodies = (node.body for node in ast.walk(tree) if isinstance(getattr(node, "body", None), list))
+    docs = {id(line.value) for body in bodies for line in body if isinstance(line, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in docs and isinstance(node.value, str | bytes):
+            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+            words = [text] if re.fullmatch(r"[A-Za-z_-]+", text) else re.findall(r'"([A-Za-z_-]+)"', text)
+            yield from ((word, node.lineno) for word in words)
+
+
+def line_types(file: str) -> Iterator[tuple[str, int]]:
+    """Return every string that a file compares a line's type with."""
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr == "type":
+            found = (one for other in node.comparators for one in ast.walk(other) if isinstance(one, ast.Constant))
+            yield from ((one.value, node.lineno) for one in found if isinstance(one.value, str))
+
+
+def test_one_agents_modules_are_imported_by_itself_alone() -> None:
+    for file in FILES:
+        own = file.split("/")[1] if file.startswith("agents/") else ""
+        others = tuple(f"sessgit.agents.{agent}" for agent in AGENTS if agent != own)
+        assert [name for name in imported(file) if name.startswith(others)] == [], file
+
+
+def test_one_agents_lines_are_known_to_itself_alone() -> None:
+    inside = [file for file in FILES if file.startswith("agents/") and file.split("/")[1] in AGENTS]
+    inside = [file for file in inside if Path(file).name not in NOT_OF_LINES]
+    own = [file for file in FILES if room(file) == "model" or file == "history/documents.py"]
+    vocabulary = {word for file in own for word, _ in literals(file)}
+    words = {word for file in inside for word, _ in literals(file) if OF_LINES.fullmatch(word)} - vocabulary
+    types = {word for file in inside for word, _ in line_types(file)} - set(program_input.TYPES)
+    assert {"parentUuid", "isSidechain", "tool_result", "tool_use", "toolUseResult", "promptId"} <= words
+    assert {"user", "assistant"} <= types
+    for file in OUTSIDE:
+        if not file.startswith(OF_OTHER_SYSTEMS):
+            assert [one for one in literals(file) if one[0] in words] == [], file
+            assert [one for one in line_types(file) if one[0] in types] == [], file

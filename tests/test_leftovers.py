@@ -13,7 +13,7 @@ from plain import Git, Keep, run_git
 from shell import NOW, Shell
 from transcripts import OTHER, SESSION, Talk
 
-from sessgit.agents.claude.writer import transcript
+from sessgit.agents import new_file
 from sessgit.errors import StoreError
 from sessgit.store import journal, layout, locks, maintenance, operations, refs, transaction
 from sessgit.store import store as stores
@@ -271,7 +271,7 @@ def test_what_was_being_written_where_the_client_looks(tmp_path: Path) -> None:
         path.write_bytes(b"half")
     aged(left, 700)
     aged(other, 700)
-    transcript.write(tmp_path / "new.jsonl", b"{}\n")
+    new_file.write(tmp_path / "new.jsonl", b"{}\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([young.name, other.name, "new.jsonl"])
 
 

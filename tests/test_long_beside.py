@@ -21,9 +21,9 @@ from strategies import SECRET
 from transcripts import SESSION, Talk, subagent
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.lines import parse
 from sessgit.agents.claude.sidecars import sidecar_files as beside
-from sessgit.agents.claude.sidecars.folders import SUBAGENT, SideFile
+from sessgit.agents.line import parse
+from sessgit.agents.values import SUBAGENT, SideFile
 from sessgit.branch import restore, sidecars
 from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from plain import Git, Keep
 from transcripts import SESSION, Talk
 
-from sessgit.agents.claude import reader
-from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit.agents import reader
+from sessgit.agents.claude.lines import make
+from sessgit.agents.reader import Reader, no_redaction, opened
 from sessgit.branch import restore
 from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
@@ -51,7 +52,7 @@ with path.open("ab") as file:
 done.append(record(store, index, Source(path, path.stem, path.parents[2]), Rules()))
 print(peak())
 assert [one.turns for one in done] == [(1, 2), (2,)]
-TurnTexts(store, done[1].head, 2).words()
+TurnTexts(agents.of_programs(), store, done[1].head, 2).words()
 print(peak())
 assert restore.verify(store, path.stem, path.parents[2]).same
 print(peak())
@@ -132,7 +133,7 @@ def test_lines_are_the_same_in_whatever_pieces_they_are_read(
     whole, rest = ([*lines, last], b"") if last and unended else (lines, last or b"")
     path.write_bytes(b"".join(line + b"\n" for line in lines) + (last or b""))
     with opened(path) as source, pytest.MonkeyPatch.context() as patched:
-        found = Reader(source, 0, no_redaction)
+        found = Reader(source, 0, no_redaction, make)
         assert [line.raw for line in found.lines(chunk)] == whole
         end = sum(len(line) + 1 for line in whole) - unended
         assert (found.offset, found.torn, [line.raw for line in found.tail()]) == (end, rest, [rest] if rest else [])

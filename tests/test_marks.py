@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessgit import agents
 from sessgit.agents.claude import cells, content
-from sessgit.agents.claude.lines import Line, parse
+from sessgit.agents.claude.lines import parsed
 from sessgit.agents.claude.writer import marks, program_lines
 from sessgit.agents.claude.writer.program_lines import Chain
-from sessgit.agents.claude.writer.transcript import parsed
-from sessgit.branch.transcript_end import End
+from sessgit.agents.claude.writer.transcript_end import End
+from sessgit.agents.line import Line, parse
 from sessgit.history.cells import turns
 from sessgit.model.conversation.content import Call
-from sessgit.model.conversation.message import Extent
 from sessgit.model.program_input import CELL_ID, TYPES, Metadata, Outcome, Reason, Task
 
 JSON = st.recursive(
@@ -47,7 +47,7 @@ OUTCOMES = st.builds(
 
 
 def line(raw: bytes) -> Line:
-    return Line(raw, Extent(0, 0), parse(raw))
+    return parsed([raw])[0]
 
 
 @given(TASKS)
@@ -201,7 +201,7 @@ def test_hostile_marks(said: list[tuple[bool, Any, str]]) -> None:
     for piece in pieces:
         if isinstance(piece, Call):
             assert told.cells[piece.ordinal - 1] == piece.cell
-    turns.given(1, told.cells, {})
+    turns.given(agents.of_programs(), 1, told.cells, {})
 
 
 def test_the_end_of_a_file_and_its_cells_agree(tmp_path: Any) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from transcripts import OTHER, SESSION, Talk
 
 from sessgit.agents.claude.chain_repair import chain, order
-from sessgit.agents.claude.chain_repair.chain import LOST, Mended
+from sessgit.agents.claude.chain_repair.chain import LOST
+from sessgit.agents.values import Mended
 
 Lines = list[bytes]
 

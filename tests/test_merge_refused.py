@@ -16,8 +16,8 @@ from merging import THEIRS, THIRD, assert_whole, authored, git, parted, prompts,
 from shell import Shell
 from transcripts import SESSION, Talk
 
+from sessgit.agents import file_end
 from sessgit.agents.claude.home import project_folder
-from sessgit.agents.claude.writer import file_end
 from sessgit.store import layout, locks
 from sessgit.store.layout import StorePaths
 from sessgit.store.store import Store

@@ -12,7 +12,7 @@ from plain import Keep, run_git
 from transcripts import SESSION, Talk
 
 from sessgit import Cell, Session, Store
-from sessgit.branch import transcript_end
+from sessgit.agents.claude.writer import transcript_end
 from sessgit.errors import UsageError
 from sessgit.history.cells import turns
 from sessgit.history.code import git

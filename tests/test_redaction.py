@@ -7,10 +7,11 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redacting import PROTECTED_KEYS, redact_line
 from redaction_examples import example, filled
 from secret_samples import CASES, HEX, JWT, PASSWORD, TEMPLATES, UPPER, WORD, body, hidden, pem
 
-from sessgit.redact.replacer import PROTECTED_KEYS, redact_line, redact_text
+from sessgit.redact.replacer import redact_text
 from sessgit.redact.rules import NAMES, RULES
 
 

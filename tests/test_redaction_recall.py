@@ -7,9 +7,10 @@ import random
 from collections.abc import Callable
 
 import pytest
+from redacting import redact_line
 from redaction_examples import filled
 
-from sessgit.redact.replacer import redact_line, redact_text
+from sessgit.redact.replacer import redact_text
 
 # Formats as the documentation of the services and of the scanners has them. Where a kind has no form of its own, it is
 # known by the name of the service beside it.

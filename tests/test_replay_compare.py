@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import SECRET
 
+from sessgit import agents
 from sessgit.model.conversation.content import Call, Change
 from sessgit.model.conversation.turn import Cell
 from sessgit.model.program_input import Outcome
@@ -100,13 +101,13 @@ def test_what_is_found_counts_in_any_order_and_from_any_folder() -> None:
 def test_files_that_were_written() -> None:
     known = call("ok", "Edit", result={"originalFile": "a\nb\n"}, file="/p/x")
     edit = Call(known.cell, 1, {"old_string": "b", "new_string": "c"}, "ok", {"originalFile": "a\nb\n"}, "/p/x")
-    assert compare.written(edit, "a\nb\n", "a\nc\n").equal
-    assert not compare.written(edit, "x\nb\n", "x\nc\n").equal
+    assert compare.written(agents.of_programs(), edit, "a\nb\n", "a\nc\n").equal
+    assert not compare.written(agents.of_programs(), edit, "x\nb\n", "x\nc\n").equal
     patch = {"structuredPatch": [{"lines": ["-b", "+c"]}]}
     noted = call("ok", "Edit", result=patch, changes=(Change("/p/x", ("@@ -2 +2 @@", " a", "-b", "+c")),))
-    assert compare.written(noted, "x\nb\n", "x\nc\n").equal
-    assert not compare.written(noted, "x\nb\n", "x\nd\n").equal
-    assert compare.written(call("ok", "Edit"), "x", "y").equal
+    assert compare.written(agents.of_programs(), noted, "x\nb\n", "x\nc\n").equal
+    assert not compare.written(agents.of_programs(), noted, "x\nb\n", "x\nd\n").equal
+    assert compare.written(agents.of_programs(), call("ok", "Edit"), "x", "y").equal
 
 
 def test_errors_are_equal_by_their_last_line() -> None:

@@ -29,6 +29,7 @@ from strategies import SECRET
 from test_cells_hostile import put, rewrite
 from transcripts import SESSION, Talk
 
+from sessgit.agents.values import DeclinedError
 from sessgit.replay import files
 from sessgit.replay import plan as plans
 from sessgit.replay import run as runs
@@ -580,8 +581,8 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
     ):
         (root / name).symlink_to(target)
     path = os.path.join(root, *parts)  # noqa: PTH118 - as a tool gives it
-    with suppress(files.DeclinedError, OSError):
-        files.write(str(root), path, "Write", {"content": "x"})
+    with suppress(DeclinedError, OSError):
+        files.write(str(root), path, lambda before: "x")
     assert [one.name for one in (top / "outside").iterdir()] == ["file"]
     assert (top / "outside/file").read_text() == "mine"
     assert sorted(one.name for one in top.iterdir()) == ["outside", "root"]

@@ -16,8 +16,9 @@ from shell import Shell
 from strategies import SECRET
 from transcripts import OTHER, SESSION, Talk, subagent
 
+from sessgit import agents
+from sessgit.agents import new_file
 from sessgit.agents.claude import home
-from sessgit.agents.claude.writer import transcript
 from sessgit.branch import restore, sidecars
 from sessgit.cli import text
 from sessgit.errors import ConflictError
@@ -81,7 +82,7 @@ def test_for_programs_every_file_is_told(sessgit: Shell) -> None:
 def test_whatever_stopped_it_doing_it_again_completes_it(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     path, beside = recorded_whole(sessgit)
     data = path.read_bytes()
-    written = transcript.write
+    written = new_file.write
     for stop in range(len(beside) + 1):
         wipe(sessgit.config)
         left = [stop]
@@ -92,10 +93,10 @@ def test_whatever_stopped_it_doing_it_again_completes_it(sessgit: Shell, monkeyp
             left[0] -= 1
             written(target, *parts)
 
-        monkeypatch.setattr(transcript, "write", write)
+        monkeypatch.setattr(new_file, "write", write)
         assert sessgit("restore", "5e55").code == 130
         assert not path.exists()
-        monkeypatch.setattr(transcript, "write", written)
+        monkeypatch.setattr(new_file, "write", written)
         assert sessgit("restore", "5e55").code == 0
         assert (path.read_bytes(), side_files(sessgit.config)) == (data, beside)
 
@@ -172,7 +173,7 @@ def test_notes_on_a_subagent_are_the_last_ones(keep: Keep, store: Store, claude:
 
 
 def test_names_of_files_are_never_paths(store: Store, tmp_path: Path) -> None:
-    place = sidecars.Place(tmp_path, tmp_path / "projects" / "-x", SESSION)
+    place = agents.of_programs().sidecars.place(tmp_path, tmp_path / "projects" / "-x", SESSION)
     for kind in ("subagent", "large tool result", "task", "todo list", "plan", "nothing"):
         for name in ("../../x.json", "..", ".hidden.json", "a/b.md", "", "agent-../x.jsonl", "x-agent-/y.json"):
             assert place.of(sidecars.SideFile(kind, name, b"")) is None
@@ -335,7 +336,7 @@ def test_a_file_that_comes_meanwhile_is_not_written_over(tmp_path: Path) -> None
     path = tmp_path / "x"
     path.write_text("theirs")
     with pytest.raises(ConflictError):
-        transcript.write(path, b"ours")
+        new_file.write(path, b"ours")
     assert (sidecars.put(path, b"ours"), sidecars.put(path, b"theirs")) == ("left", "already")
 
 

@@ -15,9 +15,9 @@ from plain import Keep
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.agents.claude import reader
-from sessgit.agents.claude.reader import opened
+from sessgit.agents import reader
 from sessgit.agents.claude.writer import transcript
+from sessgit.agents.reader import opened
 from sessgit.branch import edit
 from sessgit.branch.merging import sides
 from sessgit.history import reassemble

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessgit.agents.claude import cells
-from sessgit.agents.claude.lines import is_prompt
+from sessgit.agents.claude.lines import is_prompt, parsed
 from sessgit.agents.claude.writer import program_lines
 from sessgit.agents.claude.writer.program_lines import Chain
-from sessgit.agents.claude.writer.transcript import parsed
 from sessgit.model import canonical
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
 

@@ -18,8 +18,8 @@ from sessgit.errors import SessgitError
 from sessgit.history.cells import graph as graphs
 from sessgit.history.cells import index as cell_index
 from sessgit.history.cells.graph import Graph
-from sessgit.history.documents import bounded
 from sessgit.history.views import total
+from sessgit.model import canonical
 from sessgit.store import layout
 from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
@@ -81,13 +81,13 @@ class Bridge:
         if not isinstance(question, dict):
             return {"error": "a question is a JSON object with op and args"}
         found = self.ask(question.get("op"), question.get("args"))
-        return {**found, "id": bounded(question["id"])} if "id" in question else found
+        return {**found, "id": canonical.bounded(question["id"])} if "id" in question else found
 
     def ask(self, operation: object, args: object) -> Answer:
         """The answer to one operation with its arguments, None for none."""
         known = _OPERATIONS.get(operation) if isinstance(operation, str) else None
         if known is None:
-            said = operation if isinstance(operation, str) else json.dumps(bounded(operation))
+            said = operation if isinstance(operation, str) else json.dumps(canonical.bounded(operation))
             return {"error": f"unknown operation: {said[:_SHOWN]}"}
         if args is not None and not isinstance(args, dict):
             return {"error": "args must be an object"}
@@ -158,7 +158,11 @@ def _id(args: Mapping[str, Any]) -> str:
 
 def _no_cell(args: Mapping[str, Any]) -> Answer:
     said = args["cell_id"]
-    return {"error": f"Cell not found: {said if isinstance(said, str) else json.dumps(bounded(said))}"[: 5 * _SHOWN]}
+    return {
+        "error": f"Cell not found: {said if isinstance(said, str) else json.dumps(canonical.bounded(said))}"[
+            : 5 * _SHOWN
+        ]
+    }
 
 
 _OPERATIONS: Mapping[str, Callable[[View, Mapping[str, Any]], Answer]] = {

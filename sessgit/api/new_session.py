@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from sessgit.agents.claude import home
+from sessgit import agents
 from sessgit.branch import edit as edits
 from sessgit.branch.edit import check_free
 from sessgit.errors import ConflictError, UsageError
@@ -16,6 +16,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.record import commits
 from sessgit.record.context import Context
 from sessgit.store import layout, locks, refs
+from sessgit.store.files import paths
 from sessgit.store.sqlite.rows import Branch
 
 
@@ -35,7 +36,7 @@ def create(world: Context, new: New) -> Branch:
     """Makes the session's branch. Raises ConflictError where the id or name is taken, or the project is off, UsageError
     where the folder or the id is none."""
     project = _folder(new.project)
-    place = home.transcript_place(world.config, "", new.id, project)
+    place = agents.at(world.config).home.transcript_place(world.config, "", new.id, project)
     if place is None or ids.session_id(new.id) != new.id:
         raise UsageError(f"“{canonical.one_line(new.id, 60)}” is not a session id", "Use a uuid.")
     world.check_on(project)
@@ -49,7 +50,7 @@ def create(world: Context, new: New) -> Branch:
     born = canonical.rfc3339(time)
     state = replace(state, created=born, updated=born)
     with locks.names(world.store.beside, edits.WAIT), locks.session(world.store.beside, new.id, edits.WAIT):
-        if _is_taken(world, new.id) or home.is_there(place):
+        if _is_taken(world, new.id) or paths.is_there(place):
             raise ConflictError(f"the session {new.id} already exists", "Open it with load_session.")
         if state.name:
             world.index.sync()

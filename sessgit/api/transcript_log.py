@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
-from sessgit.agents.claude import home
-from sessgit.agents.claude.writer.program_lines import Chain
+from sessgit import agents
+from sessgit.agents.base import Chain
 from sessgit.branch import backfill
-from sessgit.branch import transcript_end as ends
 from sessgit.branch.restore import restore
 from sessgit.errors import ConflictError
 from sessgit.history import client_files
@@ -18,6 +17,7 @@ from sessgit.record.context import Context
 from sessgit.record.recording import left_out, record
 from sessgit.record.source import Head, Source
 from sessgit.store import layout, locks, project, refs
+from sessgit.store.files import paths
 from sessgit.store.sqlite.rows import Branch
 
 WAIT = 10.0
@@ -36,12 +36,13 @@ class Log:
 
     def __init__(self, world: Context, branch: Branch) -> None:
         self.world = world
+        self.agent = agents.of(branch.state)
         self.id, self.agent_id = branch.name, branch.state.agent_id
         self.project = branch.state.project
         place = client_files.place_of(world.config, branch.state, world.store.beside)
         if place is None:
             raise ConflictError(f"the place of {self.id[:8]}'s file is unknown", "Its project folder was not recorded.")
-        self.end = ends.of(place, branch.state)
+        self.end = self.agent.programs.end(place, branch.state)
         self.beside_changed = False
         self.wrote = False
 
@@ -122,7 +123,7 @@ class Log:
 
     def is_live(self) -> bool:
         """Whether a client has the session open."""
-        return home.is_open(self.world.config, self.agent_id)
+        return self.agent.home.is_open(self.world.config, self.agent_id)
 
     def branch(self) -> Branch:
         """The session's branch as it is now; raises NotFoundError where it is gone."""
@@ -146,7 +147,7 @@ class Log:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError:
-            return home.is_there(self.end.path)
+            return paths.is_there(self.end.path)
 
     def _reads(self) -> bool:
         """Whether the end of the file is known now: it may be gone only where nothing is recorded."""

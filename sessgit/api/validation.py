@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sessgit.agents.claude.lines import opens_turn
+from sessgit import agents
 from sessgit.errors import UsageError
 from sessgit.model import canonical, dependency_graph, program_input
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
@@ -26,7 +26,7 @@ def prompt(text: str) -> None:
     """Raises UsageError for what would open no turn."""
     if not isinstance(text, str) or not text.strip():
         raise UsageError("the prompt of a turn is empty", "Describe the purpose of the turn, as a person would.")
-    if not opens_turn(text):
+    if not agents.of_programs().lines.opens_turn(text):
         raise UsageError(
             f"“{canonical.one_line(text, 40)}” cannot start a turn: the client's own notes start like that",
             "Describe the purpose of the turn, as a person would.",

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sessgit.agents.claude.writer import program_lines
-from sessgit.agents.claude.writer.program_lines import Chain
+from sessgit.agents.base import Chain
 from sessgit.api import validation
 from sessgit.api.state import known_cells
 from sessgit.api.state.known_cells import Known
@@ -121,7 +120,7 @@ class Held:
         with self._writing(WAIT):
             given = replace(given, parts=self._identified(given.parts))
             at = given if given.time is not None else replace(given, time=self.world.now())
-            self.log.append(lambda chain: [*self._gone(chain), *program_lines.turn_lines(chain, at)])
+            self.log.append(lambda chain: [*self._gone(chain), *chain.turn(at)])
             self.log.record()
             return self.log.number(self.log.end.key)
 
@@ -209,7 +208,7 @@ class Held:
     def slug(self, word: str) -> None:
         """From now on every line names the plan of that name, as the client's lines do."""
         with self._lock:
-            self.log.end.chain.common = {**self.log.end.chain.common, "slug": word}
+            self.log.end.chain.say_plan(word)
 
     # Who writes
 
@@ -272,7 +271,7 @@ class Held:
 
     def _gone(self, chain: Chain) -> list[bytes]:
         """The ends of cells that the last turn left pending: whoever opens the next turn holds the lock of theirs."""
-        return self._ends(chain, dict.fromkeys(self.log.end.pending, Outcome(error=program_lines.GONE)))
+        return self._ends(chain, dict.fromkeys(self.log.end.pending, Outcome(error=self.log.agent.programs.GONE)))
 
     def _ended(self, chain: Chain, outcomes: Mapping[str, Outcome]) -> list[bytes]:
         for cell in outcomes:
@@ -309,7 +308,7 @@ class Held:
         return (
             name in self.log.end.called
             or self._known.has_call(name)
-            or self._is_taken(name.removeprefix(program_lines.call_id("")))
+            or self._is_taken(name.removeprefix(self.log.agent.programs.call_id("")))
         )
 
 

@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.claude import home
-from sessgit.agents.claude.writer import file_end
+from sessgit import agents
+from sessgit.agents import file_end
 from sessgit.errors import ConflictError
 from sessgit.model.conversation.message import Message
 from sessgit.record import divergence
+from sessgit.store.files import paths
 from sessgit.store.journal import Operation, Piece, Wrote
 from sessgit.store.recorder import append_intent
 from sessgit.store.recorder.append_intent import Appending
@@ -53,7 +54,7 @@ def turns(store: Store, operation: Operation, config: Path, held: str, back: str
 
 def check_closed(agent_id: str, config: Path) -> None:
     """Raises ConflictError where a client has the session open."""
-    if home.is_open(config, agent_id):
+    if agents.at(config).home.is_open(config, agent_id):
         raise ConflictError(
             f"{agent_id[:8]} is open in a client that would not see the change",
             "Nothing was changed. Close it first.",
@@ -99,7 +100,7 @@ def done(store: Store, session: str) -> None:
 def _there(pieces: Mapping[str, Piece], config: Path) -> Iterator[tuple[Path, Piece]]:
     for name, piece in pieces.items():
         path = Path(name)
-        if home.is_inside(config, path) and home.is_there(path):
+        if paths.is_inside(config, path) and paths.is_there(path):
             yield path, piece
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sessgit.agents.claude import home
+from sessgit import agents
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.history import ls
 from sessgit.model.humanize import counted
@@ -53,7 +53,7 @@ def archive(store: Store, index: Index, sessions: Sequence[str], config: Path, p
 
     Raises ConflictError where one is open in a client.
     """
-    live, wanted = home.open_sessions(config), set(sessions)
+    live, wanted = agents.at(config).home.open_sessions(config), set(sessions)
     open_ones = [outline.name for outline in index.outlines() if outline.agent_id in live and outline.name in wanted]
     if open_ones:
         raise ConflictError(
@@ -77,7 +77,7 @@ def bring_back(store: Store, index: Index, session: str, now: float) -> Moved:
 def old(index: Index, wanted: ls.Wanted, config: Path) -> Old:
     """The sessions that are wanted but for those that are only archived by name: that are open in a client, are
     labelled `keep`, manage others, or whose transcript was written after the moment `before`."""
-    live = home.open_sessions(config)
+    live = agents.at(config).home.open_sessions(config)
     found = ls.chosen(index, wanted)
     managers = ancestry.managers(index)
     places = ancestry.transcripts(index, [outline.name for outline in found])
@@ -101,7 +101,7 @@ def _settle(store: Store, index: Index, sessions: Sequence[str], config: Path, p
         path = Path(places.get(session) or "/")
         if not path.name or catch_up.is_level(store.beside, session, path, final=True):
             continue
-        if not home.is_transcript(config, path):
+        if not agents.at(config).home.is_transcript(config, path):
             continue
         branch = index.branch(session)
         if branch is not None and not branch.archived and path.stem == branch.state.agent_id:

@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import home
-from sessgit.agents.claude.cutter import Cutter, Node, line_of
-from sessgit.agents.claude.lines import BODY_TYPES, Line, is_prompt
-from sessgit.agents.claude.reader import Reader, opened
-from sessgit.agents.claude.sidecars.folders import Place, SideFile
-from sessgit.agents.claude.writer import file_end, transcript
+from sessgit import agents
+from sessgit.agents import file_end
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.agents.reader import Reader, opened
+from sessgit.agents.values import Node, SideFile, line_of
 from sessgit.branch import sidecars
 from sessgit.errors import ConflictError, SessgitError, StoreError
 from sessgit.history import reassemble
@@ -24,6 +24,7 @@ from sessgit.history.reassemble import Laid, Piece
 from sessgit.model.conversation.session import Session
 from sessgit.record import catch_up, fork_detection
 from sessgit.store import locks
+from sessgit.store.files import paths
 from sessgit.store.layout import StorePaths
 from sessgit.store.recorder import append_intent
 from sessgit.store.recorder import cursor as cursors
@@ -69,7 +70,7 @@ def bring_level(store: Store, session: str, config: Path, path: Path) -> int:
 
     Raises ConflictError, with nothing changed, where it cannot get them. What else it holds is not looked at.
     """
-    if not home.is_there(path):
+    if not paths.is_there(path):
         return 0
     with locks.session(store.beside, session, _LOCK_WAIT) as held:
         if not held:
@@ -83,8 +84,8 @@ def bring_level(store: Store, session: str, config: Path, path: Path) -> int:
         if not found.lacks:
             return 0
         _check(found, config, state, path)
-        place = Place(config, path.parent, state.agent_id, state.agent_version)
-        sidecars.write(beside(store, session), place, sidecars.rules_of(store, state))
+        place = agents.of(state).sidecars.place(config, path.parent, state.agent_id, state.agent_version)
+        sidecars.write(agents.of(state), beside(store, session), place, sidecars.rules_of(store, state))
         data = b"\n" * found.unended + b"".join(found.lacks)
         append_intent.save(store.beside, session, Appending(str(path), found.size, data))
         try:
@@ -106,20 +107,19 @@ def standing(store: Store, session: str, laid: Laid, path: Path) -> Standing:
     """How the file at a path stands to what is recorded, which is `laid`."""
     tips = reassemble.branches(store, session)
     state = store.state(tips[session])
+    agent = agents.of(state)
     with opened(path) as source:
-        reader = Reader(source, 0, sidecars.rules_of(store, state))
+        reader = Reader(source, 0, sidecars.rules_of(store, state), agent.lines.make)
         lines, size = list(reader.lines()), source.size
     chain = _chain(store, tips[session])
     recorded = {key for tip in tips.values() for key in _chain(store, tip)}
-    file = _File(lines)
+    file = _File(agent, lines)
     if not file.nodes or next(iter(file.nodes)) not in recorded:
         return Standing(False, size=size)
-    names = {_name(line) for piece in laid.pieces for line in transcript.parsed(piece.lines)}
+    names = {_name(line) for piece in laid.pieces for line in agent.lines.parsed(piece.lines)}
     own = {piece.key for piece in laid.pieces}
     parted = bool(file.nodes.keys() - recorded) or any(
-        line.type in BODY_TYPES and _name(line) not in names
-        for key in file.nodes.keys() & own
-        for line in file.nodes[key].body
+        line.is_body and _name(line) not in names for key in file.nodes.keys() & own for line in file.nodes[key].body
     )
     ahead = parted or bool(reader.torn) or file.holds_more_than(names, state.agent_id)
     every = file.lacks(laid.pieces)
@@ -129,7 +129,7 @@ def standing(store: Store, session: str, laid: Laid, path: Path) -> Standing:
     for lacks in (every, [piece for piece in every if piece.key in chain or piece.is_tail]):
         found = file.new(lacks)
         turns = len({piece.key for piece in lacks if piece.key})
-        fits = not reader.torn and _leads_to(lines, found, chain, names)
+        fits = not reader.torn and _leads_to(agent, lines, found, chain, names)
         if fits:
             break
     return Standing(True, ahead, parted, tuple(found), turns, size, reader.unended, fits)
@@ -157,7 +157,7 @@ def _check(found: Standing, config: Path, state: Session, path: Path) -> None:
 
 def _check_closed(config: Path, state: Session) -> None:
     short = state.id[:8]
-    if home.is_open(config, state.agent_id):
+    if agents.of(state).home.is_open(config, state.agent_id):
         raise ConflictError(
             f"{short} was continued elsewhere, and is open in a client here that would not see the new turns",
             f"Close it first, then run `sessgit resume {short}`.",
@@ -167,8 +167,9 @@ def _check_closed(config: Path, state: Session) -> None:
 class _File:
     """The turns of a file, cut as the recorder cuts them, and what it holds by uuid or, without one, as it is."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
-        self.cutter = Cutter(fork_detection.Nothing(), session="file")
+    def __init__(self, agent: Agent, lines: Sequence[Line]) -> None:
+        self.agent = agent
+        self.cutter = agent.cutter(fork_detection.Nothing(), session="file")
         self.nodes: dict[str, Node] = {}
         for line in lines:
             self.cutter.feed(line)
@@ -181,7 +182,7 @@ class _File:
         out = list[Piece]()
         begun = set[str]()
         for piece in pieces:
-            lines = transcript.parsed(piece.lines)
+            lines = self.agent.lines.parsed(piece.lines)
             if piece.key in self.nodes and piece.key not in begun:
                 last = max((n for n, line in enumerate(lines, start=1) if _name(line) in self.there), default=0)
                 lines = lines[last:]
@@ -193,7 +194,7 @@ class _File:
 
     def new(self, pieces: Sequence[Piece]) -> list[bytes]:
         """The lines of pieces that it lacks, but for those that wait behind its last turn for the next one already."""
-        lines = transcript.parsed(line + end for piece in pieces for line, end in piece.ended)
+        lines = self.agent.lines.parsed(line + end for piece in pieces for line, end in piece.ended)
         waiting = [line.raw for line in self.cutter.pending]
         same = max((_alike(waiting[at:], lines) for at in range(len(waiting))), default=0)
         new = [line for line in lines[same:] if line.uuid not in self.there]
@@ -202,7 +203,7 @@ class _File:
     def holds_more_than(self, names: Collection[str | bytes], agent_id: str) -> bool:
         """Whether lines stand behind its last turn that are not recorded; those with a name are from `restore`."""
         return any(
-            _name(line) not in names and not transcript.is_titles(line.raw + b"\n", agent_id)
+            _name(line) not in names and not self.agent.writer.is_titles(line.raw + b"\n", agent_id)
             for line in self.cutter.pending
         )
 
@@ -224,16 +225,16 @@ def _alike(waiting: Sequence[bytes], lines: Sequence[Line]) -> int:
 
 
 def _leads_to(
-    lines: Sequence[Line], more: Sequence[bytes], chain: Sequence[str], names: Collection[str | bytes]
+    agent: Agent, lines: Sequence[Line], more: Sequence[bytes], chain: Sequence[str], names: Collection[str | bytes]
 ) -> bool:
     """Whether a file with these lines and more behind them has the turns of a chain as its head, each new prompt
     hanging on a line that is there; not one that hangs on a line that nobody has."""
     there = {line.uuid for line in lines}
-    cutter = Cutter(fork_detection.Nothing(), session="file")
+    cutter = agent.cutter(fork_detection.Nothing(), session="file")
     for line in lines:
         cutter.feed(line)
-    for line in transcript.parsed(raw.removesuffix(b"\n") for raw in more):
-        if is_prompt(line) and line.parent in names and line.parent not in there:
+    for line in agent.lines.parsed(raw.removesuffix(b"\n") for raw in more):
+        if line.is_prompt and line.parent in names and line.parent not in there:
             return False
         there.add(line.uuid)
         cutter.feed(line)

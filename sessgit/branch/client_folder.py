@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from sessgit.agents.claude import home
-from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.sidecars import folders
-from sessgit.agents.claude.sidecars.folders import PLAN, Place, SideFile
-from sessgit.agents.claude.sidecars.sidecar_files import plan_name
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.reader import opened
+from sessgit.agents.values import PLAN, SideFile
 from sessgit.branch import restore, sidecars
 from sessgit.branch.sidecars import ALREADY, LEFT, WRITTEN, WrittenFile
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, StoreError
@@ -64,23 +62,29 @@ def export(store: Store, index: Index, branches: Sequence[Branch], folder: Path)
             f"{taken[0]} already exists with other contents",
             "Nothing was written. Name another folder.",
         )
-    indexes = {path.parent / folders.INDEX for path in laid.transcripts}
-    old = {path: _index(path) for path in sorted(indexes)}
+    indexes = {
+        path.parent / agents.of(state).sidecars.INDEX: agents.of(state) for path, state in laid.transcripts.items()
+    }
+    old = {path: _index(agent, path) for path, agent in sorted(indexes.items(), key=lambda item: item[0])}
     written = [_write(path, file, outcomes[path]) for path, file in laid.files.items()]
-    return Exported([*written, *(_write_index(path, found, laid) for path, found in old.items())], len(heads))
+    return Exported(
+        [*written, *(_write_index(indexes[path], path, found, laid) for path, found in old.items())], len(heads)
+    )
 
 
 def _lay_out(store: Store, head: Branch, folder: Path, laid: _Laid) -> None:
     """Adds a session's files; of two sessions with one file, a plan or a subagent's, the one written later has it."""
     state = head.state
-    project = folder / "projects" / folders.folder_name(state.transcript, state.project)
-    path = home.transcript_place(folder, str(project / f"{state.agent_id}.jsonl"), state.agent_id, "")
+    agent = agents.of(state)
+    project = folder / "projects" / agent.sidecars.folder_name(state.transcript, state.project)
+    path = agent.home.transcript_place(folder, str(project / f"{state.agent_id}.jsonl"), state.agent_id, "")
     if path is None:
         raise SessgitError(f"the id of {head.name} cannot be a file name: {state.agent_id!r}")
     kept = sidecars.of_session(store, head.name, reassemble.branches(store, head.name))
-    place = Place(folder, project, state.agent_id, state.agent_version)
+    place = agent.sidecars.place(folder, project, state.agent_id, state.agent_version)
     for file in kept:
-        where = place.of(SideFile(PLAN, plan_name(file.name), file.data) if file.kind == PLAN else file)
+        is_plan = file.kind == PLAN
+        where = place.of(SideFile(PLAN, agent.sidecars.plan_name(file.name), file.data) if is_plan else file)
         if where is not None:
             laid.files[where] = _longer(laid.files.get(where), file)
     laid.files[path] = SideFile(TRANSCRIPT, path.name, restore.rebuild(store, head.name).file)
@@ -108,20 +112,20 @@ def _write(path: Path, file: SideFile, outcome: str) -> WrittenFile:
     return WrittenFile(path, file.kind, outcome, sidecars.secrets(file.data), file.counts)
 
 
-def _index(path: Path) -> bytes | None:
+def _index(agent: Agent, path: Path) -> bytes | None:
     """The index that is there, if it can be one."""
     try:
         with opened(path) as source:
             found = source.file.read()
     except NotFoundError:
         return None
-    folders.merged(found, [], path)
+    agent.sidecars.merged(found, {}, path)
     return found
 
 
-def _write_index(path: Path, found: bytes | None, laid: _Laid) -> WrittenFile:
-    entries = [_entry(file, state) for file, state in laid.transcripts.items() if file.parent == path.parent]
-    data = folders.merged(found, entries, path)
+def _write_index(agent: Agent, path: Path, found: bytes | None, laid: _Laid) -> WrittenFile:
+    states = {file: state for file, state in laid.transcripts.items() if file.parent == path.parent}
+    data = agent.sidecars.merged(found, states, path)
     if data == found:
         return WrittenFile(path, INDEX, ALREADY, counts=False)
     try:
@@ -129,19 +133,3 @@ def _write_index(path: Path, found: bytes | None, laid: _Laid) -> WrittenFile:
     except StoreError as error:
         raise SessgitError(str(error)) from error
     return WrittenFile(path, INDEX, WRITTEN, counts=False)
-
-
-def _entry(path: Path, state: Session) -> dict[str, Any]:
-    """What the client notes of a session in the index of its project."""
-    return {
-        "sessionId": state.agent_id,
-        "fullPath": str(path),
-        "fileMtime": path.stat().st_mtime_ns // 1_000_000,
-        "firstPrompt": state.first_prompt,
-        "messageCount": state.messages,
-        "created": state.created,
-        "modified": state.updated,
-        "gitBranch": state.git_branch,
-        "projectPath": state.project,
-        "isSidechain": False,
-    }

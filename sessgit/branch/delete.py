@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.claude import home
+from sessgit import agents
 from sessgit.branch import tag
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.history import client_files, lost_sessions
@@ -19,6 +19,7 @@ from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
 from sessgit.model.humanize import counted
 from sessgit.store import layout, locks, operations, refs, transaction
+from sessgit.store.files import paths
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.sqlite import ancestry
@@ -53,7 +54,7 @@ class Doomed:
 
 def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
     """What would go; raises ConflictError where one is open in a client."""
-    live = home.open_sessions(config)
+    live = agents.at(config).home.open_sessions(config)
     found = list[Doomed]()
     every, returned = tag.tags(index), ancestry.returned(index)
     for session in dict.fromkeys(sessions):
@@ -76,7 +77,7 @@ def doomed(index: Index, sessions: Sequence[str], config: Path) -> list[Doomed]:
                 tuple(one.name for one in own if one not in shared),
                 tuple(fork.name for fork in index.forks_of(session) if fork.name not in sessions),
                 _merged(returned, session, sessions),
-                next((Path(place) for place in own_file if place and home.is_there(place)), None),
+                next((Path(place) for place in own_file if place and paths.is_there(place)), None),
                 lost_sessions.is_lost(branch.state, config, layout.StorePaths(index.path)),
             )
         )

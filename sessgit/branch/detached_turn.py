@@ -6,13 +6,12 @@ recorder then finds the turn in it as in any other.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from sessgit.agents.claude.writer import program_lines
-from sessgit.agents.claude.writer.program_lines import Chain
+from sessgit import agents
 from sessgit.branch import edit
 from sessgit.branch.restore import rebuild
-from sessgit.branch.transcript_end import End
 from sessgit.errors import ConflictError
 from sessgit.model.program_input import GivenTurn
 from sessgit.record.context import Context
@@ -33,13 +32,13 @@ def append(world: Context, session: str, given: GivenTurn) -> int:
         if not held:
             raise ConflictError(f"another process is writing {session[:8]}", "Try again.")
         state = world.branch(session).state
-        agent_id, project = state.agent_id, state.project
+        agent_id = state.agent_id
         path = at / "projects" / "aside" / f"{agent_id}.jsonl"
         path.parent.mkdir(parents=True)
         path.write_bytes(rebuild(store, session).data)
-        end = End(path, Chain(agent_id, {"cwd": project} if project else {}))
+        end = agents.of(state).programs.end(path, replace(state, updated=""))
         end.read()
-        end.append(program_lines.turn_lines(end.chain, given), durable=False)
+        end.append(end.chain.turn(given), durable=False)
         source = Source(path, agent_id, Path(at), own=world.config)
         done = record(store, index, source, world.rules)
         # The file is gone: whoever records the session next reads its own from the beginning.

@@ -10,11 +10,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.agents.claude import cells, home, turn_folder
-from sessgit.agents.claude.lines import Line, blocks, tool_results
-from sessgit.agents.claude.reader import Reader, Redact, no_redaction, opened
-from sessgit.agents.claude.sidecars.folders import Place, SideFile
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
+from sessgit.agents import new_file, turn_folder
+from sessgit.agents.base import Agent, SidecarPlace
+from sessgit.agents.line import Line
+from sessgit.agents.reader import Reader, Redact, no_redaction, opened
+from sessgit.agents.values import SideFile
 from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import NotFoundError, SessgitError
@@ -26,7 +27,7 @@ from sessgit.model import canonical, humanize, unified_state
 from sessgit.model.conversation import session as sessions
 from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Origin, Session
-from sessgit.model.conversation.turn import Cell, Turn
+from sessgit.model.conversation.turn import Turn
 from sessgit.store import layout, operations, refs
 from sessgit.store.journal import Wrote
 from sessgit.store.secrets import secret_filter
@@ -96,8 +97,8 @@ def _forked(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
         stored = list(stored)
         original, missing = _unredacted(store, head, point, stored)
     last = [cut.lines] if cut else []
-    prefix = transcript.resumable(chain(stored, last), plan.id, plan.name)
-    written = transcript.resumable(chain(original, last), plan.id, plan.name) if original else prefix
+    prefix = agents.of(head).writer.resumable(chain(stored, last), plan.id, plan.name)
+    written = agents.of(head).writer.resumable(chain(original, last), plan.id, plan.name) if original else prefix
     base = point.base if cut else point.commit
     origin = Origin(
         point.session,
@@ -125,7 +126,7 @@ def _forked(store: Store, head: Session, point: Point, plan: Plan) -> Forked:
     if target is not None:
         try:
             files = beside.write() if beside else []
-            transcript.write(target, *written.parts)
+            new_file.write(target, *written.parts)
         except SessgitError as error:
             hint = f"The fork exists without its files. Write them: `sessgit restore {plan.id[:8]}`"
             raise type(error)(str(error), hint) from error
@@ -167,6 +168,7 @@ def resume_command(state: Session, cwd: str) -> str:
 class _Cut:
     """A turn up to a cell, with all results of the message that the cell belongs to."""
 
+    agent: Agent
     ordinal: int
     key: str
     before: list[Line]
@@ -174,7 +176,7 @@ class _Cut:
 
     @property
     def turn(self) -> Turn:
-        return cells.describe(self.body)
+        return self.agent.cells.describe(self.body)
 
     @property
     def lines(self) -> list[bytes]:
@@ -183,8 +185,9 @@ class _Cut:
 
 def _up_to_cell(store: Store, point: Point) -> _Cut:
     stored = store.lines(point.commit, point.turn)
-    before, body = transcript.parsed(stored.before), transcript.parsed(stored.body)
-    found = cells.describe(body).cells
+    agent = agents.of_commit(store, point.commit)
+    before, body = agent.lines.parsed(stored.before), agent.lines.parsed(stored.body)
+    found = agent.cells.describe(body).cells
     ordinal = next((n for n, cell in enumerate(found, start=1) if point.cell in (cell.id, str(n))), 0)
     if not ordinal:
         count = f"{len(found)} cell{'' if len(found) == 1 else 's'}"
@@ -192,28 +195,8 @@ def _up_to_cell(store: Store, point: Point) -> _Cut:
             f"turn {point.turn} has no cell {point.cell}; it has {count}",
             f"`sessgit log {point.session} --cells` lists them.",
         )
-    chosen = found[ordinal - 1]
-    end = _program_end(body, chosen) if cells.is_program(body, chosen) else _message_end(found, chosen)
-    return _Cut(ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
-
-
-def _message_end(found: Sequence[Cell], chosen: Cell) -> int:
-    """The last line of all results of the message of the model that the cell belongs to."""
-    message = chosen.id if chosen.type == "llm_call" else chosen.depends[0]
-    together = [cell for cell in found if cell.id == message or (message in cell.depends[:1] and cell.type == "tool")]
-    return max(n for cell in together for n in cell.lines)
-
-
-def _program_end(body: Sequence[Line], chosen: Cell) -> int:
-    """The line at which a program's cell is over, and every call up to there has a result, if it ever gets one."""
-    end = max(chosen.lines)
-    open_calls = {block.get("id") for line in body[:end] for block in blocks(line) if block.get("type") == "tool_use"}
-    for number, line in enumerate(body, start=1):
-        for block in tool_results(line):
-            if block.get("tool_use_id") in open_calls:
-                open_calls.remove(block.get("tool_use_id"))
-                end = max(end, number)
-    return end
+    end = agent.writer.cell_end(body, found, found[ordinal - 1])
+    return _Cut(agent, ordinal, store.message(point.commit).get("Prompt"), before, body[:end])
 
 
 def _first_state(store: Store, base: str, cut: _Cut | None, plan: Plan) -> Session:
@@ -250,7 +233,9 @@ def _commit(store: Store, point: Point, cut: _Cut | None, state: Session, plan: 
         from sessgit.record.commits import counts
 
         beside = sidecars.of_lines(store, point.commit, point.turn, cut.lines)
-        tree = store.write_folder(turn_folder.files(cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), beside)
+        tree = store.write_folder(
+            turn_folder.files(cut.agent, cut.before, cut.body, cut.turn, state.rules.get("cut", 0)), beside
+        )
         changes[layout.turn(point.turn)] = (tree, True)
         trailers += [("Turn", str(point.turn)), ("Prompt", cut.key), *counts(cut.turn)]
     message = Message(f"fork: {state.name or state.id} from {address}", tuple(trailers))
@@ -263,8 +248,8 @@ def _target(head: Session, plan: Plan) -> Path | None:
     if plan.config is None:
         return None
     if plan.project:
-        return home.project_folder(plan.config, plan.project) / f"{plan.id}.jsonl"
-    place = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
+        return agents.of(head).home.project_folder(plan.config, plan.project) / f"{plan.id}.jsonl"
+    place = agents.of(head).home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
     if place is None:
         hint = "Name a folder with `--project DIR`, or fork without a file with `--no-restore`."
         raise SessgitError(f"the folder of {head.id} is unknown", hint)
@@ -277,7 +262,8 @@ class _Beside:
     or why it cannot be had."""
 
     files: Sequence[SideFile]
-    place: Place
+    agent: Agent
+    place: SidecarPlace
     rules: Redact
     error: SessgitError | None = None
 
@@ -290,21 +276,24 @@ class _Beside:
         """Puts each where the client looks for it; raises SessgitError where they cannot be had."""
         if self.error is not None:
             raise self.error
-        return sidecars.write(self.files, self.place, self.rules)
+        return sidecars.write(self.agent, self.files, self.place, self.rules)
 
 
 def _beside(store: Store, head: Session, state: Session, commit: str, plan: Plan, target: Path) -> _Beside:
     assert plan.config is not None
     rules, version = sidecars.rules_of(store, head), state.agent_version
-    place = Place(plan.config, target.parent, plan.id, version)
+    agent = agents.of(head)
+    place = agent.sidecars.place(plan.config, target.parent, plan.id, version)
     try:
         files = sidecars.as_of(store, commit, state.turns)
-        theirs = home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
+        theirs = agents.of(head).home.transcript_place(plan.config, head.transcript, head.agent_id, head.project)
         if theirs is not None:
-            files = sidecars.unredacted(files, Place(plan.config, theirs.parent, head.agent_id, version), rules)
+            files = sidecars.unredacted(
+                agent, files, agent.sidecars.place(plan.config, theirs.parent, head.agent_id, version), rules
+            )
     except SessgitError as error:  # the fork is made all the same
-        return _Beside((), place, rules, error)
-    return _Beside(sidecars.taken_over(files, plan.id, version), place, rules)
+        return _Beside((), agent, place, rules, error)
+    return _Beside(sidecars.taken_over(agent, files, plan.id, version), agent, place, rules)
 
 
 def _unredacted(store: Store, head: Session, point: Point, stored: list[list[bytes]]) -> tuple[list[list[bytes]], int]:
@@ -332,11 +321,11 @@ def _original_lines(store: Store, head: Session, commit: str, lines: list[bytes]
         return None
     try:
         with opened(Path(head.transcript)) as file:
-            reader = Reader(file, 0, no_redaction)
+            reader = Reader(file, 0, no_redaction, agents.of(head).lines.make)
             found = [line for extent in message.extents for line in reader.again(extent)]
     except SessgitError:
         return None
     if store.hmac(with_newlines(line.written for line in found)) != message.get("Original-HMAC"):
         return None
-    without_purged = secret_filter.line(store.beside, {})
+    without_purged = secret_filter.line(store.beside, {}, agents.of(head).protected_keys)
     return [*lines[: len(lines) - len(found)], *(without_purged(line.written)[0] for line in found)]

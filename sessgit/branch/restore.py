@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.sidecars.folders import Place
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
+from sessgit.agents import new_file
+from sessgit.agents.reader import opened
 from sessgit.branch import backfill, sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.errors import ConflictError, DamageError, NotFoundError, SessgitError, StoreError
@@ -122,10 +122,10 @@ def restore(store: Store, session: str, config: Path, into: Into | None = None, 
     elif into is not None:
         with locks.session(store.beside, session, _LOCK_WAIT):
             state = _moved(store, session, into, target)
-    place = Place(config, target.parent, state.agent_id, state.agent_version)
-    files = sidecars.write(backfill.beside(store, session), place, sidecars.rules_of(store, state))
+    place = agents.of(state).sidecars.place(config, target.parent, state.agent_id, state.agent_version)
+    files = sidecars.write(agents.of(state), backfill.beside(store, session), place, sidecars.rules_of(store, state))
     if there is None:
-        transcript.write(target, *restored.file.pieces(), name)
+        new_file.write(target, *restored.file.pieces(), name)
         return Outcome(target, restored, False, tuple(files), bool(name), state.project, stands_for=stands_for)
     # A line that an earlier restoring added counts as missing until it is recorded.
     restored = replace(restored, missing=max(0, restored.missing - there.named))
@@ -141,7 +141,7 @@ def write_to(store: Store, session: str, path: Path) -> Outcome:
     restored = rebuild(store, session)
     is_there, rest = _held(path, restored.file)
     if not is_there:
-        transcript.write(path, *restored.file.pieces())
+        new_file.write(path, *restored.file.pieces())
     elif rest != b"":
         raise _other(path) if rest is None else _gone_on(path)
     return Outcome(path, restored, is_there)
@@ -164,7 +164,7 @@ def _there(store: Store, state: Session, laid: Laid, target: Path) -> _There | N
     is_there, rest = _held(target, laid.data)
     if not is_there:
         return None
-    if rest is not None and (not rest or transcript.is_titles(rest, state.agent_id)):
+    if rest is not None and (not rest or agents.of(state).writer.is_titles(rest, state.agent_id)):
         return _There(len(rest))
     if rest is not None:
         raise _gone_on(target)
@@ -206,9 +206,9 @@ def _name_line(state: Session, file: Unjoined) -> bytes:
     """
     if not state.name or not file.lines or file.unended:
         return b""
-    if next(filter(None, map(transcript.title_of, reversed(file.lines))), "") == state.name:
+    if next(filter(None, map(agents.of(state).writer.title_of, reversed(file.lines))), "") == state.name:
         return b""
-    return transcript.title_line(state.name, state.agent_id) + b"\n"
+    return agents.of(state).writer.title_line(state.name, state.agent_id) + b"\n"
 
 
 def _stand_for(store: Store, folder: str, project: str) -> str:

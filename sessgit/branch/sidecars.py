@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from sessgit.agents.claude.lines import parse
-from sessgit.agents.claude.reader import Redact, no_redaction, opened
-from sessgit.agents.claude.sidecars import folders, sidecar_files
-from sessgit.agents.claude.sidecars.folders import PLAN, RESULT, SUBAGENT, TASK, TODO, Place, SideFile
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
+from sessgit.agents import new_file
+from sessgit.agents.base import Agent, SidecarPlace
+from sessgit.agents.line import parse
+from sessgit.agents.reader import Redact, no_redaction, opened
+from sessgit.agents.values import PLAN, RESULT, SUBAGENT, TASK, TODO, SideFile
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import line_list
 from sessgit.model.conversation.session import Session
@@ -37,7 +38,7 @@ _LIVE = {"tasks": TASK, "todos": TODO, "plans": PLAN}
 class WrittenFile:
     """A file and what became of it: `written`, `already` there with the same bytes, or another one that was `left`.
 
-    `kind` is one of `folders.KINDS`, or `transcript` or `index`; `redacted` counts the secrets that stand replaced
+    `kind` is one of `values.KINDS`, or `transcript` or `index`; `redacted` counts the secrets that stand replaced
     in it; `counts` says whether a person would count it.
     """
 
@@ -70,7 +71,7 @@ def of_session(store: Store, session: str, tips: Mapping[str, str]) -> list[Side
         _note_turns(store, session, tip, state, turns)
     ordered = sorted(turns.values(), key=lambda turn: turn.order)
     files = _joined((_pieces(store, turn), turn.taken_over) for turn in ordered)
-    return [_own(parts, state.agent_id, state.agent_version) for parts in files] + _live(store, head)
+    return [_own(agents.of(state), parts, state) for parts in files] + _live(store, head)
 
 
 def as_of(store: Store, commit: str, turns: int) -> list[SideFile]:
@@ -95,12 +96,15 @@ def of_lines(store: Store, commit: str, number: int, lines: Sequence[bytes]) -> 
     return out
 
 
-def taken_over(files: Iterable[SideFile], agent_id: str, version: str) -> list[SideFile]:
+def taken_over(agent: Agent, files: Iterable[SideFile], agent_id: str, version: str) -> list[SideFile]:
     """The files of one session as those of another; a subagent's that both find in one place stays as it is."""
-    return [file if folders.is_flat(file, version) else folders.as_own(file, agent_id) for file in files]
+    own = agent.sidecars
+    return [file if own.is_flat(file, version) else own.as_own(file, agent_id) for file in files]
 
 
-def write(files: Iterable[SideFile], place: Place, rules: Redact = no_redaction) -> list[WrittenFile]:
+def write(
+    agent: Agent, files: Iterable[SideFile], place: SidecarPlace, rules: Redact = no_redaction
+) -> list[WrittenFile]:
     """Puts each file where the client looks for it, and never over one that is there.
 
     One that holds the words which stand replaced in ours counts as the same; `rules` are those that replaced them.
@@ -109,19 +113,19 @@ def write(files: Iterable[SideFile], place: Place, rules: Redact = no_redaction)
     for file in files:
         path = place.of(file)
         if path is not None:
-            outcome = _put(path, file, rules)
+            outcome = _put(agent, path, file, rules)
             out.append(WrittenFile(path, file.kind, outcome, secrets(file.data), file.counts))
     return out
 
 
-def unredacted(files: Iterable[SideFile], place: Place, rules: Redact) -> list[SideFile]:
+def unredacted(agent: Agent, files: Iterable[SideFile], place: SidecarPlace, rules: Redact) -> list[SideFile]:
     """The files with the words that the agent's own files at `place` still hold, where these prove to be the same."""
-    return [_original(file, place.of(file), rules) if secrets(file.data) else file for file in files]
+    return [_original(agent, file, place.of(file), rules) if secrets(file.data) else file for file in files]
 
 
 def rules_of(store: Store, state: Session) -> Redact:
     """The redaction that the session is recorded with."""
-    return secret_filter.line(store.beside, state.rules)
+    return secret_filter.line(store.beside, state.rules, agents.of(state).protected_keys)
 
 
 def secrets(data: Bytes) -> int:
@@ -143,36 +147,36 @@ def put(path: Path, data: Bytes) -> str:
     if found is not None:
         return ALREADY if found else LEFT
     try:
-        transcript.write(path, *pieces(data))
+        new_file.write(path, *pieces(data))
     except ConflictError:  # it came just now, or it is a link or a folder
         return LEFT
     return WRITTEN
 
 
-def _put(path: Path, file: SideFile, rules: Redact) -> str:
+def _put(agent: Agent, path: Path, file: SideFile, rules: Redact) -> str:
     outcome = put(path, file.data)
-    if outcome == LEFT and secrets(file.data) and _is_stored_as(file, _there(file, path), rules):
+    if outcome == LEFT and secrets(file.data) and _is_stored_as(agent, file, _there(agent, file, path), rules):
         return ALREADY
     return outcome
 
 
-def _original(file: SideFile, path: Path | None, rules: Redact) -> SideFile:
-    found = _there(file, path, may_go_on=True) if path is not None else b""
-    return replace(file, data=found) if _is_stored_as(file, found, rules) else file
+def _original(agent: Agent, file: SideFile, path: Path | None, rules: Redact) -> SideFile:
+    found = _there(agent, file, path, may_go_on=True) if path is not None else b""
+    return replace(file, data=found) if _is_stored_as(agent, file, found, rules) else file
 
 
-def _there(file: SideFile, path: Path, *, may_go_on: bool = False) -> Bytes:
+def _there(agent: Agent, file: SideFile, path: Path, *, may_go_on: bool = False) -> Bytes:
     """What stands at the path in the place of a file: of one of lines those that are complete, and where it may go on,
     no more than ours has."""
     if not file.name.endswith(".jsonl"):
         return read(path) or b""
     most = len(whole(lines_of(file.data))) if may_go_on else None
-    return sidecar_files.of_complete(islice(sidecar_files.complete(path), most))
+    return agent.sidecars.of_complete(islice(agent.sidecars.complete(path), most))
 
 
-def _is_stored_as(file: SideFile, found: Bytes, rules: Redact) -> bool:
+def _is_stored_as(agent: Agent, file: SideFile, found: Bytes, rules: Redact) -> bool:
     """Whether what was found is what the file was recorded from."""
-    stored = sidecar_files.clean(file.name, found, rules)
+    stored = agent.sidecars.clean(file.name, found, rules)
     if isinstance(stored, bytes) and isinstance(file.data, bytes):
         return stored == file.data
     return lines_of(stored) == lines_of(file.data)
@@ -256,11 +260,11 @@ def _one_after_another(parts: Sequence[Bytes]) -> Bytes:
     return line_list.of_split([*(line for lines in earlier for line in whole(lines)), *last])
 
 
-def _own(parts: Sequence[tuple[SideFile, bool]], agent_id: str, version: str) -> SideFile:
+def _own(agent: Agent, parts: Sequence[tuple[SideFile, bool]], state: Session) -> SideFile:
     """The file of these pieces with this session's id in those that it took over."""
-    if folders.is_flat(parts[0][0], version):
+    if agent.sidecars.is_flat(parts[0][0], state.agent_version):
         return _joined_parts(parts)
-    return _joined_parts([(folders.as_own(p, agent_id) if taken else p, taken) for p, taken in parts])
+    return _joined_parts([(agent.sidecars.as_own(p, state.agent_id) if taken else p, taken) for p, taken in parts])
 
 
 def _live(store: Store, commit: str) -> list[SideFile]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.claude import home
 from sessgit.branch import append_undo
 from sessgit.errors import ConflictError, MovedError, NotFoundError, StoreError
 from sessgit.store import layout, locks, refs, transaction
+from sessgit.store.files import paths
 from sessgit.store.journal import Operation
 from sessgit.store.operations import BACKGROUND, PURGE, Listed, listed, named, only_ended, perform
 from sessgit.store.store import Store
@@ -154,7 +154,7 @@ def _files(operation: Operation, config: Path) -> tuple[tuple[Path, ...], tuple[
     unchanged, changed = list[Path](), list[Path]()
     for name, proof in operation.files.items():
         path = Path(name)
-        if not home.is_inside(config, path):
+        if not paths.is_inside(config, path):
             continue  # no command of ours wrote there
         try:
             same = not path.is_symlink() and hashlib.sha256(path.read_bytes()).hexdigest() == proof

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.claude.writer import transcript
+from sessgit.agents import new_file
 from sessgit.branch import delete, lost_refs
 from sessgit.branch.merging import interrupted
 from sessgit.errors import ConflictError, MovedError, SessgitError
@@ -67,7 +67,7 @@ def collect(  # noqa: PLR0913 - the world, and what is asked for
         outgoing.sweep(store.beside.state)
         for folder in config.glob("projects/*/"):
             if not folder.is_symlink():
-                transcript.sweep(folder)
+                new_file.sweep(folder)
         quarantine.sweep(store.beside)
         expired = _expire(store, now - keep)
         maintenance.pack(store.path, lock, full=True, progress=progress)

@@ -9,14 +9,14 @@ not known were written while nothing was to be recorded, and are an import's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sessgit.agents.claude import content, home
-from sessgit.agents.claude.lines import Line, blocks, is_prompt, tool_results
-from sessgit.agents.claude.reader import Reader, no_redaction, opened
+from sessgit import agents
+from sessgit.agents.line import Line
+from sessgit.agents.reader import Reader, no_redaction, opened
 from sessgit.errors import SessgitError
 from sessgit.history import client_files, resolve
 from sessgit.history.views import body_of
@@ -147,7 +147,7 @@ def _left(index: Index, config: Path, privacy: Privacy, folder: str | None) -> I
     for outline in outlines:
         branch = index.branch(outline.name)
         path = client_files.place_of(config, branch.state, beside) if branch else None
-        if branch is None or path is None or not home.is_transcript(config, path):
+        if branch is None or path is None or not agents.at(config).home.is_transcript(config, path):
             continue
         state = branch.state
         if state.state != "active" and catch_up.is_level(beside, branch.name, path, final=True):
@@ -168,7 +168,7 @@ def _unknown(index: Index, config: Path, privacy: Privacy, folder: str | None) -
     held = (ref.removeprefix(space) for space in layout.SPACES for ref in refs.read_all(index.path, space))
     known = set(map(layout.session_of, held))
     here = project.key(folder) if folder is not None else None
-    for path in home.transcripts(config):
+    for path in agents.at(config).home.transcripts(config):
         session = ids.session_id(path.stem)
         if session in known or _modified(path) < since or not discovery.is_named(path):
             continue
@@ -182,32 +182,23 @@ def _unknown(index: Index, config: Path, privacy: Privacy, folder: str | None) -
 
 def _cut_short(path: Path, session: str) -> _Left | None:
     """What a transcript says of its session; None where the model has answered at its end, or nobody has asked."""
-    folder = version = ""
-    last: Line | None = None
+    agent, said = agents.of_file(path), dict[str, str]()
+
+    def noted(lines: Iterable[Line]) -> Iterator[Line]:
+        for line in lines:
+            if line.cwd:
+                said.setdefault("folder", line.cwd)
+            if line.version:
+                said["version"] = line.version
+            yield line
+
     try:
         with opened(path) as source:
-            for line in Reader(source, 0, no_redaction).lines():
-                folder, version = folder or line.text("cwd"), line.text("version") or version
-                if is_prompt(line) or (last is not None and _goes_on(line)):
-                    last = line
+            if not agent.lines.is_cut_short(noted(Reader(source, 0, no_redaction, agent.lines.make).lines())):
+                return None
     except (SessgitError, OSError):
         return None
-    if last is None or (last.type == "assistant" and not _is_going_on(last)):
-        return None
-    return _Left(session, path.stem, path, folder, version)
-
-
-def _goes_on(line: Line) -> bool:
-    """Whether the model said it, or was told the result of a call: the client too writes lines of a person's."""
-    is_beside = line.data is not None and line.data.get("isSidechain")
-    return not is_beside and (line.type == "assistant" or bool(tool_results(line)))
-
-
-def _is_going_on(line: Line) -> bool:
-    """Whether more must come behind what the model says on the line, as it says itself."""
-    message = (line.data or {}).get("message")
-    reason = message.get("stop_reason") if isinstance(message, dict) else None
-    return reason == "tool_use" or any(block.get("type") != "text" for block in blocks(line))
+    return _Left(session, path.stem, path, said.get("folder", ""), said.get("version", ""))
 
 
 def _is_begun(index: Index, beside: layout.StorePaths, branch: Branch, path: Path) -> bool:
@@ -243,7 +234,9 @@ def _modified(path: Path) -> float:
 
 def _is_open(config: Path, index: Index, one: _Left) -> bool:
     """Whether a client or a program has the session open."""
-    return home.is_open(config, one.agent_id) or open_turns.is_open(layout.StorePaths(index.path), one.session)
+    return agents.at(config).home.is_open(config, one.agent_id) or open_turns.is_open(
+        layout.StorePaths(index.path), one.session
+    )
 
 
 def _recorded(
@@ -273,5 +266,5 @@ def _cut(store: Store, index: Index, branch: Branch) -> Cut:
     is_answered = bool(cells) and cells[-1].type != "tool"
     if is_answered or branch.state.state == "interrupted" or not rows:
         return "" if rows else "answer"
-    about, _ = content.told(body_of(store, branch.tip, rows[-1]))
+    about, _ = agents.of(branch.state).content.told(body_of(store, branch.tip, rows[-1]))
     return "" if about.answer and not about.calls else "answer"  # without a model the program itself said it

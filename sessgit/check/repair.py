@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude import reader
-from sessgit.agents.claude.chain_repair.chain import Mend
+from sessgit.agents import reader
+from sessgit.agents.values import Mend
 from sessgit.branch import lost_refs
 from sessgit.check import verify
 from sessgit.check.repairing import line_mends, lost_objects, mended_session, rebuild

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.claude import home, hook_settings
+from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import lost_sessions
 from sessgit.model import ids
@@ -138,7 +138,7 @@ def waiting(beside: StorePaths, now: float) -> Waiting | None:
 def recording(store: Path, config: Path) -> Recording:
     """Whether the client's settings run a stub of this store that can start its recorder."""
     try:
-        found = hook_settings.installed(hook_settings.read(config / "settings.json").document)
+        found = agents.at(config).hooks.installed(agents.at(config).hooks.read(config / "settings.json").document)
     except SessgitError as error:
         return Recording(False, f"cannot read the client's settings: {error}")
     hook = StorePaths(store).hook
@@ -156,7 +156,7 @@ def recording(store: Path, config: Path) -> Recording:
     python = stub.interpreter(store)
     if not os.access(python, os.X_OK):
         return Recording(False, f"the hook starts {python or 'no program'}, which is gone: sessgit install")
-    missing = [event for event in hook_settings.HOOK_EVENTS if found.entries and event not in found.events]
+    missing = [event for event in agents.at(config).hooks.HOOK_EVENTS if found.entries and event not in found.events]
     if missing:
         return Recording(True, f"no hook for {', '.join(missing)}: sessgit install")
     if found.entries and found.plugin:
@@ -165,7 +165,7 @@ def recording(store: Path, config: Path) -> Recording:
 
 
 def _files(config: Path, known: Collection[str]) -> Iterator[_File]:
-    for path in home.transcripts(config):
+    for path in agents.at(config).home.transcripts(config):
         try:
             modified = path.stat().st_mtime
         except OSError:  # deleted meanwhile
@@ -215,7 +215,7 @@ def _deleting(
 def _expiring(config: Path, files: Sequence[_File], now: float) -> tuple[float, list[_File]]:
     """After how many days the client deletes a transcript, and those that it deletes within a week."""
     try:
-        days = hook_settings.cleanup_days(hook_settings.read(config / "settings.json").document)
+        days = agents.at(config).hooks.cleanup_days(agents.at(config).hooks.read(config / "settings.json").document)
     except SessgitError:
         return 0.0, []
     return days, [file for file in files if file.modified + days * _DAY < now + WEEK]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from sessgit.agents.values import KINDS
 from sessgit.cli import text
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 def things(files: Sequence[WrittenFile]) -> str:
     """`2 subagents, 3 tasks and a plan`: what lies beside, or ``""``."""
-    from sessgit.agents.claude.sidecars.folders import KINDS
 
     counts = {kind: sum(file.kind == kind and file.counts for file in files) for kind in KINDS}
     parts = [f"a {kind}" if number == 1 else text.counted(number, kind) for kind, number in counts.items() if number]

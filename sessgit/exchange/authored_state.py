@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sessgit import agents
 from sessgit.branch import edit
 from sessgit.errors import SessgitError
 from sessgit.exchange.layouts import files
@@ -72,7 +73,8 @@ def brought(store: Store, index: Index, tip: str, source: Source, *, first: bool
     new. `first` says that the session comes from the source."""
     system, session = source.system, source.session
     before, rest = store.state(tip), _Rest()
-    line, text = (made(store.beside, before.rules) for made in (secret_filter.line, secret_filter.text))
+    line = secret_filter.line(store.beside, before.rules, agents.of(before).protected_keys)
+    text = secret_filter.text(store.beside, before.rules)
     said = _said(session, line)
     _tell_of_memory(rest, system, session)
     was = session_files.source_note(store, tip, before.id)

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from sessgit.agents.claude import home
-from sessgit.agents.claude.reader import make
+from sessgit import agents
 from sessgit.branch import restore
 from sessgit.errors import ConflictError, MovedError, SessgitError, StoreError
-from sessgit.exchange import authored_state, growth, lines, systems
+from sessgit.exchange import authored_state, lines, systems
 from sessgit.exchange.lines import Given
 from sessgit.history import session_files
 from sessgit.history.reassemble import turn_lines
@@ -247,10 +246,12 @@ def _stated(
 def _to_record(work: _Work, session: Foreign, given: Given, known: Branch) -> bytes | None:
     """The transcript that is to be recorded, ``b""`` where all of it is here; None where the session here is another
     one."""
-    redact = secret_filter.line(work.store.beside, known.state.rules)
     here = _recorded(work.store, known.tip, known.state)
+    agent = agents.of(known.state)
+    growth = agent.programs
+    redact = secret_filter.line(work.store.beside, known.state.rules, agent.protected_keys)
     given = lines.unfinished(given, growth.waiting(here), known.state.turns)
-    new = [make(raw, Extent(0, 0), redact).raw for raw in given.data.split(b"\n")[:-1]]
+    new = [agent.lines.make(raw, Extent(0, 0), redact).raw for raw in given.data.split(b"\n")[:-1]]
     if growth.goes_on(here, new):
         tail = work.store.tail(known.tip).split(b"\n")
         is_level = new[len(here) :] in ([], tail[:-1]) and (known.state.state != "active" or session.state == "active")
@@ -292,7 +293,7 @@ def _keys(work: _Work, given: Given) -> tuple[str, ...]:
 
 
 def _record(work: _Work, session: Foreign, given: Given, data: bytes) -> None:
-    place = home.transcript_place(work.config, "", given.agent_id, session.project)
+    place = agents.of_programs().home.transcript_place(work.config, "", given.agent_id, session.project)
     source = Source(
         _stand_in(work, given, data), given.agent_id, work.store.path.parent, final=session.state != "active",
         own=work.config, place=str(place or ""),
@@ -312,7 +313,7 @@ def _stand_in(work: _Work, given: Given, data: bytes) -> Path:
 
 def _begin(work: _Work, session: Foreign, agent: str) -> None:
     """A session in which nothing was said yet."""
-    place = home.transcript_place(work.config, "", agent, session.project)
+    place = agents.of_programs().home.transcript_place(work.config, "", agent, session.project)
     state = Session(
         ids.session_id(agent), agent, project=session.project, transcript=str(place or ""), created=session.created,
         updated=session.updated or session.created, ended=session.ended, rules=work.rules.stored,

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from sessgit.agents.claude import lines as transcript_lines
-from sessgit.agents.claude.lines import Line, parse, split
-from sessgit.agents.claude.writer import program_lines
-from sessgit.agents.claude.writer.program_lines import Chain, Name
+from sessgit import agents
+from sessgit.agents.line import split
 from sessgit.model import canonical
-from sessgit.model.conversation.message import Extent
 from sessgit.model.foreign_session import Foreign, agent_id
 from sessgit.model.program_input import GivenTurn, Step
 
+Name = Callable[[str], str]
+"""Makes a uuid of a word that is unique within a session."""
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _ODD = "\u2060"
 """Stands before a prompt whose words the client would take for its own. Nobody sees it."""
@@ -42,16 +40,15 @@ class Given:
     names: tuple[Name, ...] = ()
     keys: tuple[str, ...] = ()
     shared: int = 0
-    common: Mapping[str, Any] = field(default_factory=dict)
+    project: str = ""
 
 
 def of(system: str, session: Foreign, parent: Given | None) -> Given:
     """The lines of a session; `parent` are those of the one that it left, where that is known."""
     own = agent_of(system, session)
-    common = {"cwd": session.project} if session.project else {}
     if session.transcript:
         data = session.transcript if session.transcript.endswith(b"\n") else session.transcript + b"\n"
-        return Given(own, data, common=common)
+        return Given(own, data, project=session.project)
     start = canonical.seconds(session.created)
     turns = tuple(_sayable(replace(turn, time=start) if turn.time is None else turn) for turn in session.turns)
     shared = _shared(turns, parent, session.branch)
@@ -59,7 +56,7 @@ def of(system: str, session: Foreign, parent: Given | None) -> Given:
     if parent is not None:
         pairs = zip(parent.turns[:shared], parent.keys, strict=False)
         turns = (*(replace(turn, key=key) for turn, key in pairs), *turns[shared:])
-    return _chained(Given(own, b"", turns, named, shared=shared, common=common), {}, 0)
+    return _chained(Given(own, b"", turns, named, shared=shared, project=session.project), {}, 0)
 
 
 def unfinished(given: Given, waiting: Mapping[str, bool], recorded: int) -> Given:
@@ -72,16 +69,16 @@ def unfinished(given: Given, waiting: Mapping[str, bool], recorded: int) -> Give
 
 
 def _chained(given: Given, waiting: Mapping[str, bool], recorded: int) -> Given:
-    chain, out, keys = Chain(given.agent_id, given.common), list[bytes](), list[str]()
+    chain, out, keys = agents.of_programs().programs.chain(given.agent_id, given.project), list[bytes](), list[str]()
     for number, (turn, name) in enumerate(zip(given.turns, given.names, strict=True), start=1):
-        chain.name = name
+        chain.name_by(name)
         steps = [part for part in turn.parts if isinstance(part, Step) and part.task.id in waiting]
         parts = tuple(Step(part.task) if part in steps else part for part in turn.parts)
-        found = program_lines.turn_lines(chain, replace(turn, parts=parts))
+        found = chain.turn(replace(turn, parts=parts))
         for step in steps:
             if step.outcome is not None and (number == recorded or waiting[step.task.id]):
                 found += chain.outcome(step.task.id, step.outcome, None, step.task.operation)
-        keys.append(_uuid(found[0]))
+        keys.append(agents.of_programs().lines.parsed(found[:1])[0].uuid)
         out += found
     return replace(given, data=b"".join(line + b"\n" for line in out), keys=tuple(keys))
 
@@ -93,16 +90,12 @@ def agent_of(system: str, session: Foreign) -> str:
 
 def behind(given: Given, data: bytes, first: int) -> bytes:
     """A transcript with the turns from number `first` on behind its last line."""
-    chain = Chain(given.agent_id, given.common)
-    for raw, _ in split(data, 0):
-        line = Line(raw, Extent(0, 0), parse(raw))
-        if line.uuid and line.data is not None and not line.data.get("isSidechain"):
-            chain.leaf = line.uuid
-            chain.latest = max(chain.latest, round((canonical.seconds(line.text("timestamp")) or 0) * 1000))
+    chain = agents.of_programs().programs.chain(given.agent_id, given.project)
+    chain.follow(raw for raw, _ in split(data, 0))
     out = list[bytes]()
     for turn, name in zip(given.turns[first - 1 :], given.names[first - 1 :], strict=True):
-        chain.name = name
-        out += program_lines.turn_lines(chain, turn)
+        chain.name_by(name)
+        out += chain.turn(turn)
     return data + b"".join(line + b"\n" for line in out)
 
 
@@ -116,7 +109,7 @@ def unmarked(prompt: str) -> str:
 def _is_odd(prompt: str) -> bool:
     """Whether the words, what may stand before them left out, open no turn or would be read as something else."""
     words = prompt.lstrip(_ODD)
-    return words == NO_PROMPT or not transcript_lines.opens_turn(words)
+    return words == NO_PROMPT or not agents.of_programs().lines.opens_turn(words)
 
 
 def _sayable(turn: GivenTurn) -> GivenTurn:
@@ -141,8 +134,3 @@ def _shared(turns: Sequence[GivenTurn], parent: Given | None, branch: int | None
 def _named(own: str) -> Name:
     space = uuid.UUID(agent_id("", own))
     return lambda word: str(uuid.uuid5(space, word))
-
-
-def _uuid(line: bytes) -> str:
-    data = parse(line)
-    return str(data["uuid"]) if data else ""

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sessgit.agents.claude import content
-from sessgit.agents.claude.cells import message_of, time_of
-from sessgit.agents.claude.lines import Line, blocks, said
-from sessgit.agents.claude.writer import marks
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
 from sessgit.exchange import authored_state
 from sessgit.exchange import lines as given_lines
 from sessgit.history import pad_lists, session_files
 from sessgit.history.views import body_of
-from sessgit.model import canonical, ids, unified_state
+from sessgit.model import canonical, unified_state
 from sessgit.model.conversation.content import Call, Piece, Words
 from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.model.foreign_session import Foreign, agent_id
@@ -25,7 +24,6 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch, Row
 from sessgit.store.store import Store
 
-_SYNTHETIC = "<synthetic>"
 _FIRST_DAY = 86_400
 """A line of that day has no time of its own: those that are given without one follow 1970."""
 
@@ -78,16 +76,17 @@ def turn(store: Store, branch: Branch, row: Row) -> GivenTurn:
     """A turn as a program would give it. What only the client means is left out: what it noted beside its calls,
     thoughts, pictures, and subagents."""
     body = body_of(store, branch.tip, row)
-    about, pieces = content.told(body)
-    parts = list(_parts(body, row.prompt, pieces))
+    agent = agents.of(branch.state)
+    about, pieces = agent.content.told(body)
+    parts = list(_parts(agent, body, row.prompt, pieces))
     last = parts.pop() if parts and isinstance(parts[-1], _Said) else None
     tokens = _tokens(about, last.model, pieces) if isinstance(last, _Said) and last.model else {}
     return GivenTurn(
-        given_lines.unmarked(said(body[0])),
+        given_lines.unmarked(agent.lines.said(body[0])),
         tuple(_saying(part) if isinstance(part, _Said) else part for part in parts),
         last.words.text if isinstance(last, _Said) else "",
-        last.model if isinstance(last, _Said) else next((m for m in map(_model, body) if m), ""),
-        _moment(time_of(body[0])),
+        last.model if isinstance(last, _Said) else next(filter(None, map(agent.programs.model_of, body)), ""),
+        _moment(body[0].time),
         _moment(last.words.time) if isinstance(last, _Said) else None,
         row.prompt,
         tokens,
@@ -98,30 +97,22 @@ def _saying(part: _Said) -> Saying:
     return Saying(part.words.text, part.model, _moment(part.words.time))
 
 
-def _parts(body: Sequence[Line], key: str, pieces: Sequence[Piece]) -> Iterator[Part | _Said]:
+def _parts(agent: Agent, body: Sequence[Line], key: str, pieces: Sequence[Piece]) -> Iterator[Part | _Said]:
     for piece in pieces:
         line = body[piece.line - 1]
         if isinstance(piece, Call):
-            yield _call(piece, line, key)
+            yield _call(agent, piece, line, key)
         elif piece.by == "model" and not piece.thinking:
-            reason = marks.of(line).reason
+            reason = agent.programs.reason(line)
             time = _moment(piece.time)
-            yield replace(reason, time=time) if reason is not None else _Said(piece, _model(line))
+            yield replace(reason, time=time) if reason is not None else _Said(piece, agent.programs.model_of(line))
 
 
-def _call(call: Call, line: Line, key: str) -> Part:
+def _call(agent: Agent, call: Call, line: Line, key: str) -> Part:
     if call.task is not None:
         return Step(call.task, call.outcome if call.result_line else None)
-    names = (str(block["id"]) for block in blocks(line) if isinstance(block.get("id"), str))
-    own = next((name for name in names if ids.cell_id(key, name) == call.cell.id), "")
+    own = agent.programs.call_of(line, key, call.cell)
     return ToolCall(call.tool, call.input, call.output, call.cell.ok is False, own, _moment(call.time))
-
-
-def _model(line: Line) -> str:
-    if line.type != "assistant":
-        return ""
-    name = message_of(line).get("model")
-    return name if isinstance(name, str) and name != _SYNTHETIC else ""
 
 
 def _tokens(about: Turn, model: str, pieces: Sequence[Piece]) -> Mapping[str, int]:

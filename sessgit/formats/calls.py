@@ -11,7 +11,6 @@ from sessgit.formats.texts import one_line
 from sessgit.model.conversation.content import Call
 
 _SHORT = 120
-_OF_EDITS = ("old_string", "new_string", "content", "edits", "new_source", "replace_all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ def blocks(call: Call, about: str) -> Iterator[Block]:
         yield Block("", call.input["command"], "bash")
     for key, value in call.input.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-        if key == "command" or (call.changes and key in _OF_EDITS) or text in (call.file, about):
+        if key == "command" or (call.changes and key in call.in_changes) or text in (call.file, about):
             continue
         short = len(text) <= _SHORT and "\n" not in text
         language = "" if isinstance(value, str) else "json"

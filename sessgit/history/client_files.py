@@ -8,11 +8,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from sessgit.agents.claude import home
+from sessgit import agents
+from sessgit.agents import new_file
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError
 from sessgit.model.config import is_folder
 from sessgit.model.conversation.session import Session
 from sessgit.store import journal
+from sessgit.store.files import paths
 from sessgit.store.layout import StorePaths, short
 from sessgit.store.recorder import cursor as cursors
 
@@ -34,7 +36,7 @@ def here(mapping: Mapping[str, str], user: str) -> Here:
         parts = PurePosixPath(project).parts
         for prefix in longest:
             if parts[: len(prefix)] == prefix:
-                return project if home.is_there(project) else str(PurePosixPath(known[prefix], *parts[len(prefix) :]))
+                return project if paths.is_there(project) else str(PurePosixPath(known[prefix], *parts[len(prefix) :]))
         return project
 
     return folder if known else str
@@ -52,26 +54,30 @@ def place_of(config: Path, state: Session, beside: StorePaths | None = None) -> 
     here last, then the folder of the project, if that is here; where nothing says a place, the one where it is all
     the same, as in a home that was moved.
     """
-    said = home.transcript_place(config, state.transcript, state.agent_id, "")
-    if said is not None and home.is_there(said):
+    said = agents.of(state).home.transcript_place(config, state.transcript, state.agent_id, "")
+    if said is not None and paths.is_there(said):
         return said
-    found = home.transcript_place(config, "", state.agent_id, _real(state.project))
+    found = agents.of(state).home.transcript_place(config, "", state.agent_id, _real(state.project))
     if said is not None and said == found:
         return said
     known = cursors.load(beside, state.id) if beside is not None else None
-    read = home.transcript_place(config, known.path, state.agent_id, "") if known else None
+    read = agents.of(state).home.transcript_place(config, known.path, state.agent_id, "") if known else None
     if read is not None:
         return read
-    if said is not None and (said.parent.is_dir() or not home.is_there(state.project)):
+    if said is not None and (said.parent.is_dir() or not paths.is_there(state.project)):
         return said
     if said is None and found is None:
         return _anywhere(config, state.agent_id)
-    return said if said is not None and found is not None and _is_cut(said, found) else found
+    return (
+        said
+        if said is not None and found is not None and agents.of(state).home.is_cut(said.parent.name, found.parent.name)
+        else found
+    )
 
 
 def _anywhere(config: Path, agent_id: str) -> Path | None:
     """The one transcript of that name in whichever folder of the client's; of several it finds none."""
-    any_place = home.transcript_place(config, "", agent_id, "/")
+    any_place = agents.at(config).home.transcript_place(config, "", agent_id, "/")
     found = copies(config, any_place) if any_place else []
     return found[0] if len(found) == 1 else None
 
@@ -87,7 +93,7 @@ def file_of(config: Path, state: Session, beside: StorePaths) -> Path | None:
     """The session's transcript, where the client looks for it, else where it was read; None where it is at neither."""
     said = read_at(state, beside)
     places = (place_of(config, state, beside), Path(said) if said else None)
-    return next((path for path in places if path is not None and home.is_there(path)), None)
+    return next((path for path in places if path is not None and paths.is_there(path)), None)
 
 
 def was_here(state: Session, beside: StorePaths, made: Callable[[], Collection[str]] | None = None) -> bool:
@@ -96,7 +102,7 @@ def was_here(state: Session, beside: StorePaths, made: Callable[[], Collection[s
     The path in its state proves nothing: two machines on which the user has the same home have the same paths. `made`
     returns what `made_here` does, for a caller that asks about many sessions.
     """
-    return home.is_there(beside.cursor(state.id)) or state.transcript in (made() if made else made_here(beside))
+    return paths.is_there(beside.cursor(state.id)) or state.transcript in (made() if made else made_here(beside))
 
 
 def made_here(beside: StorePaths) -> frozenset[str]:
@@ -109,14 +115,17 @@ def is_elsewhere(config: Path, state: Session, here: Here) -> bool:
     can name one here: it is not here, and either that names one already or the session was not recorded here. A
     transcript that `restore` wrote for it here, and that was read since, is none of this machine's."""
     project = state.project
-    if not is_folder(project) or home.is_there(project):
+    if not is_folder(project) or paths.is_there(project):
         return False
-    return here(project) != project or home.transcript_place(config, state.transcript, state.agent_id, "") is None
+    return (
+        here(project) != project
+        or agents.of(state).home.transcript_place(config, state.transcript, state.agent_id, "") is None
+    )
 
 
 def is_gone(project: str) -> bool:
     """Whether the folder in which a session was held is no longer there: then the client cannot be started in it."""
-    return bool(project) and not (home.is_there(project) and Path(project).is_dir())
+    return bool(project) and not (paths.is_there(project) and Path(project).is_dir())
 
 
 def check_folder(project: str) -> None:
@@ -134,7 +143,11 @@ def copies(config: Path, path: Path) -> list[Path]:
 def target(config: Path, state: Session, project: str, beside: StorePaths | None = None) -> Path:
     """Where the transcript belongs: for the agent started in `project`, a folder, or where the session's state says."""
     check_folder(project)
-    place = home.transcript_place(config, "", state.agent_id, project) if project else place_of(config, state, beside)
+    place = (
+        agents.of(state).home.transcript_place(config, "", state.agent_id, project)
+        if project
+        else place_of(config, state, beside)
+    )
     if place is None:
         raise SessgitError(
             f"the place of {state.id}'s file is unknown",
@@ -151,14 +164,14 @@ def move_along(config: Path, state: Session, target: Path) -> bool:
     others = copies(config, target)
     if len(others) != 1 or not is_gone(state.project):
         return False
-    if home.is_open(config, state.agent_id):
+    if agents.of(state).home.is_open(config, state.agent_id):
         return False
     try:
-        if home.is_there(target):
+        if paths.is_there(target):
             if not target.samefile(others[0]):
                 return False
         else:
-            home.make_folder(target)
+            new_file.make_folder(target)
             target.hardlink_to(others[0])
         others[0].unlink()
     except OSError as error:
@@ -171,7 +184,7 @@ def check_alone(config: Path, target: Path) -> None:
 
     Of two with one id the client finds none.
     """
-    others = [] if home.is_there(target) else copies(config, target)
+    others = [] if paths.is_there(target) else copies(config, target)
     if others:
         raise ConflictError(
             f"its transcript exists in another folder: {others[0]}. With two, the client finds neither",
@@ -193,8 +206,3 @@ def _real(project: str) -> str:
         return os.path.realpath(project) if project else ""
     except (OSError, ValueError):
         return project
-
-
-def _is_cut(said: Path, found: Path) -> bool:
-    """Whether the folder's name was too long for one to know it, and begins as the one that is said."""
-    return len(found.parent.name) >= home.SLUG_LIMIT and said.parent.name.startswith(found.parent.name)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from typing import Any
 
+from sessgit import agents
 from sessgit.history import session_files, show
 from sessgit.history.log import Fork, Left
 from sessgit.history.session_totals import File, Seen, moment
@@ -22,14 +22,12 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
-_DEEPEST = 100
-
 
 def session(
     store: Store, index: Index, branch: Branch, overrides: Prices, progress: Progress = unseen
 ) -> dict[str, Any]:
     """Return a session with all that is known of it. Every turn is read; `progress` gets the number read and of all."""
-    rows, seen, state = index.turns(branch.name), Seen(), branch.state
+    rows, seen, state = index.turns(branch.name), Seen(agents.of(branch.state)), branch.state
     for done, row in enumerate(rows):
         progress(done, len(rows))
         seen.take(row, *show.read(store, branch, row))
@@ -111,7 +109,7 @@ def cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "time": shown.time or canonical.rfc3339(row.time),
         "seconds": shown.seconds,
         "model": used["model"],
-        "input": bounded(call.input) if call else {},
+        "input": canonical.bounded(call.input) if call else {},
         "output": output["result"],
         "error": output["error"],
         "thinking": "\n".join(w.text for w in shown.said if w.thinking) or None,
@@ -119,7 +117,7 @@ def cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "file": (call.file or None) if call else None,
         "changes": _changes(call) if call else [],
         "images": call.images if call else 0,
-        "client_note": bounded(call.result) if call else None,
+        "client_note": canonical.bounded(call.result) if call else None,
         "dependencies": list(own.depends),
         "dependents": [other.id for other in shown.turn.told.cells if own.id in other.depends],
         "dependency_ordinals": shown.depends,
@@ -143,7 +141,7 @@ def unified_cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "input": {
             "source": (task.source if task else "") or own.type,
             "operation": own.operation,
-            "args": bounded(call.input) if call else {},
+            "args": canonical.bounded(call.input) if call else {},
         },
         "output": _output(shown),
         "dependencies": list(own.depends),
@@ -161,7 +159,7 @@ def unified_cell(shown: ShownCell, overrides: Prices) -> dict[str, Any]:
         "exit_code": call.exit_code if call else None,
         "file": (call.file or None) if call else None,
         "changes": _changes(call) if call else [],
-        "noted": bounded(call.result) if call else None,
+        "noted": canonical.bounded(call.result) if call else None,
         "images": call.images if call else 0,
         "thinking": "\n".join(w.text for w in shown.said if w.thinking) or None,
         "tokens": shown.tokens.as_json(),
@@ -174,7 +172,7 @@ def _output(shown: ShownCell) -> dict[str, Any]:
     own, call = shown.cell, shown.call
     outcome = call.outcome if call else None
     if outcome is not None:
-        output: dict[str, Any] = {"result": bounded(outcome.result), "error": outcome.error}
+        output: dict[str, Any] = {"result": canonical.bounded(outcome.result), "error": outcome.error}
     elif call is not None:
         output = {"result": call.output if own.ok else None, "error": call.output if own.ok is False else None}
     else:
@@ -217,7 +215,7 @@ def piece(one: Piece) -> dict[str, Any]:
         "ended": one.ended or None,
         "seconds": show.between(one.time, one.ended),
         "file": one.file or None,
-        "input": bounded(one.input),
+        "input": canonical.bounded(one.input),
         "output": one.output,
         "exit_code": one.exit_code,
         "changes": _changes(one),
@@ -225,22 +223,6 @@ def piece(one: Piece) -> dict[str, Any]:
         "line": one.line,
         "result_line": one.result_line or None,
     }
-
-
-def bounded(value: Any, depth: int = _DEEPEST) -> Any:
-    """The value as JSON that every reader takes: what is nested too deeply is an ellipsis, what is no number null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if not isinstance(value, dict | list):
-        return value
-    if not depth:
-        return "…"
-    if isinstance(value, dict):
-        return {key: bounded(inner, depth - 1) for key, inner in value.items()}
-    return [bounded(inner, depth - 1) for inner in value]
-
-
-# Inside
 
 
 def _model(state: Session, model: str, overrides: Prices) -> dict[str, Any]:
@@ -277,7 +259,7 @@ def _program(state: Session) -> dict[str, Any]:
         "calls": own.budget.total_recursive_calls,
         "max_calls": own.budget.max_recursive_calls,
         "cost_usd": own.budget.cost_usd,
-        "memory": bounded(dict(own.working_memory)),
+        "memory": canonical.bounded(dict(own.working_memory)),
         "export_path": own.export_path or None,
     }
 

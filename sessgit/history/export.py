@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sessgit.agents.claude import cells, content
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
 from sessgit.errors import ROOM, ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.history import documents, show
 from sessgit.history import log as logs
@@ -143,12 +142,12 @@ def told(
 
 def _read(store: Store, choice: Choice, row: Row, overrides: Prices) -> Told:
     turn, found = show.read(store, choice.branch, row)
-    pieces = [replace(one, input=documents.bounded(one.input)) if isinstance(one, Call) else one for one in found]
+    pieces = [replace(one, input=canonical.bounded(one.input)) if isinstance(one, Call) else one for one in found]
     return Told(
         number=row.turn,
         turn=turn if turn.time else replace(turn, time=canonical.rfc3339(row.time)),
         pieces=tuple(piece for piece in pieces if choice.tools or _is_said(piece)),
-        about={piece.ordinal: content.arguments(piece) for piece in pieces if isinstance(piece, Call)},
+        about={piece.ordinal: piece.about for piece in pieces if isinstance(piece, Call)},
         cost=prices.cost(turn.tokens, overrides),
         compacted=row.compacted,
         summary=_summary(store, choice.branch, row) if row.compacted and choice.tools else "",
@@ -157,9 +156,8 @@ def _read(store: Store, choice: Choice, row: Row, overrides: Prices) -> Told:
 
 def _summary(store: Store, branch: Branch, row: Row) -> str:
     """What a compaction before the turn made of the conversation so far."""
-    before = transcript.parsed(store.lines(branch.tip, row.turn).before)
-    summaries = [line for line in before if line.data and line.data.get("isCompactSummary")]
-    return content.text_of(cells.message_of(summaries[-1]).get("content"))[0] if summaries else ""
+    agent = agents.of(branch.state)
+    return agent.writer.summary(agent.lines.parsed(store.lines(branch.tip, row.turn).before))
 
 
 def _is_said(piece: Piece) -> bool:
@@ -228,7 +226,7 @@ def _turn_document(store: Store, index: Index, choice: Choice, row: Row, overrid
     out = documents.turn(shown, overrides)
     if not choice.tools:
         out |= {"tools": {}, "cells": [], "files": [], "files_read": [], "files_changed": []}
-    noted = {one.ordinal: documents.bounded(one.result) for one in shown.pieces if isinstance(one, Call)}
+    noted = {one.ordinal: canonical.bounded(one.result) for one in shown.pieces if isinstance(one, Call)}
     for piece in out["pieces"]:
         if piece["kind"] == "call":
             piece["client_note"] = noted[piece["ordinal"]]
@@ -243,9 +241,9 @@ def lines(store: Store, choice: Choice, rows: Sequence[Row]) -> Lines:
     branch = choice.branch
     stored = [turn_lines(store, branch.tip, branch.state, row.turn) for row in rows]
     if not choice.tools:
-        stored = [transcript.spoken(turn) for turn in stored]
+        stored = [agents.of(branch.state).writer.spoken(turn) for turn in stored]
     agent_id = _agent_id(choice, rows)
-    written = transcript.resumable(stored, agent_id, branch.state.name or branch.state.title)
+    written = agents.of(branch.state).writer.resumable(stored, agent_id, branch.state.name or branch.state.title)
     return Lines(written.data, agent_id)
 
 

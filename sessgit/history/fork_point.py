@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessgit.agents.claude.lines import BODY_TYPES
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
 from sessgit.errors import NotFoundError, UsageError
 from sessgit.history.resolve import Target, row_of
 from sessgit.store import layout
@@ -50,18 +49,9 @@ def point(store: Store, index: Index, found: Target) -> Point:
 
 
 def leads_back(store: Store, commit: str, number: int) -> bool:
-    """Whether the client finds its way from the last line of a turn back to the first one, by what each names as its
-    parent: of what it does not find it sends nothing."""
-    lines = transcript.parsed(store.lines(commit, number).body)
-    own = [line for line in lines if line.type in BODY_TYPES and line.data and not line.data.get("isSidechain")]
-    by_uuid = {line.uuid: line for line in lines if line.uuid}
-    uuid = own[-1].uuid if own else ""
-    while line := by_uuid.pop(uuid, None):
-        uuid = line.parent
-        if line is own[0] or line.is_boundary:
-            return True
-    # One that is not in this turn is in an earlier one; a circle is none of both.
-    return bool(uuid) and uuid not in {one.uuid for one in lines}
+    """Whether the client finds its way from the last line of a turn back to the first one."""
+    agent = agents.of_commit(store, commit)
+    return agent.writer.leads_back(agent.lines.parsed(store.lines(commit, number).body))
 
 
 def before_the_next(store: Store, index: Index, branch: Branch, number: int) -> str:

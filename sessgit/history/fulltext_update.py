@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Protocol
 
-from sessgit.agents.claude.lines import Line, parse
-from sessgit.agents.claude.searchable_text import Said, said
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.values import Said
 from sessgit.errors import SessgitError
 from sessgit.model import long_strings
-from sessgit.model.conversation.message import Extent
 from sessgit.model.progress import Progress, unseen
 from sessgit.store import layout, refs
 from sessgit.store.fulltext.index import Body, TextIndex, Texts, Turn, Words, words_of
@@ -139,7 +140,7 @@ class _Follower:
 
     def _body(self, row: Row) -> Body | None:
         try:
-            turn = self.at_hand(row.commit) or TurnTexts(self.index.open_store(), row.commit, row.turn)
+            turn = self.at_hand(row.commit) or _turn_texts(self.index.open_store(), row)
             known = self.text.body_of(row.prompt, turn.blob)
             words = None if known else turn.words()
         except SessgitError:
@@ -154,8 +155,8 @@ class _Follower:
 class TurnTexts:
     """The texts of one turn as of a commit. Of its long strings only those are read that are asked for."""
 
-    def __init__(self, store: Store, commit: str, number: int) -> None:
-        self._store = store
+    def __init__(self, agent: Agent, store: Store, commit: str, number: int) -> None:
+        self._agent, self._store = agent, store
         folder = store.folder(commit, number)
         self.blob = folder[layout.BODY][0] if layout.BODY in folder else ""
         """The id of the body's blob, or empty where the turn has none."""
@@ -176,8 +177,10 @@ class TurnTexts:
         if not 0 < number <= len(self._raw):
             return []
         raw = self._raw[number - 1]
-        data = self._parsed(raw) if _MARK in raw and self._stored else parse(raw)
-        return list(said(Line(raw, Extent(0, 0), data), number))
+        line = self._agent.lines.parsed([raw])[0]
+        if _MARK in raw and self._stored:
+            line = replace(line, data=self._parsed(raw))
+        return list(self._agent.content.texts(line, number))
 
     def _parsed(self, raw: bytes) -> dict[str, Any] | None:
         try:
@@ -194,6 +197,10 @@ class TurnTexts:
             text = long_strings.whole(name, self._store.repo.blob(self._stored[name][0]))
             self._filled[name] = text.decode("utf-8", "replace")
         return self._filled[name]
+
+
+def _turn_texts(store: Store, row: Row) -> TurnTexts:
+    return TurnTexts(agents.of_turn(store, row), store, row.commit, row.turn)
 
 
 def texts_of(lines: Iterable[Iterable[Said]]) -> list[Texts]:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from sessgit.agents.claude import home
 from sessgit.history import client_files
 from sessgit.model.conversation.session import Session
 from sessgit.store import layout
+from sessgit.store.files import paths
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.sqlite import ancestry
@@ -39,10 +39,10 @@ def _lost(states: Iterable[Session], config: Path, beside: StorePaths) -> Iterat
     made = cache(lambda: client_files.made_here(beside))
     for state in states:
         said = client_files.read_at(state, beside)
-        if not said or home.is_there(said):
+        if not said or paths.is_there(said):
             continue
         place = client_files.place_of(config, state, beside)
-        if place is not None and (home.is_there(place) or place.name in held()):
+        if place is not None and (paths.is_there(place) or place.name in held()):
             continue
         if client_files.was_here(state, beside, made):
             yield state

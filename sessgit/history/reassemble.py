@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
 from sessgit.errors import DamageError, NotFoundError
 from sessgit.history import shared_prefix
 from sessgit.model.conversation import message as messages
@@ -190,7 +190,7 @@ def prefix(store: Store, state: Session, origin: Origin, first: str) -> bytes:
     parent = store.state(origin.commit)
     turns = origin.turn + bool(origin.cell and first != origin.commit)
     lines = (turn_lines(store, first, parent, number) for number in range(1, turns + 1))
-    return transcript.resumable(lines, state.agent_id, store.state(first).name).data
+    return agents.of(state).writer.resumable(lines, state.agent_id, store.state(first).name).data
 
 
 def _order(piece: Piece) -> tuple[int, int, int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from sessgit.agents.claude import home
+from sessgit import agents
 from sessgit.errors import AmbiguousError, ConflictError, NotFoundError, UsageError
 from sessgit.model import canonical, humanize, ids
 from sessgit.model.address import Address, parse
@@ -87,11 +87,11 @@ def current(index: Index, where: Whereabouts, *, changes: bool = False) -> tuple
     """The branch of the current session, and how it was guessed, or ``""`` if the client itself told."""
     if where.told_session:
         return ids.session_id(where.told_session), ""
-    above = home.client_above(where.config, where.pid)
+    above = agents.at(where.config).home.client_above(where.config, where.pid)
     if above is not None:
         return ids.session_id(above.agent_id), ""
     here = project.key(where.cwd)
-    live = [c for c in home.live_clients(where.config) if c.cwd and project.key(c.cwd) == here]
+    live = [c for c in agents.at(where.config).home.live_clients(where.config) if c.cwd and project.key(c.cwd) == here]
     if changes and len(live) > 1:
         names = ", ".join(ids.session_id(client.agent_id)[:8] for client in live)
         raise ConflictError(f"several conversations are open here: {names}", "Name one of them.")

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.agents.values import Relation
 from sessgit.errors import DamageError, NotFoundError, UnreadableError
 from sessgit.model.edit_script import common
 from sessgit.store import layout
 from sessgit.store.store import Store
 
 if TYPE_CHECKING:
-    from sessgit.agents.claude.comparison import Relation
-    from sessgit.agents.claude.lines import Line
     from sessgit.store.sqlite.rows import Row
 
 
@@ -42,10 +44,8 @@ class SameLines:
 
     def differences(self, a: Row, b: Row) -> tuple[str, ...]:
         """Which of `prompt`, `answer` and `calls` differ between the two; `lines` where a turn cannot be read."""
-        from sessgit.agents.claude import comparison
-
         bodies = self.bodies(a, b)
-        return ("lines",) if bodies is None else comparison.differences(*bodies)
+        return ("lines",) if bodies is None else agents.of_turn(self._store, a).comparison.differences(*bodies)
 
     def bodies(self, a: Row, b: Row) -> tuple[list[Line], list[Line]] | None:
         """The lines of both from their prompts on, or None where one of them cannot be read."""
@@ -64,7 +64,8 @@ class SameLines:
         bodies = self.bodies(a, b)
         if bodies is None:
             return "different"
-        return relation(self._store, *bodies, *(self._store.state(tip).rules for tip in self._tips))
+        agent = agents.of_turn(self._store, a)
+        return relation(agent, self._store, *bodies, *(self._store.state(tip).rules for tip in self._tips))
 
 
 def is_same_turn(store: Store, a: Row, b: Row) -> bool:
@@ -73,21 +74,23 @@ def is_same_turn(store: Store, a: Row, b: Row) -> bool:
 
 
 def relation(
-    store: Store, a: Sequence[Line], b: Sequence[Line], a_rules: Mapping[str, int], b_rules: Mapping[str, int]
+    agent: Agent,
+    store: Store,
+    a: Sequence[Line],
+    b: Sequence[Line],
+    a_rules: Mapping[str, int],
+    b_rules: Mapping[str, int],
 ) -> Relation:
     """How two bodies are related that were recorded by these rules. What only the rules of one side redact is no
     difference."""
-    from sessgit.agents.claude import comparison
-
-    found = comparison.relation(a, b)
+    found = agent.comparison.relation(a, b)
     if found != "different" or a_rules.get("redact") == b_rules.get("redact"):
         return found
-    return comparison.relation(_redacted(store, a, b_rules), _redacted(store, b, a_rules))
+    return agent.comparison.relation(_redacted(agent, store, a, b_rules), _redacted(agent, store, b, a_rules))
 
 
-def _redacted(store: Store, lines: Sequence[Line], rules: Mapping[str, int]) -> list[Line]:
-    from sessgit.agents.claude.writer import transcript
+def _redacted(agent: Agent, store: Store, lines: Sequence[Line], rules: Mapping[str, int]) -> list[Line]:
     from sessgit.store.secrets import secret_filter
 
-    clean = secret_filter.line(store.beside, rules)
-    return transcript.parsed(clean(line.raw)[0] for line in lines)
+    clean = secret_filter.line(store.beside, rules, agent.protected_keys)
+    return agent.lines.parsed(clean(line.raw)[0] for line in lines)

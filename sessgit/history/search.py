@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import fulltext_update
 from sessgit.history.fulltext_update import TurnTexts
@@ -218,7 +219,7 @@ def _result(index: Index, hit: Hit, wanted: Wanted, length: int) -> Result | Non
         return None
     try:
         store = index.open_store()
-        parts = TurnTexts(store, row.commit, row.turn).line(hit.line)
+        parts = TurnTexts(agents.of_turn(store, row), store, row.commit, row.turn).line(hit.line)
         cells = store.cells(row.commit, row.turn)
     except (SessgitError, ValueError):
         return None

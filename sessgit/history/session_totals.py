@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessgit.agents.claude import content
+from sessgit.agents.base import Agent
 from sessgit.history.views import Prices, total
 from sessgit.model import canonical, prices
 from sessgit.model.conversation.content import Call, Piece, Words
@@ -18,8 +18,6 @@ from sessgit.model.conversation.session import Session
 from sessgit.model.conversation.turn import Tokens, Turn
 from sessgit.store.sqlite.rows import Row
 
-_FILE_TOOLS = ("Read", "NotebookRead", "Write", "Edit", "MultiEdit", "NotebookEdit")
-_SUBAGENT_TOOLS = frozenset({"Task", "Agent"})
 _OUTPUTS = 100
 _PREVIEW = 1000
 
@@ -31,6 +29,7 @@ class Seen:
     Of turns up to number `since` only cells are counted.
     """
 
+    agent: Agent
     since: int = 0
     files: dict[str, File] = field(default_factory=dict)
     outputs: list[dict[str, Any]] = field(default_factory=list)
@@ -49,8 +48,8 @@ class Seen:
         self.said += [_message(piece, row) for piece in pieces if isinstance(piece, Words) and not piece.thinking]
         self.events += len(pieces)
         for call in (one for one in pieces if isinstance(one, Call)):
-            self.recursive += call.tool in _SUBAGENT_TOOLS
-            if call.file and call.tool in _FILE_TOOLS:
+            self.recursive += call.tool in self.agent.cells.SUBAGENT_TOOLS
+            if call.file and call.tool in self.agent.cells.FILE_TOOLS:
                 self._touch(call, row)
             if call.result_line:
                 self.outputs.append(_tool_output(call, row))
@@ -60,7 +59,7 @@ class Seen:
         at = moment(call.ended or call.time, row)
         file = self.files.setdefault(call.file, File(moment(call.time, row), at))
         file.last = max(file.last, at)
-        file.text = content.content_after(call, file.text)
+        file.text = self.agent.content.content_after(call, file.text)
 
 
 @dataclass

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from sessgit import agents
 from sessgit.model.conversation.session import Session
 from sessgit.store import layout
 from sessgit.store.store import Store
@@ -20,11 +19,6 @@ def is_shared(store: Store, commit: str, state: Session, number: int) -> bool:
 
 def own(raw: bytes, state: Session) -> bytes:
     """A line of a shared folder as it stands in the session's own file."""
-    return raw if state.origin is None else with_session(raw, state.origin.replaced, state.agent_id)
-
-
-def with_session(raw: bytes, old: Sequence[str], new: str) -> bytes:
-    """The line with the session's id in the place of others, wherever one stands as a `sessionId`."""
-    for agent_id in old:
-        raw = raw.replace(b'"sessionId":"%s"' % agent_id.encode(), b'"sessionId":"%s"' % new.encode())
-    return raw
+    if state.origin is None:
+        return raw
+    return agents.of(state).lines.with_session(raw, state.origin.replaced, state.agent_id)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.agents.claude import content
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
 from sessgit.errors import NotFoundError
 from sessgit.history import log as logs
 from sessgit.history import lost_sessions, reassemble, resolve
@@ -200,8 +199,8 @@ def cell(store: Store, index: Index, branch: Branch, number: int, name: str) -> 
     found = shown.told.cells[ordinal - 1]
     call = next((piece for piece in shown.pieces if isinstance(piece, Call) and piece.ordinal == ordinal), None)
     said = [piece for piece in shown.pieces if isinstance(piece, Words) and piece.ordinal == ordinal]
-    body = transcript.parsed(store.lines(branch.tip, number).body)
-    return ShownCell(shown, found, ordinal, call, said, content.tokens(body, found))
+    body = agents.of(branch.state).lines.parsed(store.lines(branch.tip, number).body)
+    return ShownCell(shown, found, ordinal, call, said, agents.of(branch.state).content.tokens(body, found))
 
 
 def start(store: Store, index: Index, branch: Branch) -> Start:
@@ -213,7 +212,7 @@ def start(store: Store, index: Index, branch: Branch) -> Start:
 
 def read(store: Store, branch: Branch, row: Row) -> tuple[Turn, list[Piece]]:
     """What the lines of a turn say, as a whole and piece by piece."""
-    return content.told(body_of(store, branch.tip, row))
+    return agents.of(branch.state).content.told(body_of(store, branch.tip, row))
 
 
 def subagents(store: Store, tip: str, number: int) -> list[Subagent]:

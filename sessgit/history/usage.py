@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from sessgit import agents
+from sessgit.agents.line import Line
 from sessgit.errors import SessgitError
 from sessgit.model.conversation.turn import Gist
 from sessgit.model.line_list import Bytes, of_split
@@ -16,7 +18,6 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Outline, Row
 
 if TYPE_CHECKING:
-    from sessgit.agents.claude.lines import Line
     from sessgit.store.store import Store
 
 _GRAFT = "\nEvent: graft\n"
@@ -95,23 +96,21 @@ class _Reader:
     def _gist(self, row: Row, commit: str, known: Gist | None) -> Gist:
         """What the turn holds as of a commit, its subagents included; all but those where that is known."""
         # Not loaded where all is known.
-        from sessgit.agents.claude import cells
-        from sessgit.agents.claude.sidecars import subagents
-        from sessgit.agents.claude.writer import transcript
 
         store = self.index.open_store()
+        agent = agents.of_turn(store, row)
         body: list[Line] = []
-        if known is None or subagents.may_be_inline(self.version(_session(row, self.outlines))):
-            body = transcript.parsed(store.lines(commit, row.turn).body)
-        own = known or (cells.describe(body).gist if body else _of_trailers(row))
+        if known is None or agent.sidecars.may_be_inline(self.version(_session(row, self.outlines))):
+            body = agent.lines.parsed(store.lines(commit, row.turn).body)
+        own = known or (agent.cells.describe(body).gist if body else _of_trailers(row))
         files = _subagent_files(store, commit, row.turn)
         counted = {
             message
             for name, piece in files.items()
-            if subagents.goes_on(piece)
-            for message in subagents.messages(_piece_before(store, commit, row.turn, name))
+            if agent.sidecars.goes_on(piece)
+            for message in agent.sidecars.messages(_piece_before(store, commit, row.turn, name))
         }
-        return replace(own, subagents=subagents.gist(body, files.values(), counted))
+        return replace(own, subagents=agent.sidecars.gist(body, files.values(), counted))
 
     def _version(self, session: str) -> str:
         branch = self.index.branch(session)

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sessgit import agents
+from sessgit.agents.line import Line
 from sessgit.errors import DamageError, NotFoundError
 from sessgit.model import canonical, prices
 from sessgit.model.config import Price
@@ -19,7 +21,6 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch, Row
 
 if TYPE_CHECKING:
-    from sessgit.agents.claude.lines import Line
     from sessgit.store.store import Store
 
 Prices = Mapping[str, Price]
@@ -35,21 +36,17 @@ class TurnView:
 
 def read_turn(store: Store, tip: str, row: Row) -> TurnView:
     """The turn with what its lines say, as the branch with the tip `tip` holds it."""
-    # Not loaded by those who only want what the index has.
-    from sessgit.agents.claude import cells
-
-    return TurnView(row, cells.describe(body_of(store, tip, row)))
+    return TurnView(row, agents.of_turn(store, row).cells.describe(body_of(store, tip, row)))
 
 
 def body_of(store: Store, tip: str, row: Row) -> list[Line]:
     """The lines of the turn from its prompt on, one at least; raises DamageError where there is none."""
-    from sessgit.agents.claude.writer import transcript
 
     try:
         stored = store.lines(tip, row.turn)
     except NotFoundError:  # somebody recorded it after the tip was asked for
         stored = store.lines(row.commit, row.turn)
-    body = transcript.parsed(stored.body)
+    body = agents.of_turn(store, row).lines.parsed(stored.body)
     if not body:
         raise DamageError(
             f"turn {row.turn} of {row.branch} has no lines", f"`sessgit repair {row.branch}` repairs what it can."

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sessgit import agents
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history import ref_poller, resolve
 from sessgit.history.client_files import Here
@@ -266,11 +267,9 @@ class _Between:
 
     def _prompt(self, commit: str, turn: int) -> str:
         """The first line of the turn's prompt, which the commit of a cell does not have in its subject."""
-        from sessgit.agents.claude import cells
-        from sessgit.agents.claude.writer import transcript
-
-        body = transcript.parsed(self.store.lines(commit, turn).body)
-        return canonical.one_line(cells.describe(body).prompt, messages.SUBJECT_WIDTH) if body else ""
+        agent = agents.of_commit(self.store, commit)
+        body = agent.lines.parsed(self.store.lines(commit, turn).body)
+        return canonical.one_line(agent.cells.describe(body).prompt, messages.SUBJECT_WIDTH) if body else ""
 
     def _rewind(self, name: str, tip: str) -> None:
         """How many turns the head has left there, and at which one it went on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from datetime import UTC, datetime
 from json.encoder import encode_basestring
@@ -118,3 +119,19 @@ def without_sequences(text: str) -> str:
 def is_printable(text: str) -> bool:
     """Whether the text is one line without control characters, direction marks and lone surrogates."""
     return _CONTROL.search(text) is None
+
+
+def bounded(value: Any, depth: int = 100) -> Any:
+    """The value as JSON that every reader takes: what is nested too deeply is an ellipsis, what is no number null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if not isinstance(value, dict | list):
+        return value
+    if not depth:
+        return "…"
+    if isinstance(value, dict):
+        return {key: bounded(inner, depth - 1) for key, inner in value.items()}
+    return [bounded(inner, depth - 1) for inner in value]
+
+
+# Inside

@@ -6,7 +6,9 @@ import base64
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
+from sessgit import agents
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError
 from sessgit.model.progress import Progress
 from sessgit.purge import scan
@@ -70,7 +72,7 @@ def likely(store: Store, progress: Progress) -> list[Likely]:
 
 
 def _plain(data: bytes) -> Iterator[Secret]:
-    return (secret for line in data.split(b"\n") for secret in secrets_of_line(line))
+    return (secret for line in data.split(b"\n") for secret in secrets_of_line(line, _protected()))
 
 
 def _coded(data: bytes) -> Iterator[Secret]:
@@ -80,7 +82,7 @@ def _coded(data: bytes) -> Iterator[Secret]:
             code = b"".join(found[0].split())
             for plain in (_from_hex(code), _from_base64(code)):
                 for piece in _TEXT.findall(plain):
-                    yield from secrets_of_line(piece)
+                    yield from secrets_of_line(piece, _protected())
 
 
 def _from_base64(code: bytes) -> bytes:
@@ -141,3 +143,9 @@ def named(every: list[Likely], prefix: str) -> Likely:
     if len(matching) > 1:
         raise AmbiguousError(f"“{prefix}” could be any of {', '.join(one.id for one in matching)}", _HINT)
     return matching[0]
+
+
+@cache
+def _protected() -> frozenset[str]:
+    """The keys whose values no agent's lines have changed."""
+    return frozenset().union(*(agent.protected_keys for agent in agents.every()))

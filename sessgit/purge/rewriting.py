@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from sessgit.agents.claude import cells
-from sessgit.agents.claude.lines import Line, is_name, parse
+from sessgit import agents
+from sessgit.agents.base import Agent
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history import reassemble
 from sessgit.model import canonical, ids
 from sessgit.model.conversation import message as messages
-from sessgit.model.conversation.message import Extent, Message
+from sessgit.model.conversation.message import Message
 from sessgit.model.conversation.session import Session
 from sessgit.purge import states, turn_folders
 from sessgit.purge.turn_folders import Changed, Entry, Folders
@@ -151,17 +151,21 @@ class Rewriter:
     def _written(self, tree: str, parents: Sequence[str], text: str, time: int) -> str:
         return self.store.repo.write_commit(tree, list(parents), text, time)
 
+    def _agent(self, commit: Commit) -> Agent:
+        """The agent whose turns the commit holds."""
+        return agents.named(self.store.agent(messages.loads(commit.message).get("Session"), commit.id))
+
     # Trees
 
     def _tree(self, commit: Commit, added: int, draft: Callable[[str], str]) -> str:
         """The tree of a commit; `draft` makes a commit of one, which a fork's beginning is read from."""
-        entries = self.store.repo.tree(commit.tree)
+        agent, entries = self._agent(commit), self.store.repo.tree(commit.tree)
         changes: dict[str, Entry | None] = {}
         for name, entry in entries.items():
             if name in (layout.STATE, layout.FORMAT_FILE):
                 continue
             called = turn_folders.file_name(name, self.matcher)
-            new = self._part(name, entry)
+            new = self._part(agent, name, entry)
             if (called, new) != (name, entry):
                 changes |= {name: None, called: new} if called != name else {name: new}
         data = self._state(commit)
@@ -172,27 +176,30 @@ class Rewriter:
                 changes[layout.STATE] = self._new_state(data, prefix, added)
         return self.store.repo.edit_tree(commit.tree, changes) if changes else commit.tree
 
-    def _part(self, name: str, entry: Entry) -> Entry | None:
+    def _part(self, agent: Agent, name: str, entry: Entry) -> Entry | None:
         oid, is_tree = entry
         if not (self.holds(oid) if is_tree else oid in self.hits):
             return entry
         key = f"{name}/{oid}"
         if key not in self._trees:
             if name == layout.TURNS and is_tree:
-                self._trees[key] = (self._turns(oid, 0), True)
+                self._trees[key] = (self._turns(agent, oid, 0), True)
             elif name == layout.PAD and is_tree:
                 self._trees[key] = states.pad(self.store, oid, self.matcher)
             else:
                 self._trees[key] = turn_folders.blob(self.store, entry, self.matcher)
         return self._trees[key]
 
-    def _turns(self, tree: str, depth: int) -> str:
+    def _turns(self, agent: Agent, tree: str, depth: int) -> str:
         key = f"{depth}/{tree}"
         if key not in self._trees:
             changes: dict[str, Entry | None] = {}
             for name, (oid, is_tree) in self.store.repo.tree(tree).items():
                 if is_tree and self.holds(oid):
-                    changes[name] = (self._turns(oid, 1) if not depth else self.folders.rewritten(oid), True)
+                    changes[name] = (
+                        self._turns(agent, oid, 1) if not depth else self.folders.rewritten(agent, oid),
+                        True,
+                    )
             self._trees[key] = (self.store.repo.edit_tree(tree, changes), True) if changes else (tree, True)
         found = self._trees[key]
         assert found is not None
@@ -252,7 +259,7 @@ class Rewriter:
         if lines is not None and lines.old != lines.new:
             trailers = _proved(trailers, message, lines)
             if number and key:
-                subject, key = self._told(message, lines, subject, key)
+                subject, key = self._told(commit, message, lines, subject, key)
                 trailers = [(name, key if name == "Prompt" else value) for name, value in trailers]
         return Message(subject, tuple(trailers)), own
 
@@ -263,13 +270,13 @@ class Rewriter:
             found = self.store.repo.entry(commit.tree, layout.turn(number))
             if found is None or not self.holds(found[0]):
                 return None, 0
-            lines = self.folders.lines(found[0])
+            lines = self.folders.lines(self._agent(commit), found[0])
         elif event in ("compact", "end"):
             entry = self.store.repo.entry(commit.tree, layout.TAIL)
             if entry is None or entry[0] not in self.hits:
                 return None, 0
             tail = [line.removesuffix(b"\n") for line in turn_folders.lines_of(self.store.repo.blob(entry[0]))]
-            lines = turn_folders.changed((tail, []), self.matcher)
+            lines = turn_folders.changed(self._agent(commit), (tail, []), self.matcher)
         elif event == "fork" and message.extents:
             lines = self._taken_over(commit)
         else:
@@ -286,20 +293,19 @@ class Rewriter:
             old = [line for n in turns for line in reassemble.turn_lines(self.store, commit.id, state, n)]
         except SessgitError:
             return Changed(0, (), (), ())
-        return turn_folders.changed(([], old), self.matcher)
+        return turn_folders.changed(self._agent(commit), ([], old), self.matcher)
 
-    def _told(self, message: Message, lines: Changed, subject: str, key: str) -> tuple[str, str]:
+    def _told(self, commit: Commit, message: Message, lines: Changed, subject: str, key: str) -> tuple[str, str]:
         """The subject and the key of a turn in its new words."""
-        old, new = (
-            [Line(raw, Extent(0, 0), parse(raw)) for raw in every[lines.first :]] for every in (lines.old, lines.new)
-        )
-        said = [canonical.one_line(cells.describe(body).prompt, _WIDE) for body in (old, new)]
+        agent = self._agent(commit)
+        old, new = (agent.lines.parsed(every[lines.first :]) for every in (lines.old, lines.new))
+        said = [canonical.one_line(agent.cells.describe(body).prompt, _WIDE) for body in (old, new)]
         self.prompts[said[0]] = said[1]
         if message.subject == canonical.one_line(f"turn {message.get('Turn')}: {said[0]}", messages.SUBJECT_WIDTH):
             subject = f"turn {message.get('Turn')}: {said[1]}"
         if key in self.keys:
             return subject, self.keys[key]
-        if old and not is_name(old[0].uuid) and old[0].raw != new[0].raw:
+        if old and not agent.lines.is_name(old[0].uuid) and old[0].raw != new[0].raw:
             places = (
                 at for one in message.extents for at in range(one.offset, min(one.end, one.offset + _MOST_PLACES))
             )

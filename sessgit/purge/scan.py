@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.agents.claude.reader import opened
+from sessgit.agents.reader import opened
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.model import ids
 from sessgit.model.json_scan import decode, string_tokens

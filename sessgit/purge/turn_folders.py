@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from sessgit.agents.claude import cells, turn_folder
-from sessgit.agents.claude.lines import Line, blocks, parse
+from sessgit.agents import turn_folder
+from sessgit.agents.base import Agent
 from sessgit.errors import ConflictError
 from sessgit.model import ids, long_strings
-from sessgit.model.conversation.message import Extent
 from sessgit.redact import value_match
-from sessgit.redact.replacer import PROTECTED_KEYS
 from sessgit.redact.value_match import ValueMatcher
 from sessgit.store import layout
 from sessgit.store.store import Store, join_lines
@@ -22,8 +21,6 @@ _CUTS = range(long_strings.RULES_VERSION, 0, -1)
 _LINES = (layout.BEFORE, layout.BODY)
 _FROM_LINES = (*_LINES, layout.CELLS, layout.TEXTS)
 _SIDE = re.compile(r"((?:refs/(?:heads|archive)/)?[^/.]+\.[rm]-)([0-9a-f]{8})")
-_KINDS = ("type", "subtype", "role")
-_IDS = (*_KINDS, "id", "tool_use_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +45,18 @@ class Folders:
     _done: dict[str, str] = field(default_factory=dict)
     _lines: dict[str, Changed] = field(default_factory=dict)
 
-    def rewritten(self, oid: str) -> str:
+    def rewritten(self, agent: Agent, oid: str) -> str:
         """The folder's object without the values."""
         if oid not in self._done:
-            self._done[oid] = self._written(oid)
+            self._done[oid] = self._written(agent, oid)
         return self._done[oid]
 
-    def lines(self, oid: str) -> Changed:
+    def lines(self, agent: Agent, oid: str) -> Changed:
         """The lines of a folder."""
         if oid not in self._lines:
             if len(self._lines) > _MOST_KEPT:
                 self._lines.clear()
-            self._lines[oid] = changed(self._stored(oid), self.matcher)
+            self._lines[oid] = changed(agent, self._stored(oid), self.matcher)
         return self._lines[oid]
 
     def _stored(self, oid: str) -> tuple[list[bytes], list[bytes]]:
@@ -68,12 +65,12 @@ class Folders:
         found = self._texts(entries)
         return long_strings.fill(before, found), long_strings.fill(body, found)
 
-    def _written(self, oid: str) -> str:
+    def _written(self, agent: Agent, oid: str) -> str:
         entries = self.store.repo.tree(oid)
-        lines = self.lines(oid)
+        lines = self.lines(agent, oid)
         changes: dict[str, Entry | None] = {}
         if lines.old != lines.new:
-            changes = self._of_lines(oid, entries, lines)
+            changes = self._of_lines(agent, oid, entries, lines)
         for top in (layout.SUBAGENTS, layout.FILES):
             if top in entries and entries[top][1]:
                 new = beside(self.store, entries[top][0], self.matcher)
@@ -84,12 +81,14 @@ class Folders:
                 changes |= {name: new} if new != entry else {}
         return self.store.repo.edit_tree(oid, changes) if changes else oid
 
-    def _of_lines(self, oid: str, entries: Mapping[str, Entry], lines: Changed) -> dict[str, Entry | None]:
+    def _of_lines(
+        self, agent: Agent, oid: str, entries: Mapping[str, Entry], lines: Changed
+    ) -> dict[str, Entry | None]:
         stored = {name: self._blob(entries, name) for name in (*_LINES, layout.CELLS) if name in entries}
         stored |= {f"{layout.TEXTS}/{name}": data for name, data in self._texts(entries).items()}
-        rules = next((n for n in _CUTS if _files(lines.first, lines.old, n) == stored), 0)
+        rules = next((n for n in _CUTS if _files(agent, lines.first, lines.old, n) == stored), 0)
         if rules:
-            made = _files(lines.first, lines.new, rules)
+            made = _files(agent, lines.first, lines.new, rules)
         else:
             self.inexact.add(oid)
             made = _in_place(stored, self.matcher)
@@ -109,12 +108,13 @@ class Folders:
 _MOST_KEPT = 32
 
 
-def changed(stored: tuple[Sequence[bytes], Sequence[bytes]], matcher: ValueMatcher) -> Changed:
+def changed(agent: Agent, stored: tuple[Sequence[bytes], Sequence[bytes]], matcher: ValueMatcher) -> Changed:
     """The lines before and behind a prompt without the values; raises ConflictError where an id is one of them."""
+    identity = partial(agent.lines.identity, protected=agent.protected_keys)
     old = (*stored[0], *stored[1])
     found = [value_match.clean_lines(line, matcher) for line in old]
     for before, (after, count) in zip(old, found, strict=True):
-        if count and _identities(before) != _identities(after):
+        if count and identity(before) != identity(after):
             raise ConflictError(
                 "the value is part of ids or types that link the lines of a conversation",
                 "Nothing was changed. To delete a whole conversation, use `sessgit delete`.",
@@ -166,10 +166,10 @@ def side_name(ref: str, keys: Mapping[str, str]) -> str:
     return found[1] + keys.get(found[2], found[2]) if found else ref
 
 
-def _files(first: int, lines: Sequence[bytes], rules: int) -> dict[str, bytes]:
-    made = [Line(raw, Extent(0, 0), parse(raw)) for raw in lines]
+def _files(agent: Agent, first: int, lines: Sequence[bytes], rules: int) -> dict[str, bytes]:
+    made = agent.lines.parsed(lines)
     body = made[first:]
-    every = turn_folder.files(made[:first], body, cells.describe(body), rules)
+    every = turn_folder.files(agent, made[:first], body, agent.cells.describe(body), rules)
     return {name: bytes(data) for name, data in every.items()}
 
 
@@ -193,17 +193,6 @@ def _in_place(stored: Mapping[str, bytes], matcher: ValueMatcher) -> dict[str, b
                 clean = clean.replace(b'{"$text":"%s"}' % old, b'{"$text":"%s"}' % new) if old != new else clean
             out[path] = clean
     return out
-
-
-def _identities(raw: bytes) -> tuple[object, ...]:
-    data = parse(raw)
-    if data is None:
-        return ()
-    message = data.get("message")
-    own = tuple(data.get(key) for key in (*sorted(PROTECTED_KEYS), *_KINDS))
-    called = tuple(message.get(key) for key in _IDS) if isinstance(message, dict) else None
-    parts = tuple(block.get(key) for block in blocks(Line(raw, Extent(0, 0), data)) for key in _IDS)
-    return (*own, called, *parts)
 
 
 def _split(data: bytes) -> list[bytes]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.agents.claude import home
+from sessgit import agents
+from sessgit.agents.reader import opened
 from sessgit.errors import SessgitError
 from sessgit.history import client_files
 from sessgit.model import ids
@@ -61,7 +62,6 @@ def is_level(beside: layout.StorePaths, session: str, path: Path, *, final: bool
 
 def _is_same(known: Cursor, path: Path) -> bool:
     """Whether a file that was read at another place, as in a home that was moved since, ends as that one did."""
-    from sessgit.agents.claude.reader import opened
 
     try:
         with opened(path) as source:
@@ -83,7 +83,7 @@ def catch_up(
     if path is None:
         return CaughtUp(True)
     final = _let_go(beside, config, path, state, now)
-    if is_level(beside, state.id, path, final=final) or not home.is_transcript(config, path):
+    if is_level(beside, state.id, path, final=final) or not agents.of(state).home.is_transcript(config, path):
         return CaughtUp(True)
     return record_file(open_store, index, path, config, privacy, project=state.project, final=final)
 
@@ -96,7 +96,9 @@ def _let_go(beside: layout.StorePaths, config: Path, path: Path, state: Session,
         quiet = now - path.stat().st_mtime > QUIET
     except OSError:
         return False
-    return quiet and not home.is_open(config, state.agent_id) and not open_turns.is_open(beside, state.id)
+    return (
+        quiet and not agents.of(state).home.is_open(config, state.agent_id) and not open_turns.is_open(beside, state.id)
+    )
 
 
 def record_file(  # noqa: PLR0913 - what to record, where to, and how
@@ -143,5 +145,5 @@ def unrecorded(config: Path, prefix: str) -> Path | None:
     """The one transcript of the client whose id starts with `prefix`, if there is just one."""
     if not prefix or len(prefix) < 4:
         return None
-    found = [path for path in home.transcripts(config) if path.stem.startswith(prefix)]
+    found = [path for path in agents.at(config).home.transcripts(config) if path.stem.startswith(prefix)]
     return found[0] if len({ids.session_id(path.stem) for path in found}) == 1 else None

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from sessgit.agents.claude import cells, turn_folder
-from sessgit.agents.claude.cutter import Node
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.sidecars import subagents
+from sessgit.agents import turn_folder
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.agents.values import Node
 from sessgit.model import canonical, long_strings
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Extent, Message
@@ -32,6 +32,7 @@ Changes = Mapping[str, tuple[str, bool] | None]
 class Content:
     """What a turn's commit holds: its lines, and the files beside them by path in its folder."""
 
+    agent: Agent
     before: Sequence[Line]
     body: Sequence[Line]
     side: Beside
@@ -51,12 +52,13 @@ class Content:
     @cached_property
     def told(self) -> Turn:
         """What the lines say."""
-        return cells.describe(self.body)
+        return self.agent.cells.describe(self.body)
 
     @cached_property
     def stored(self) -> dict[str, Bytes]:
         """The files that the lines become."""
-        return turn_folder.files(self.before, self.body, self.told, self.rules.get("cut", long_strings.RULES_VERSION))
+        cut = self.rules.get("cut", long_strings.RULES_VERSION)
+        return turn_folder.files(self.agent, self.before, self.body, self.told, cut)
 
 
 def turn(store: Store, on: str, node: Node, content: Content, state: Session, changes: Changes) -> str:
@@ -74,9 +76,9 @@ def gist(content: Content, *, whole: bool) -> Gist:
     """What of the turn is asked for most; of its subagents only where all of their lines are at hand: in a commit
     that is the turn's first, with files that begin in this turn."""
     files = [data for name, data in content.side.agents.items() if name.endswith(".jsonl")]
-    if not whole or any(map(subagents.goes_on, files)):
+    if not whole or any(map(content.agent.sidecars.goes_on, files)):
         return content.told.gist
-    return replace(content.told.gist, subagents=subagents.gist(content.body, files))
+    return replace(content.told.gist, subagents=content.agent.sidecars.gist(content.body, files))
 
 
 def start(store: Store, state: Session) -> str:
@@ -173,10 +175,10 @@ def _finished(content: Content) -> tuple[int, Cell]:
     return max((n, cell) for n, cell in enumerate(content.told.cells, start=1) if result_line(cell) == last)
 
 
-def points(body: Sequence[Line], recorded: int) -> list[tuple[int, bool]]:
+def points(agent: Agent, body: Sequence[Line], recorded: int) -> list[tuple[int, bool]]:
     """The lengths of a body, so many lines of which are recorded, that are committed one after another where each cell
     is, and whether the turn is told as whole."""
-    ends = sorted({end for cell in cells.describe(body).cells if (end := result_line(cell)) > recorded})
+    ends = sorted({end for cell in agent.cells.describe(body).cells if (end := result_line(cell)) > recorded})
     return [(n, False) for n in ends] + ([] if ends and ends[-1] == len(body) else [(len(body), True)])
 
 
@@ -219,14 +221,14 @@ def places(extents: Iterable[Extent], *, unended: bool) -> list[tuple[str, str]]
     return [*found, ("Final-Newline", "no")] if unended else found
 
 
-def is_cut_short(body: Sequence[Line]) -> bool:
+def is_cut_short(agent: Agent, body: Sequence[Line]) -> bool:
     """Whether a turn with this body was interrupted."""
-    return bool(body) and cells.describe(body).interrupted
+    return bool(body) and agent.cells.describe(body).interrupted
 
 
 def ended(state: Session, tail: Sequence[Line], *, cut_short: bool) -> Session:
     """The state at the end of a session, whose last turn was interrupted where that was `cut_short`."""
-    last = max((cells.time_of(line) for line in tail), default="")
+    last = max((line.time for line in tail), default="")
     return replace(state, state="interrupted" if cut_short else "ended", ended=max(state.updated, last))
 
 

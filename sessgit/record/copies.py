@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sessgit.agents.claude.cells import time_of
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.reader import Opened, Reader, Redact, make, no_redaction
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.agents.reader import Opened, Reader, Redact, no_redaction
 from sessgit.history import reassemble
 from sessgit.model import versions
 from sessgit.model.conversation.message import Extent
@@ -52,6 +52,7 @@ class Copies:
     session: str
     file: Opened
     redact: Redact
+    agent: Agent
     seams: Sequence[int] = ()
     """How many lines each copy has of which the head's version was put together."""
     texts: list[Text] = field(default_factory=list)
@@ -66,18 +67,18 @@ class Copies:
     @cached_property
     def new(self) -> Copy:
         """The file at hand."""
-        reader, places = Reader(self.file, 0, self.redact), list[Extent]()
+        reader, places = Reader(self.file, 0, self.redact, self.agent.lines.make), list[Extent]()
 
         def lines() -> Iterator[Line]:
             for raw, extent in reader.raw(0, self.file.size, 8 << 20):
                 places.append(extent)
-                line = make(raw, extent, self.redact)
+                line = self.agent.lines.make(raw, extent, self.redact)
                 self.secrets += line.secrets
                 yield line
 
         def text(number: int) -> bytes:
             (raw, extent), *_ = reader.raw(places[number].offset, places[number].end, places[number].length)
-            return make(raw, extent, self.redact).raw
+            return self.agent.lines.make(raw, extent, self.redact).raw
 
         return self._copy(lines(), text)
 
@@ -151,7 +152,10 @@ class Copies:
         lines = list(data.lines)
         is_unended = bool(lines) and len(data) != sum(map(len, lines)) + len(lines)
         ends = [1] * (len(lines) - 1) + [0 if is_unended else 1]
-        made = (make(raw, Extent(0, len(raw) + end), no_redaction) for raw, end in zip(lines, ends, strict=False))
+        made = (
+            self.agent.lines.make(raw, Extent(0, len(raw) + end), no_redaction)
+            for raw, end in zip(lines, ends, strict=False)
+        )
         return self._copy(made, lines.__getitem__)
 
     def _copy(self, lines: Iterable[Line], text: Text) -> Copy:
@@ -162,7 +166,7 @@ class Copies:
             if is_unended and line.data is None:
                 rest, is_unended = line.raw, False
                 break
-            rows.append(Row(_digest(line.raw), line.uuid, line.parent, time_of(line), number, len(rows)))
+            rows.append(Row(_digest(line.raw), line.uuid, line.parent, line.time, number, len(rows)))
         return Copy(tuple(rows), is_unended, rest)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessgit.agents.claude.cutter import Node
-from sessgit.agents.claude.reader import Opened
+from sessgit.agents.reader import Opened
+from sessgit.agents.values import Node
 from sessgit.model.conversation.message import Extent
 from sessgit.record.recorded_turns import stands_on
 from sessgit.record.source import Source

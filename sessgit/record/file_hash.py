@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from sessgit.agents.claude.lines import Line
+from sessgit.agents.line import Line
 from sessgit.model.conversation.message import Extent
 
 _START = bytes(32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
-from sessgit.agents.claude.reader import Reader
+from sessgit.agents.reader import Reader
 from sessgit.history import reassemble
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Session

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from sessgit.agents.claude import cells, turn_folder
-from sessgit.agents.claude.cutter import Cutter, Node, Place
-from sessgit.agents.claude.facts import Facts
-from sessgit.agents.claude.lines import Line, is_prompt, prompt_uuid
-from sessgit.agents.claude.reader import Reader, no_redaction, opened
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
+from sessgit.agents import turn_folder
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.values import Node, Place
 from sessgit.errors import MovedError, SessgitError
 from sessgit.history import session_files
 from sessgit.history.same_lines import SameLines, relation
-from sessgit.history.shared_prefix import with_session
 from sessgit.model import ids, unified_state
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.model.conversation.session import Origin, Session
@@ -66,9 +65,10 @@ class Nothing:
 
 def first_prompt(path: Path) -> str:
     """The uuid of the first prompt in a transcript, or ``""``."""
+    agent = agents.of_file(path)
     with opened(path) as source:
-        lines = Reader(source, 0, no_redaction).lines(_FIRST)
-        return next((prompt_uuid(line) for line in lines if is_prompt(line)), "")
+        lines = Reader(source, 0, no_redaction, agent.lines.make).lines(_FIRST)
+        return next((line.prompt_id for line in lines if line.is_prompt), "")
 
 
 def outline(path: Path) -> Outline:
@@ -83,18 +83,17 @@ def outline(path: Path) -> Outline:
 @lru_cache(maxsize=1024)
 def _told(path: Path, _inode: int, _size: int, _modified: float) -> Outline:
     """What the file tells while it stays the same."""
-    cutter, facts = Cutter(Nothing(), session="outline"), Facts()
+    agent = agents.of_file(path)
+    cutter, facts = agent.cutter(Nothing(), session="outline"), agent.facts()
     times: dict[str, str] = {}
     forked_from = ""
     with opened(path) as source:
-        for line in Reader(source, 0, no_redaction).lines():
+        for line in Reader(source, 0, no_redaction, agent.lines.make).lines():
             facts.note(line)
             cutter.feed(line)
-            if is_prompt(line):
-                times.setdefault(prompt_uuid(line), cells.time_of(line))
-                origin = (line.data or {}).get("forkedFrom")
-                if isinstance(origin, dict) and isinstance(origin.get("sessionId"), str):
-                    forked_from = forked_from or origin["sessionId"]
+            if line.is_prompt:
+                times.setdefault(line.prompt_id, line.time)
+                forked_from = forked_from or agent.lines.forked_from(line)
             if cutter.current is not None:
                 cutter.current.before, cutter.current.body = [], []
     prompts, node = list[str](), cutter.head
@@ -132,7 +131,7 @@ def of(store: Store, index: Index, source: Source, rules: Mapping[str, int], mos
     if not relatives:
         return None
     rows = _parent_turns(index, outline(source.path), relatives, most)
-    return Lineage(store, layout.session_of(rows[0].branch), rows, rules) if rows else None
+    return Lineage(store, layout.session_of(rows[0].branch), rows, rules, source.agent) if rows else None
 
 
 def _parent_turns(index: Index, seen: Outline, relatives: Collection[str], most: Mapping[str, int]) -> list[Row]:
@@ -206,6 +205,7 @@ class Lineage:
     parent: str
     rows: list[Row]
     rules: Mapping[str, int]
+    agent: Agent
     own: dict[int, str] = field(default_factory=dict)
     extents: list[list[Extent]] = field(default_factory=lambda: [[]])
     """In runs: lines that stand before another turn as well are kept apart, for those are found there too."""
@@ -230,7 +230,7 @@ class Lineage:
             return False
         lines = [*node.before, *node.body]
         if not self._same(row, node, agent_id):
-            content = turn_folder.files(node.before, node.body, cells.describe(node.body))
+            content = turn_folder.files(self.agent, node.before, node.body, self.agent.cells.describe(node.body))
             self.own[node.number] = self.store.write_folder(content)
         if node.copied:
             self.extents += [[line.extent for line in lines[: node.copied]], []]
@@ -311,10 +311,13 @@ class Lineage:
         if theirs == ours:
             self._replaced = self._replaced or False
             return self._replaced is False
-        if self._replaced is not False and [with_session(raw, self._old, agent_id) for raw in theirs] == ours:
+        if (
+            self._replaced is not False
+            and [self.agent.lines.with_session(raw, self._old, agent_id) for raw in theirs] == ours
+        ):
             self._replaced = True
             return True
         rules = self.rules, self.store.state(row.commit).rules
-        if relation(self.store, node.body, transcript.parsed(stored.body), *rules) == "different":
+        if relation(self.agent, self.store, node.body, self.agent.lines.parsed(stored.body), *rules) == "different":
             raise DifferentTurnError(row.branch, row.turn)
         return False

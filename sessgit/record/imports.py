@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sessgit.agents.claude import home
-from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.sidecars import folders, sidecar_files
+from sessgit import agents
+from sessgit.agents.reader import opened
+from sessgit.agents.values import PLAIN
 from sessgit.errors import AmbiguousError, NotFoundError, SessgitError, StoreError, UsageError
 from sessgit.history import search
 from sessgit.model import ids
@@ -134,7 +134,7 @@ def from_claude(
             )
         folder = config if path.resolve() == config.resolve() else path.absolute()
         seen.folders.extend(discovery.of_client(folder))
-        for file in _examined(home.transcripts(folder), seen.errors):
+        for file in _examined(agents.at(config).home.transcripts(folder), seen.errors):
             if _is_sound(folder, file, seen.errors):
                 seen.files.append(replace(file, folder=folder))
     return _record(store, index, seen, config, privacy, watch)
@@ -148,10 +148,10 @@ SOURCES: dict[str, Importer] = {"claude": from_claude}
 
 def _is_sound(folder: Path, file: File, errors: list[Failure]) -> bool:
     """Whether all that a recording of the file reads lies in the folder itself."""
-    if not sidecar_files.PLAIN.fullmatch(file.agent_id):
+    if not PLAIN.fullmatch(file.agent_id):
         errors.append(Failure(file.path, "the session id in it cannot be a file name"))
         return False
-    found = next(folders.links(folder, file.path, file.agent_id), None)
+    found = next(agents.at(folder).sidecars.links(folder, file.path, file.agent_id), None)
     if found is not None:
         errors.append(Failure(file.path, f"{found} is a link; links are not followed"))
     return found is None
@@ -238,13 +238,13 @@ def _found(paths: Sequence[Path], config: Path, folders: list[Path]) -> Iterator
     """The transcripts at `paths`; the folders that are looked through go into `folders`."""
     if not paths:
         folders.extend(discovery.of_client(config))
-        yield from home.transcripts(config)
+        yield from agents.at(config).home.transcripts(config)
     for path in paths:
         if path.is_dir():
             inner = discovery.below(path)
             folders.extend(inner)
             for folder in inner:
-                yield from home.transcripts_in(folder)
+                yield from agents.at(config).home.transcripts_in(folder)
         else:
             yield path
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sessgit.agents.claude.cutter import Node
-from sessgit.agents.claude.lines import Line
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.agents.values import Node
 from sessgit.model.conversation.turn import Cell, Gist
 from sessgit.record import commits
 from sessgit.record.commits import Content
@@ -34,7 +35,7 @@ class Noted:
 
     heard: Heard | None = None
     gists: dict[str, Gist] = field(default_factory=dict)
-    cells: dict[str, tuple[str, Sequence[Cell], list[bytes], str]] = field(default_factory=dict)
+    cells: dict[str, tuple[Agent, str, Sequence[Cell], list[bytes], str]] = field(default_factory=dict)
     known: dict[str, Known] = field(default_factory=dict)
     """What follows from them, once they are many bytes."""
     size: int = 0
@@ -49,7 +50,7 @@ class Noted:
         if self.heard is not None:
             self.heard(commit, store.repo.tree(entry[0])[layout.BODY][0], content.body)
         body = bytes(content.stored[layout.BODY]).split(b"\n")[:-1]
-        self.cells[commit] = entry[0], content.told.cells, body, node.key
+        self.cells[commit] = content.agent, entry[0], content.told.cells, body, node.key
         self.size += len(content.stored[layout.BODY])
         if self.size > _WAITING:
             self._settle()

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
-from sessgit.agents.claude import home, hook_settings
+from sessgit import agents
+from sessgit.agents.base import Hooks
+from sessgit.agents.values import Document, Installation
 from sessgit.errors import ConflictError, UsageError
 from sessgit.model import ids
+from sessgit.model.config import Granularity
 from sessgit.record import privacy as private
 from sessgit.record.bulk import discovery
 from sessgit.record.privacy import Privacy
 from sessgit.store.recorder.stub import remove_stub, write_stub
 from sessgit.store.store import create
-
-EVENTS = {"turn": hook_settings.HOOK_EVENTS, "cell": hook_settings.CELL_EVENTS}
 
 # The client rewrites its settings now and then; more than a few times in a row means something else.
 _ATTEMPTS = 3
@@ -66,16 +68,17 @@ def install(
 
     Doing it again changes nothing. `known` are the sessions that are recorded already, or were deleted.
     """
-    if granularity not in EVENTS:
+    hooks = agents.at(config_dir).hooks
+    if granularity not in get_args(Granularity):
         raise UsageError(f"granularity is turn or cell, not {granularity!r}")
-    events = EVENTS[granularity]
+    events = hooks.CELL_EVENTS if granularity == "cell" else hooks.HOOK_EVENTS
     store = store_path.absolute()
     create(store)
     # The stub first: settings that name it are of use only when it is there.
     stub = write_stub(store, python)
-    command = hook_settings.stub_command(stub)
+    command = hooks.stub_command(stub)
     path = config_dir / "settings.json"
-    before = _edit(path, lambda document: hook_settings.with_hooks(document, command, events))
+    before = _edit(hooks, path, lambda document: hooks.with_hooks(document, command, events))
     return Installed(
         store=store,
         stub=stub,
@@ -93,7 +96,8 @@ def uninstall(store_path: Path, config_dir: Path) -> Uninstalled:
     """Nothing records any more, and no trace but the store is left; the store may even be gone."""
     store = store_path.absolute()
     path = config_dir / "settings.json"
-    before = _edit(path, hook_settings.without_hooks, keep_empty=False)
+    hooks = agents.at(config_dir).hooks
+    before = _edit(hooks, path, hooks.without_hooks, keep_empty=False)
     stub_removed = remove_stub(store)
     return Uninstalled(
         store=store,
@@ -104,27 +108,25 @@ def uninstall(store_path: Path, config_dir: Path) -> Uninstalled:
     )
 
 
-def _edit(
-    path: Path, change: Callable[[hook_settings.Document], hook_settings.Document], *, keep_empty: bool = True
-) -> hook_settings.Installation:
+def _edit(hooks: Hooks, path: Path, change: Callable[[Document], Document], *, keep_empty: bool = True) -> Installation:
     """What was installed before the change, which is in the file now."""
     for attempt in range(_ATTEMPTS):
-        snapshot = hook_settings.read(path)
+        snapshot = hooks.read(path)
         try:
             document = change(snapshot.document)
         except ConflictError as error:
             raise ConflictError(f"{path}: {error}", error.hint) from error
         try:
-            hook_settings.replace(snapshot, document, keep_empty=keep_empty)
+            hooks.replace(snapshot, document, keep_empty=keep_empty)
             break
         except ConflictError:
             if attempt == _ATTEMPTS - 1:
                 raise
-    return hook_settings.installed(snapshot.document)
+    return hooks.installed(snapshot.document)
 
 
 def _transcripts(config_dir: Path, known: Collection[str], privacy: Privacy) -> int:
     """How many conversations of the client an import would bring in, none of which is `known`."""
     is_recorded = private.filtered(privacy, {})
-    found = {ids.session_id(path.stem): path for path in home.transcripts(config_dir)}
+    found = {ids.session_id(path.stem): path for path in agents.at(config_dir).home.transcripts(config_dir)}
     return sum(is_recorded(path, session) and discovery.is_new(path, known) for session, path in found.items())

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from sessgit.agents.claude.lines import parse
-from sessgit.agents.claude.reader import opened
+from sessgit import agents
+from sessgit.agents.reader import opened
 from sessgit.errors import ConflictError, NotFoundError, SessgitError, UsageError
 from sessgit.model import globs
 from sessgit.model.config import RecordConfig
@@ -209,10 +209,8 @@ def _first_folder(path: Path) -> str:
                 source.file.seek(0)
                 lines = source.file.read(window).split(b"\n")
                 # The last line is whole only at the end of the file. One prompt with a picture has many megabytes.
-                folders = (
-                    data.get("cwd") for data in map(parse, lines[: None if window >= source.size else -1]) if data
-                )
-                found = next((folder for folder in folders if isinstance(folder, str) and folder), "")
+                whole = agents.of_file(path).lines.parsed(lines[: None if window >= source.size else -1])
+                found = next((line.cwd for line in whole if line.cwd), "")
                 if found or window >= source.size:
                     return found
                 window *= 8

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from sessgit.agents.claude.cutter import Cutter
-from sessgit.agents.claude.reader import Opened, Redact
+from sessgit.agents.base import Cutter
+from sessgit.agents.reader import Opened, Redact
 from sessgit.model.versions import Version
 from sessgit.record.copies import Copies, is_derived
 from sessgit.record.index_updates import Noted
@@ -76,7 +76,7 @@ def record(current: Pass) -> Recorded | None:
         return None  # a fork goes on: of its file nothing is laid out again
     store, session = current.store, current.session
     known, branches = cursors.load(store.beside, session), store.branches(session)
-    copies = Copies(store, session, current.file, current.redact, known.copies if known else ())
+    copies = Copies(store, session, current.file, current.redact, current.source.agent, known.copies if known else ())
     if copies.is_head:
         return None
     is_ours = known is not None and known.commit == current.old_head

@@ -8,9 +8,10 @@ from functools import cache, partial
 from heapq import heappop, heappush
 from math import inf
 
-from sessgit.agents.claude.cutter import Node, Place, line_of
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.reader import make, no_redaction
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.agents.reader import no_redaction
+from sessgit.agents.values import Node, Place, line_of
 from sessgit.errors import MovedError
 from sessgit.model.conversation.message import Extent, Message
 from sessgit.store import layout
@@ -107,10 +108,11 @@ class Recorded:
         self,
         store: Store,
         tips: dict[str, str],
+        agent: Agent,
         find_turn: Callable[[str], str | None] | None = None,
         fork_point: int = 0,
     ) -> None:
-        self._store = store
+        self._store, self._agent = store, agent
         self._tips = tips
         self._fork_point = fork_point
         self._shared: dict[Node, frozenset[str]] = {}
@@ -184,7 +186,7 @@ class Recorded:
             before, body = self.lines(node, commit)
         lines = [*before, *body]
         if own is not None:
-            lines = [make(own(line.raw), line.extent, no_redaction) for line in lines]
+            lines = [self._agent.lines.make(own(line.raw), line.extent, no_redaction) for line in lines]
         if is_here:
             lines[absent:] = placed
         node.copied = next((n for n, line in enumerate(lines) if line.extent.length), 0)
@@ -194,7 +196,7 @@ class Recorded:
         """The lines of a recorded turn, before and body apart; they do not say where they stood in the file. In the
         place of one of a large turn that is longer than that there is an empty one."""
         stored = self._store.lines(commit or node.commit, node.number, longest)
-        made = [make(raw, Extent(0, 0), no_redaction) for raw in stored.before + stored.body]
+        made = [self._agent.lines.make(raw, Extent(0, 0), no_redaction) for raw in stored.before + stored.body]
         return made[: len(stored.before)], made[len(stored.before) :]
 
     def _turn_commits(self, commit: str | None) -> Iterator[tuple[str, int, str]]:

@@ -8,16 +8,14 @@ A pass that finds a ref moved by someone else starts again from what is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from sessgit.agents.claude import facts
-from sessgit.agents.claude.cutter import Cutter, Node
-from sessgit.agents.claude.facts import Facts
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.reader import Opened, Reader, opened
-from sessgit.agents.claude.sidecars import sidecar_files
+from sessgit.agents.base import Cutter
+from sessgit.agents.line import Line
+from sessgit.agents.reader import Opened, Reader, opened
+from sessgit.agents.values import Node
 from sessgit.errors import ConflictError, MovedError, StoreError
 from sessgit.history import shared_prefix
 from sessgit.model.conversation import message as messages
@@ -91,11 +89,14 @@ class Pass:
         self.tips = {} if alone else tips_of(store, self.session)
         self.old_head = self.tips.get(self.session, "")
         self.state = store.state(self.old_head) if self.old_head else None
+        self.agent = source.agent
         self.stored_rules = alone.rules if alone else self.state.rules if self.state else rules.stored
-        self.redact = alone.redact if alone else secret_filter.line(store.beside, self.stored_rules)
-        self.reader = Reader(file, 0, self.redact)
-        self.agents = sidecar_files.Subagents(source.path, source.agent_id, self.redact)
-        self.facts = facts.of(self.state)
+        self.redact = (
+            alone.redact if alone else secret_filter.line(store.beside, self.stored_rules, self.agent.protected_keys)
+        )
+        self.reader = Reader(file, 0, self.redact, self.agent.lines.make)
+        self.agents = self.agent.sidecars.subagents(source.path, source.agent_id, self.redact)
+        self.facts = self.agent.facts(self.state)
         self.number = 1
         """Which of the session's files this is."""
         self.prefix = self.state.origin.prefix if self.state and self.state.origin else 0
@@ -193,7 +194,7 @@ class Pass:
         branch = known.current or self.session
         if branch not in self.tips:
             return None
-        learnt, file = Facts.loads(known.facts), self.file
+        learnt, file = self.agent.kept_facts(known.facts), self.file
         if learnt is None or not cursors.fits(known, self.source.path, file.file, file.inode, file.size):
             return None
         if not self.reader.resume(known.offset, unended=known.unended):
@@ -224,12 +225,14 @@ class Pass:
     def _cutter(self, find_turn: Callable[[str], str | None] | None) -> Cutter:
         tips = {} if self.lineage else self.tips  # a fork's branches without a head are what a killed pass left
         origin = self.state.origin if self.state else None
-        self.recorded = Recorded(self.store, tips, find_turn, origin.turn if origin and origin.prefix else 0)
+        self.recorded = Recorded(
+            self.store, tips, self.agent, find_turn, origin.turn if origin and origin.prefix else 0
+        )
         nodes = {branch: self.recorded.node_at(tip) for branch, tip in tips.items()}
         self.tops = {node.key if node else "": self.tips[branch] for branch, node in nodes.items()}
         self.recorded_head = nodes.pop(self.session, None)
         self.recorded_rewound = {branch: node for branch, node in nodes.items() if node is not None}
-        return Cutter(self.recorded, session=self.session)
+        return self.agent.cutter(self.recorded, session=self.session)
 
     # Turns
 
@@ -266,7 +269,7 @@ class Pass:
             side = self._side(cutter, node, [*before, *body]) if length == len(body) else Beside()
             file_hash = self.hash.at(body[length - 1]) if self.hash else ""
             of = (*self.brought.get(node.key, ("turn", "")), self.number, self.stored_rules, file_hash)
-            content = Content(before, body[:length], side, complete, self.source.head, *of)
+            content = Content(self.agent, before, body[:length], side, complete, self.source.head, *of)
             is_last = self.source.at_rest and is_open and node is cutter.head
             on = self._commit(node, on, content, state, live=self.source.live or is_last)
             self.noted.take(self.store, on, node, content, is_last=length == len(body))
@@ -328,7 +331,9 @@ class Pass:
         """The lengths of the body that are committed one after another, and whether the turn is told as whole."""
         if self.rules.granularity != "cell":
             return [(len(body), True)]
-        return commits.points(body, len(self.recorded.lines(node, self.tops[node.key])[1]) if node.commit else 0)
+        return commits.points(
+            self.agent, body, len(self.recorded.lines(node, self.tops[node.key])[1]) if node.commit else 0
+        )
 
     def _side(self, cutter: Cutter, node: Node, lines: list[Line]) -> Beside:
         agents = self.agents.of_turn(node.key, lines, is_last=node is cutter.head)
@@ -407,7 +412,7 @@ class Pass:
         """Whether the last turn, as the commit `top` has it, was interrupted."""
         if self.last and self.last[0] is head:
             return self.last[1]
-        return head is not None and commits.is_cut_short(self.recorded.lines(head, top)[1])
+        return head is not None and commits.is_cut_short(self.agent, self.recorded.lines(head, top)[1])
 
     def move(self, before: Mapping[str, str], tips: Mapping[str, str]) -> None:
         """Moves what has changed: rewound branches first, then the head, then what the head took over goes."""
@@ -434,7 +439,7 @@ class Pass:
             stuck=cutter.stuck,
             final=self.source.final,
             agents=self.agents.done,
-            facts=asdict(self.facts),
+            facts=self.facts.kept(),
             file=self.number,
             unended=self.reader.unended,
             torn=len(self.reader.torn),

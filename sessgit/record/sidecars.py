@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sessgit.agents.claude.cutter import Node
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.reader import Redact
-from sessgit.agents.claude.sidecars import sidecar_files
+from sessgit.agents.line import Line
+from sessgit.agents.reader import Redact
+from sessgit.agents.values import Node
 from sessgit.model.line_list import Bytes, whole
 from sessgit.record.source import Source
 from sessgit.store import layout
@@ -28,13 +27,13 @@ class Beside:
 
 def results(store: Store, source: Source, lines: Sequence[Line], redact: Redact) -> dict[str, Entry]:
     """The large tool results that the lines of a turn name, written."""
-    found = sidecar_files.results(source.path, source.agent_id, lines, redact)
+    found = source.agent.sidecars.results(source.path, source.agent_id, lines, redact)
     return {path: (store.repo.write_blob(data), False) for path, data in found}
 
 
 def live(store: Store, source: Source, slug: str, redact: Redact) -> Entry | None:
     """Plan, todos and tasks as they are now, written; None where there are none."""
-    found = sidecar_files.live(source.config, source.agent_id, slug, redact)
+    found = source.agent.sidecars.live(source.config, source.agent_id, slug, redact)
     entries: dict[str, Entry | None] = {path: (store.repo.write_blob(data), False) for path, data in found}
     return (store.repo.edit_tree(None, entries), True) if entries else None
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessgit.agents.claude.reader import Redact
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.reader import Redact
 from sessgit.model import ids, long_strings
 from sessgit.redact import RULES_VERSION
 
@@ -44,6 +46,11 @@ class Source:
     brought: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     place: str | None = None
     imported: bool = False
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that wrote the transcript."""
+        return agents.at(self.own or self.config)
 
     @property
     def session(self) -> str:

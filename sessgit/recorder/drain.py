@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sessgit.agents.claude import flush, home
+from sessgit import agents
 from sessgit.errors import SessgitError
 from sessgit.history import client_files
 from sessgit.history.code import git
@@ -22,6 +22,7 @@ from sessgit.record.privacy import Privacy
 from sessgit.record.recording import record
 from sessgit.record.source import Source, rules_by
 from sessgit.store import locks, log, settings
+from sessgit.store.files import paths
 from sessgit.store.index import Index
 from sessgit.store.layout import StorePaths
 from sessgit.store.recorder import cursor as cursors
@@ -137,8 +138,8 @@ class _Drain:
     def _session(self, path: Path, events: Sequence[Event]) -> bool:
         if self._is_off(path, events[-1]):
             return _discard(events)
-        if not home.is_transcript(self.folder, path):
-            if home.is_there(path):
+        if not agents.at(self.folder).home.is_transcript(self.folder, path):
+            if paths.is_there(path):
                 self._log(f"{events[-1].name} names a transcript in another place: {path}")
             # A transcript that is not there yet is recorded at the next event.
             return _discard(events)
@@ -162,7 +163,7 @@ class _Drain:
         self.index.sync(session)  # a session may have been moved to a project that is off since the index was level
         known = self.index.branch(session)
         recorded = known.state.project if known else ""
-        if not recorded and not home.is_transcript(self.folder, path):
+        if not recorded and not agents.at(self.folder).home.is_transcript(self.folder, path):
             return not privacy.verdict(self.privacy, event.cwd).recorded
         return not privacy.of_transcript(self.privacy, path, recorded, event.cwd).recorded
 
@@ -174,7 +175,9 @@ class _Drain:
         head = git.head(last.cwd, self.env) if last.cwd and fresh else ""
         if stops:
             known = cursors.load(self.store.beside, ids.session_id(path.stem))
-            flush.wait(path, known.offset if known else 0, stops[-1].last_assistant_message, stops[-1].received)
+            agents.at(self.folder).wait(
+                path, known.offset if known else 0, stops[-1].last_assistant_message, stops[-1].received
+            )
         written = _written(path)
         final = last.name == "SessionEnd"
         prompting = all(event.name in _PROMPTING for event in events)

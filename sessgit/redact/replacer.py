@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,19 +18,6 @@ from sessgit.redact.assignments import Naming, find_assigned, is_secret_literal,
 from sessgit.redact.engine import Hits, scan
 from sessgit.redact.rules import RULES
 from sessgit.redact.views import Span
-
-PROTECTED_KEYS = frozenset(
-    (
-        # Identities: aligning, forking and restoring a session compare them byte for byte.
-        *("id", "uuid", "parentUuid", "logicalParentUuid", "leafUuid", "sessionId", "session_id"),
-        *("messageId", "message_id", "requestId", "request_id", "promptId", "agentId", "agent_id", "taskId", "task_id"),
-        *("tool_use_id", "toolUseId", "toolUseID", "parentToolUseID", "parent_tool_use_id"),
-        *("sourceToolAssistantUUID", "sourceToolUseID"),
-        # Only the service can make these again, and it refuses changed ones.
-        "signature",
-    )
-)
-"""Keys whose values are never changed, whatever they look like."""
 
 _IMAGE_KEYS = frozenset(("data", "base64"))
 _IMAGE_LENGTH = 256
@@ -60,13 +48,14 @@ class Secret:
     value: bytes
 
 
-def redact_line(raw: bytes, hits: Hits | None = None) -> tuple[bytes, int]:
+def redact_line(raw: bytes, hits: Hits | None = None, protected: Collection[str] = ()) -> tuple[bytes, int]:
     """Return a transcript's line without its secrets, and how many were replaced; the same object if there were none.
 
-    A valid JSON line stays valid and keeps every byte outside the strings that changed. Values of `PROTECTED_KEYS`
-    and base64 images stay. Any other line is treated as text. `hits` is what `scan` said of the line, if it was asked.
+    A valid JSON line stays valid and keeps every byte outside the strings that changed. Values of `protected`
+    keys and base64 images stay. Any other line is treated as text. `hits` is what `scan` said of the line, if it was
+    asked.
     """
-    return _Search().line(raw, hits)
+    return _Search(protected).line(raw, hits)
 
 
 def redact_text(text: bytes, hits: Hits | None = None) -> tuple[bytes, int]:
@@ -74,9 +63,9 @@ def redact_text(text: bytes, hits: Hits | None = None) -> tuple[bytes, int]:
     return _Search().text(text, hits)
 
 
-def secrets_of_line(raw: bytes) -> list[Secret]:
+def secrets_of_line(raw: bytes, protected: Collection[str] = ()) -> list[Secret]:
     """Return what would be replaced in a line, in the order in which it is found."""
-    search = _Search()
+    search = _Search(protected)
     search.line(raw)
     return search.found
 
@@ -84,7 +73,8 @@ def secrets_of_line(raw: bytes) -> list[Secret]:
 class _Search:
     """One search: what it found so far, and whether the line names a file that holds a private key."""
 
-    def __init__(self) -> None:
+    def __init__(self, protected: Collection[str] = ()) -> None:
+        self.protected = protected
         self.found: list[Secret] = []
         self.names_key_file = False
 
@@ -171,7 +161,7 @@ class _Search:
         naming = naming_of(token.key.encode("utf-8", "replace")) if named else None
         naming = sibling if sibling and named and token.key.lower() == "value" else naming
         where = slice(token.start, token.end)
-        if _is_protected(line, token):
+        if self._is_protected(line, token):
             return b"", 0
         hits = scan(line[where])
         if hits is None and naming is None and not self.names_key_file:
@@ -191,6 +181,16 @@ class _Search:
         text = clean.decode("utf-8", "surrogatepass")
         del clean
         return encode(text), count
+
+    def _is_protected(self, line: bytes, token: Token) -> bool:
+        if token.is_key:
+            return False
+        if token.key in self.protected:
+            return True
+        is_long = token.end - token.start >= _IMAGE_LENGTH
+        return (
+            token.key in _IMAGE_KEYS and is_long and not line[token.start + 1 : token.end - 1].translate(None, _BASE64)
+        )
 
     def _file_lines(self, raw: bytes, tokens: list[Token]) -> dict[int, tuple[bytes, int]]:
         """Return the lines of files that are strings of a list, without secrets that stand in several of them."""
@@ -235,7 +235,7 @@ class _Search:
         every = list(dict.fromkeys(one for part in parts for one in _found_in(part)))
         for token, word in zip(run, words, strict=True) if every else ():
             clean, count = _without(word, every)
-            if count and not _is_protected(raw, token):
+            if count and not self._is_protected(raw, token):
                 self.found += [one for one in every if one.value in word]
                 out[token.start] = encode(clean.decode("utf-8", "surrogatepass")), count
         return out
@@ -265,15 +265,6 @@ def _sibling_name(raw: bytes, token: Token) -> Naming | None:
     if token.is_key or token.key.lower() not in ("name", "key"):
         return None
     return naming_of(raw[token.start + 1 : token.end - 1][-_LONGEST_NAME:])
-
-
-def _is_protected(line: bytes, token: Token) -> bool:
-    if token.is_key:
-        return False
-    if token.key in PROTECTED_KEYS:
-        return True
-    is_long = token.end - token.start >= _IMAGE_LENGTH
-    return token.key in _IMAGE_KEYS and is_long and not line[token.start + 1 : token.end - 1].translate(None, _BASE64)
 
 
 def _found_in(data: bytes) -> list[Secret]:

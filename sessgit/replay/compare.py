@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sessgit.agents.claude import content
+from sessgit.agents.base import Agent
 from sessgit.model.conversation.content import Call
 from sessgit.redact.replacer import redact_text
 
@@ -98,16 +98,14 @@ def search(call: Call, output: str, folders: Sequence[str]) -> Compared:
     return texts(_sorted(call.output, folders), _sorted(output, folders))
 
 
-def written(call: Call, before: str | None, after: str) -> Compared:
+def written(agent: Agent, call: Call, before: str | None, after: str) -> Compared:
     """A file as it was left: its whole text where the lines tell that, else what the client noted of the change.
 
     Where it noted nothing, that it was changed is all there is to compare.
     """
-    then = content.content_after(call, None)
+    then, noted = agent.content.left_by(call)
     if then is not None:
         return texts(then, after)
-    patched = isinstance(call.result, dict) and call.result.get("structuredPatch")
-    noted = [line for change in call.changes for line in change.diff if line[:1] in ("-", "+")] if patched else []
     lines = list(difflib.unified_diff((before or "").split("\n"), after.split("\n"), n=0, lineterm=""))[2:]
     done = [line for line in lines if line[:1] in ("-", "+")]
     return texts("\n".join(noted), "\n".join(done)) if noted else Compared(True, "", "")

@@ -12,17 +12,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
+from sessgit import agents
+from sessgit.agents.base import Stream
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, humanize
-from sessgit.model.conversation.turn import count
 from sessgit.replay.sandbox import process_limits
 from sessgit.replay.sandbox.process_limits import Lines, Running
 
 Protocol = Literal["each", "lines", "stream-json"]
 _LONGEST = 8 << 20
-_CLIENT = ("-p", "--input-format stream-json", "--output-format stream-json", "--verbose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ def protocol(command: str) -> Protocol:
         raise SessgitError(
             f"“{canonical.one_line(command, 60)}” is not a command: {error}", "A shell could not parse it either."
         ) from error
-    return "stream-json" if os.path.basename(next(found, "")) == "claude" else "each"  # noqa: PTH119 - of a word
+    program = os.path.basename(next(found, ""))  # noqa: PTH119 - of a word
+    return "stream-json" if program in {agent.stream.PROGRAM for agent in agents.every()} else "each"
 
 
 @contextmanager
@@ -70,15 +72,17 @@ def opened(partner: Partner) -> Iterator[Ask]:
     if partner.protocol == "each":
         yield lambda prompt: _timed(lambda: _alone(partner, held, prompt))
         return
-    command = _as_client(partner.command) if partner.protocol == "stream-json" else partner.command
+    client = _client_of(partner)
+    command = client.command(partner.command) if client else partner.command
     stdin, ask = os.pipe()
     try:
         channels = process_limits.Channels(stdin, errors=False)
         with process_limits.started(["/bin/sh", "-c", command], partner.cwd, held, channels, lasting=True) as running:
             os.close(stdin)
-            way = _client if partner.protocol == "stream-json" else _line
+            way = partial(_client, client) if client else _line
             lines = Lines(running.output)
-            yield lambda prompt: _timed(lambda: _spoken(partner, running, ask, lines, way, prompt))
+            document = client.question if client else _question
+            yield lambda prompt: _timed(lambda: _spoken(partner, running, ask, lines, way, document(prompt)))
     finally:
         os.close(ask)
 
@@ -109,15 +113,11 @@ def _alone(partner: Partner, held: process_limits.Confinement, prompt: str) -> S
     return Said(said) if said else Said(why="it printed nothing")
 
 
-def _spoken(partner: Partner, running: Running, ask: int, lines: Lines, way: _Way, prompt: str) -> Said:
-    said: dict[str, Any] = {"prompt": prompt}
-    if partner.protocol == "stream-json":
-        message = {"role": "user", "content": [{"type": "text", "text": prompt}]}
-        said = {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": ""}
+def _spoken(partner: Partner, running: Running, ask: int, lines: Lines, way: _Way, question: dict[str, Any]) -> Said:
     began = time.monotonic()
     try:
         with suppress(BrokenPipeError):
-            process_limits.tell(ask, _bytes(json.dumps(said)), partner.seconds)
+            process_limits.tell(ask, _bytes(json.dumps(question)), partner.seconds)
         return way(lines, began + partner.seconds)
     except TimeoutError:
         return Said(why=f"it took longer than {partner.seconds:g} s")
@@ -142,23 +142,27 @@ def _line(lines: Lines, deadline: float) -> Said:
     return Said(found["answer"].strip(), model=_text(found.get("model")))
 
 
-def _client(lines: Lines, deadline: float) -> Said:
+def _client(stream: Stream, lines: Lines, deadline: float) -> Said:
     model = ""
     while True:
         found = _object(lines, deadline)
-        if found.get("type") == "assistant" and isinstance(found.get("message"), dict):
-            model = _text(found["message"].get("model")) or model
-        if found.get("type") != "result":
+        model = stream.model(found) or model
+        answer = stream.answer(found)
+        if answer is None:
             continue
-        said = _text(found.get("result")).strip()
-        if found.get("is_error") is True or found.get("subtype") not in ("success", None):
-            raise _NoAnswerError(
-                f"it ended with an error: {canonical.one_line(said or _text(found.get('subtype')), 200)}"
-            )
-        usage = found.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
-        tokens = {"input": count(usage.get("input_tokens")), "output": count(usage.get("output_tokens"))}
-        return Said(said, "" if said else "it printed nothing", model, tokens)
+        if answer.failed:
+            raise _NoAnswerError(f"it ended with an error: {canonical.one_line(answer.text, 200)}")
+        return Said(answer.text, "" if answer.text else "it printed nothing", model, answer.tokens)
+
+
+def _client_of(partner: Partner) -> Stream | None:
+    """How the client is spoken to, where the partner is one."""
+    streams = (agent.stream for agent in agents.every())
+    return next((stream for stream in streams if partner.protocol == stream.PROTOCOL), None)
+
+
+def _question(prompt: str) -> dict[str, Any]:
+    return {"prompt": prompt}
 
 
 def _object(lines: Lines, deadline: float) -> dict[str, Any]:
@@ -173,11 +177,6 @@ def _object(lines: Lines, deadline: float) -> dict[str, Any]:
         shown = canonical.one_line(line[:400].decode("utf-8", "replace"), 100)
         raise _NoAnswerError(f"it printed a line that is not a JSON object: {shown}")
     return found
-
-
-def _as_client(command: str) -> str:
-    """The command with the options by which the client speaks so."""
-    return " ".join([command, *(option for option in _CLIENT if option.split()[0] not in command.split())])
 
 
 def _bytes(text: str) -> bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from sessgit.agents.claude import content
+from sessgit import agents
+from sessgit.agents.base import Tools
+from sessgit.agents.values import ToolKind
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.history.cells import graph as graphs
 from sessgit.history.cells.graph import Graph, Node
@@ -20,29 +22,14 @@ from sessgit.store.index import Index
 from sessgit.store.sqlite.rows import Branch
 from sessgit.store.store import Store
 
-Kind = Literal["shell", "read", "search", "write", "repl", "model", "function"]
+Kind = ToolKind | Literal["repl", "model", "function"]
 Functions = Mapping[str | tuple[str, str], Callable[..., Any]]
 """What a program registered: by operation, or by type and operation, a function that takes the cell's arguments."""
 
-_TOOLS: Mapping[str, Kind] = {
-    "Bash": "shell",
-    "Read": "read", "NotebookRead": "read", "LS": "search", "Glob": "search", "Grep": "search",
-    "Write": "write", "Edit": "write", "MultiEdit": "write", "NotebookEdit": "write",
-}  # fmt: skip
 CODE = ("code", "source", "expression")
 """The arguments of a cell of a REPL that hold its code."""
-_PATHS = ("file_path", "notebook_path", "path")
 _MESSAGE = "a message of the model"
-_UNCHANGED = ("File unchanged since", "<system-reminder>File unchanged since", "Wasted call")
 _REDACTED = "[redacted:"
-_NEVER_RAN = (
-    "The user doesn't want to", "<tool_use_error>File has not been read", "File has not been read",
-    "<tool_use_error>File has been modified since", "File has been modified since",
-    "<tool_use_error>InputValidationError", "InputValidationError",
-    "Permission to use", "<tool_use_error>Cancelled", "[Request interrupted",
-    "<tool_use_error>No such tool", "Claude requested permissions", "This command requires approval", "PreToolUse:",
-)  # fmt: skip
-"""How results begin of calls that the client did not let run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +45,8 @@ class Item:
     kind: Kind | None = None
     why: str = ""
     cwd: str = ""
+    named: str = ""
+    """The file or folder that the arguments name, as they do."""
 
     @property
     def is_message(self) -> bool:
@@ -125,7 +114,8 @@ def plan(store: Store, index: Index, branch: Branch, choice: Choice, progress: P
             taken.update(dependency_graph.chain(needs, address))
     order = [address for address in dependency_graph.order(needs) if address in taken]
     calls = _calls(store, index, branch, {found.nodes[address].turn for address in order})
-    items = (_item(found.nodes[address], calls, branch.state.project, choice) for address in order)
+    tools = agents.of(branch.state).tools
+    items = (_item(tools, found.nodes[address], calls, branch.state.project, choice) for address in order)
     return Plan(branch, tuple(items), frozenset(asked), tuple(found.damage))
 
 
@@ -136,8 +126,7 @@ def code(arguments: Mapping[str, Any]) -> str | None:
 
 def path(item: Item) -> str:
     """The file or folder that a call is about, as an absolute path in the conversation."""
-    named = next((item.arguments[key] for key in _PATHS if isinstance(item.arguments.get(key), str)), "")
-    return os.path.normpath(os.path.join(item.cwd, named))  # noqa: PTH118 - as the agent has it
+    return os.path.normpath(os.path.join(item.cwd, item.named))  # noqa: PTH118 - as the agent has it
 
 
 def function(functions: Functions, node: Node) -> Callable[..., Any] | None:
@@ -185,7 +174,7 @@ def _calls(store: Store, index: Index, branch: Branch, turns: Collection[int]) -
         if row.turn in turns:
             try:
                 body = body_of(store, branch.tip, row)
-                pieces = content.told(body)[1]
+                pieces = agents.of(branch.state).content.told(body)[1]
             except SessgitError as error:
                 found[row.turn] = _Turn(problem=f"its turn is damaged: {error}")
                 continue
@@ -194,15 +183,15 @@ def _calls(store: Store, index: Index, branch: Branch, turns: Collection[int]) -
     return found
 
 
-def _item(node: Node, turns: Mapping[int, _Turn], folder: str, choice: Choice) -> Item:
+def _item(tools: Tools, node: Node, turns: Mapping[int, _Turn], folder: str, choice: Choice) -> Item:
     turn = turns.get(node.turn, _Turn())
     call = turn.calls.get(node.cell.id)
     if call is None:
         return Item(node, why=turn.problem or _without_call(node))
     cwd = turn.folders[call.line - 1] if 0 < call.line <= len(turn.folders) else ""
-    item = Item(node, call, cwd=cwd or folder)
-    why = _why_not(item)
-    kind = None if why else _kind(node, choice)
+    item = Item(node, call, cwd=cwd or folder, named=tools.path(call.input))
+    why = _why_not(tools, call)
+    kind = None if why else _kind(tools, node, choice)
     if not why and kind is None:
         why = _no_executor(node)
     if kind in ("read", "search", "write") and not below(path(item), choice.root):
@@ -212,40 +201,36 @@ def _item(node: Node, turns: Mapping[int, _Turn], folder: str, choice: Choice) -
         why = f"none of its arguments is code: {', '.join(CODE)}"
     elif kind == "model" and not choice.model:
         why = "a model wrote it: ask one with --llm COMMAND"
-    return Item(node, call, None if why else kind, why, item.cwd)
+    return replace(item, kind=None if why else kind, why=why)
 
 
 def _without_call(node: Node) -> str:
     return _MESSAGE if node.cell.type == "llm_call" else "its lines do not describe the call"
 
 
-def _why_not(item: Item) -> str:
+def _why_not(tools: Tools, call: Call) -> str:
     """Why a cell is not run whatever runs it."""
-    call = item.call
-    assert call is not None
     if call.cell.ok is None:
         return "no result is recorded: there is nothing to compare with"
-    if call.cell.ok is False and call.output.startswith(_NEVER_RAN):
+    if tools.was_refused(call):
         return "it did not run: the client refused it"
     if any(_REDACTED in text for text in _texts(call.input)):
         return "a secret in its arguments is redacted"
-    if call.input.get("run_in_background") is True:
-        return "it ran in the background"
-    if call.output.startswith(_UNCHANGED) and call.tool == "Read":
-        return "the client printed no lines, because it had printed them before"
+    if why := tools.why_not(call):
+        return why
     if call.images and not call.output.strip():
         return "its result is an image"
     return ""
 
 
-def _kind(node: Node, choice: Choice) -> Kind | None:
+def _kind(tools: Tools, node: Node, choice: Choice) -> Kind | None:
     if function(choice.functions, node) is not None:
         return "function"
     if node.cell.type == "repl":
         return "repl"
     if node.cell.type in ("llm_call", "map_reduce"):
         return "model"
-    return _TOOLS.get(node.cell.operation) if node.cell.type == "tool" else None
+    return tools.kind(node.cell.operation) if node.cell.type == "tool" else None
 
 
 def _no_executor(node: Node) -> str:

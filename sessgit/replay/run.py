@@ -8,9 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.values import DeclinedError
 from sessgit.errors import SessgitError
 from sessgit.model.progress import Progress, unseen
 from sessgit.replay import compare, files, plan
@@ -61,7 +65,7 @@ def run(found: Plan, sandbox: Sandbox, how: How, progress: Progress = unseen) ->
     if any(item.kind in ("shell", "repl", "search") for item in found.items):
         process_limits.check(held)
     with ExitStack() as stack:
-        runner = _Runner(sandbox, how, held, stack)
+        runner = _Runner(agents.of(found.branch.state), sandbox, how, held, stack)
         results = []
         for done, item in enumerate(found.items):
             progress(done, len(found.items))
@@ -83,8 +87,8 @@ class _SkippedError(Exception):
 
 
 class _Runner:
-    def __init__(self, sandbox: Sandbox, how: How, held: Confinement, stack: ExitStack) -> None:
-        self.sandbox, self.how, self.held, self.stack = sandbox, how, held, stack
+    def __init__(self, agent: Agent, sandbox: Sandbox, how: How, held: Confinement, stack: ExitStack) -> None:
+        self.agent, self.sandbox, self.how, self.held, self.stack = agent, sandbox, how, held, stack
         self.repl: repl.Repl | None = None
 
     def run(self, item: Item) -> Result:
@@ -99,7 +103,7 @@ class _Runner:
             compared = ways[item.kind](item)
         except _SkippedError as why:
             return Result(item, "skipped", str(why))
-        except (_FailedError, files.DeclinedError, SessgitError, OSError, ValueError, RecursionError) as why:
+        except (_FailedError, DeclinedError, SessgitError, OSError, ValueError, RecursionError) as why:
             said = why.strerror if isinstance(why, OSError) and why.strerror else str(why)
             return Result(item, "failed", said, ms=(time.monotonic() - began) * 1000)
         ms = (time.monotonic() - began) * 1000
@@ -122,11 +126,12 @@ class _Runner:
         assert item.call is not None
         place = self.sandbox.inward(plan.path(item))
         try:
-            if item.node.cell.operation == "NotebookRead":
-                sources = files.notebook(self.sandbox.project, place)
+            text = files.text(self.sandbox.project, place)
+            sources = self.agent.tools.sources(item.call.tool, text)
+            if sources is not None:
                 return compare.contained(item.call, sources)
-            lines = files.read(self.sandbox.project, place, item.arguments)
-        except (files.DeclinedError, OSError) as error:
+            lines = files.lines(text, item.arguments)
+        except (DeclinedError, OSError) as error:
             return self._error(item, error)
         outward = [(number, self.sandbox.outward(line)) for number, line in lines]
         return compare.read(item.call, outward)
@@ -134,13 +139,14 @@ class _Runner:
     def _write(self, item: Item) -> Compared:
         assert item.call is not None
         place = self.sandbox.inward(plan.path(item))
+        edit = partial(self.agent.tools.written, item.call.tool, item.arguments)
         try:
-            wrote = files.write(self.sandbox.project, place, item.node.cell.operation, item.arguments)
-        except (files.DeclinedError, OSError) as error:
+            wrote = files.write(self.sandbox.project, place, edit)
+        except (DeclinedError, OSError) as error:
             return self._error(item, error)
         if item.call.cell.ok is False:
             return Compared(False, item.call.output, "it was written", compare.diff(item.call.output, "it was written"))
-        return compare.written(item.call, wrote.before, wrote.after)
+        return compare.written(self.agent, item.call, wrote.before, wrote.after)
 
     def _search(self, item: Item) -> Compared:
         assert item.call is not None
@@ -159,7 +165,7 @@ class _Runner:
         ended = self._ran(process_limits.python("file_search"), item, json.dumps(job).encode())
         if ended.code:
             last = ended.output.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            return self._error(item, files.DeclinedError(last or "the search failed"))
+            return self._error(item, DeclinedError(last or "the search failed"))
         output = self.sandbox.outward(ended.output.decode("utf-8", "replace"))
         return compare.search(item.call, output, (self.sandbox.source, place))
 
@@ -217,12 +223,12 @@ class _Runner:
             raise _FailedError(ended.why)
         return ended
 
-    def _error(self, item: Item, error: files.DeclinedError | OSError) -> Compared:
+    def _error(self, item: Item, error: DeclinedError | OSError) -> Compared:
         """A tool's error, held against what is recorded; raises what leads out of the sandbox."""
         assert item.call is not None
-        if isinstance(error, files.DeclinedError) and error.leads_out:
+        if isinstance(error, DeclinedError) and error.leads_out:
             raise error
-        said = str(error) if isinstance(error, files.DeclinedError) else error.strerror or type(error).__name__
+        said = str(error) if isinstance(error, DeclinedError) else error.strerror or type(error).__name__
         if item.call.cell.ok is False:
             return Compared(True, item.call.output, said)
         return compare.texts(item.call.output, said)

@@ -174,6 +174,7 @@ class Store:
         """The files that say so: they are all alike."""
         self._states = dict[str, Session]()
         """The states of the last commits that were written here: the next commit is made from one of them."""
+        self._agents = dict[str, str]()
         self.commit = lru_cache(maxsize=4096)(self.repo.commit)
         self.tree = lru_cache(maxsize=4096)(self._tree)
         """The tree of a commit, once its format is known to be one that this program reads."""
@@ -213,6 +214,12 @@ class Store:
             return sessions.loads(json.loads(self.repo.blob(entry[0])))
         except (ValueError, RecursionError) as error:
             raise DamageError(f"{layout.STATE} of commit {commit} is not JSON: {error}") from error
+
+    def agent(self, session: str, commit: str) -> str:
+        """The name of the agent that a session was held with, as any commit of it says."""
+        if session not in self._agents:
+            self._agents[session] = self.state(commit).agent
+        return self._agents[session]
 
     def _tree(self, commit: str) -> str:
         tree = self.commit(commit).tree

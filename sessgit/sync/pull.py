@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.agents.claude import home
+from sessgit import agents
 from sessgit.branch import delete
 from sessgit.errors import DamageError, MovedError, SessgitError, StoreError
 from sessgit.history import client_files
@@ -14,6 +14,7 @@ from sessgit.model import humanize
 from sessgit.model.humanize import counted
 from sessgit.record.tip_delivery import Change, deliver, lacking
 from sessgit.store import journal, layout, operations, refs
+from sessgit.store.files import paths
 from sessgit.store.index import Index
 from sessgit.store.journal import Operation
 from sessgit.store.recorder import cursor as cursors
@@ -138,7 +139,7 @@ def _behind(store: Store, index: Index, config: Path, changes: Sequence[Change])
     came = {change.session for change in changes if change.turns and _reached_head(change)}
     for branch in index.branches_named(sorted(came)):
         path = None if branch.archived else client_files.place_of(config, branch.state, store.beside)
-        if path is not None and home.is_there(path):
+        if path is not None and paths.is_there(path):
             yield branch.name
 
 
@@ -206,8 +207,8 @@ def _sides(
     store: Store, there: _There, before: Agreed, purged: Purged, asked: Collection[str] | None, config: Path
 ) -> _Sides:
     own = refs.read_all(store.path)
-    agents = home.open_sessions(config)
-    return _Sides(store, own, branches.by_session(own), there, before, purged, asked, agents)
+    live = agents.at(config).home.open_sessions(config)
+    return _Sides(store, own, branches.by_session(own), there, before, purged, asked, live)
 
 
 def _planned(sides: _Sides, index: Index, config: Path, now: float) -> _Plan:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from sessgit.agents.claude.lines import Line, blocks, parse, prompt_uuid, said, tool_results
+from sessgit.agents.claude.lines import blocks, parsed, prompt_uuid, said, tool_results
 from sessgit.agents.claude.writer import marks
-from sessgit.model import canonical, ids
+from sessgit.agents.line import Line
+from sessgit.agents.values import Use
+from sessgit.model import ids
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import NO_TOKENS, Cell, Tokens, Turn, count
 from sessgit.model.program_input import Task
@@ -24,6 +26,7 @@ _CHANGING_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 _READING_TOOLS = ("Read", "NotebookRead")
 FILE_TOOLS = (*_READING_TOOLS, *_CHANGING_TOOLS)
 """The tools of which it is known what they do to the file that they name."""
+SUBAGENT_TOOLS = ("Task", "Agent")
 SHELLS = ("Bash", "PowerShell")
 _REPLACING = "Write"
 _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
@@ -64,7 +67,7 @@ def label(lines: Sequence[Line]) -> list[tuple[str, str]]:
 
 def time_of(line: Line) -> str:
     """The line's own time, RFC 3339 in UTC with milliseconds, or ``""``."""
-    return canonical.moment(line.text("timestamp"))
+    return line.time
 
 
 def display_prompt(text: str) -> str:
@@ -77,16 +80,6 @@ def display_prompt(text: str) -> str:
     return f"{command[1]} {arguments[1]}".strip() if arguments else command[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """What a call is about: a file, as an absolute path, and what the tool does to it, or a command."""
-
-    file: str = ""
-    reads: bool = False
-    writes: bool = False
-    command: str = ""
-
-
 def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) -> dict[int, Use]:
     """By the ordinals of cells what they are about, for those whose tool is known; only the lines of these are parsed.
 
@@ -94,7 +87,7 @@ def uses(body: Sequence[bytes], cells: Sequence[Cell], key: str, folder: str) ->
     commands only those of several thousand characters are. `key` is the turn's; `folder` stands in for the working
     folder where a line names none.
     """
-    line = cache(lambda number: Line(body[number - 1], Extent(0, 0), parse(body[number - 1])))
+    line = cache(lambda number: parsed([body[number - 1]])[0])
     found: dict[int, Use] = {}
     for ordinal, cell in enumerate(cells, start=1):
         is_known = cell.type == "tool" and (cell.operation in FILE_TOOLS or cell.operation in SHELLS)
@@ -308,6 +301,21 @@ def message_of(line: Line) -> dict[str, Any]:
     """The line's message, or an empty one."""
     message = line.data.get("message") if line.data else None
     return message if isinstance(message, dict) else {}
+
+
+def text_of(content: object) -> tuple[str, int]:
+    """The text of a message's or a result's content, a string or blocks, and the number of images in it."""
+    if isinstance(content, str):
+        return content, 0
+    texts, images = [], 0
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, str):
+            texts.append(block)
+        elif isinstance(block, dict):
+            images += block.get("type") == "image"
+            if isinstance(block.get("text"), str):
+                texts.append(block["text"])
+    return "\n".join(texts), images
 
 
 def _usage(message: dict[str, Any]) -> Tokens | None:

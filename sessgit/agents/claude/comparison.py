@@ -8,15 +8,14 @@ compaction elsewhere. So the lines that count are the prompt, the messages of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from sessgit.agents.claude import content
 from sessgit.agents.claude.cells import describe, message_of
-from sessgit.agents.claude.lines import Line, said
+from sessgit.agents.claude.lines import said
+from sessgit.agents.line import Line
+from sessgit.agents.values import Relation
 from sessgit.model.conversation.content import Call, Words
-
-Relation = Literal["same", "part", "different"]
-"""`part` says that one of two turns has only some of the other's lines, and none of its own."""
 
 _SYNTHETIC, _NO_RESPONSE = "<synthetic>", "No response requested."
 """What the client answers by itself to an interrupted turn, before it goes on behind it."""

@@ -7,64 +7,16 @@ the same whether the lines are still in memory or long recorded. See `docs/forma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import chain, count
-from typing import Protocol
 
-from sessgit.agents.claude.lines import BODY_TYPES, Line, is_prompt, prompt_uuid
+from sessgit.agents.claude.lines import BODY_TYPES, is_prompt, is_root, prompt_uuid
+from sessgit.agents.line import Line
+from sessgit.agents.values import History, Node, Place, line_of
 from sessgit.model import ids
 
 _CHAIN_LIMIT = 100_000
-
-
-@dataclass(eq=False, slots=True)
-class Node:
-    """A turn in the making, or one that is recorded already; `parent` is the turn before it, None at the start.
-
-    `before` and `body` hold the lines met in this pass. Of a recorded turn that this pass has not met they are
-    empty, and `History` knows its lines.
-    """
-
-    key: str
-    number: int
-    find_parent: Callable[[], Node | None]
-    before: list[Line] = field(default_factory=list)
-    body: list[Line] = field(default_factory=list)
-    copied: int = 0
-    """So many lines of `before` stand before another turn's prompt as well: the chain of this prompt passes there."""
-    commit: str = ""
-    """The commit that holds the turn as it is recorded, or empty."""
-    met: bool = False
-    """Whether this pass met the prompt, so that `before` and `body` hold all lines so far, and not new ones alone."""
-    grown: bool = False
-    """Whether lines came that may not be recorded yet."""
-
-    @property
-    def parent(self) -> Node | None:
-        """The turn before it, or None for the first one."""
-        return self.find_parent()
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a line is kept: in the body of a turn, or among the lines before its prompt (`line` is then given)."""
-
-    node: Node
-    line: Line | None = None
-
-
-class History(Protocol):
-    """What is recorded of the session already."""
-
-    def turn(self, key: str) -> Node | None:
-        """The recorded turn with this prompt uuid, on whatever branch."""
-
-    def find(self, uuid: str) -> Place | None:
-        """Where the line with this uuid is recorded; the newest place, if several."""
-
-    def is_closed(self, node: Node, line: Line) -> bool:
-        """Whether the turn takes no such line though no turn follows it: another session recorded it for a fork."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +130,7 @@ class Cutter:
         self.pending, self.stuck, self._waiting = [], 0, {}
 
     def _anchor_of_prompt(self, line: Line) -> _Anchor:
-        if line.uuid and line.is_root:
+        if line.uuid and is_root(line):
             return _Anchor(None)
         anchor = self._anchor(line.parent) if line.parent else _Anchor(None, known=False)
         if anchor.known:
@@ -270,13 +222,6 @@ class Cutter:
         if place is None:
             return _Anchor(self.current, compacting=True, copied=copied)
         return _Anchor(place.node.parent, copied=copied)
-
-
-def line_of(tip: Node | None) -> Iterator[Node]:
-    """The turn and all before it, newest first."""
-    while tip is not None:
-        yield tip
-        tip = tip.parent
 
 
 def left_behind(tip: Node, kept: Node | None) -> list[Node]:

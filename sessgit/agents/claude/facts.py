@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sessgit.agents.claude.cells import time_of
-from sessgit.agents.claude.lines import Line
+from sessgit.agents.line import Line
 from sessgit.model import canonical
 from sessgit.model.conversation.session import Session
 
@@ -63,6 +63,10 @@ class Facts:
         elif line.type == "user" and line.text("entrypoint"):
             self.held = self.held or not line.text("entrypoint").startswith("sdk")
             self.headless = not self.held
+
+    def kept(self) -> dict[str, Any]:
+        """The facts as a document."""
+        return asdict(self)
 
     def learn(self, names: Iterable[str]) -> None:
         """Takes names that the session was given."""

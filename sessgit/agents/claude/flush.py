@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sessgit.agents.claude.lines import parse
+from sessgit.agents.line import parse
 
 QUIET = 0.15
 """Seconds without growth after which a file is taken as written, where nobody says what to wait for."""

@@ -10,11 +10,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.errors import SessgitError
-from sessgit.store.files import private
+from sessgit.agents.values import LiveClient
 
 SLUG_LIMIT = 200
 _PROC = Path("/proc")
@@ -24,16 +22,6 @@ _TOPS = ("projects", "tasks", "todos", "plans")
 _DEEPEST = 4
 """So many folders above a subagent's file lies that of all projects."""
 _FOLDER = re.compile(r"(?!\.{1,2}$)[^\0/\ud800-\udfff]{1,255}")
-
-
-@dataclass(frozen=True, slots=True)
-class LiveClient:
-    """A running client, as its `sessions/<pid>.json` tells."""
-
-    pid: int
-    agent_id: str
-    cwd: str
-    busy: bool
 
 
 def slug(cwd: str) -> str:
@@ -90,12 +78,9 @@ def transcript_place(config: Path, said: str, agent_id: str, cwd: str) -> Path |
     return project_folder(config, cwd) / name if cwd else None
 
 
-def is_there(path: Path | str) -> bool:
-    """Whether there is such a file or folder; there is none where the text can be no path, as a state may say."""
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # too long, or with NUL or half a character in it
-        return False
+def is_cut(name: str, found: str) -> bool:
+    """Whether a folder's name was too long for it to be computed, and begins as the one that was found."""
+    return len(found) >= SLUG_LIMIT and name.startswith(found)
 
 
 def link_above(path: Path) -> Path | None:
@@ -111,15 +96,6 @@ def link_above(path: Path) -> Path | None:
     return None
 
 
-def make_folder(path: Path) -> None:
-    """The folder for a file of the client's is there, its owner's alone where it is new; raises OSError, and
-    SessgitError where a link would lead to it."""
-    link = link_above(path)
-    if link is not None:
-        raise SessgitError(f"{link} is a link; sessgit does not write through links", "Replace it with its target.")
-    private.folder(path.parent)
-
-
 def is_transcript(config: Path, path: Path) -> bool:
     """Whether a path that someone else names lies where transcripts lie, links resolved."""
     try:
@@ -127,11 +103,6 @@ def is_transcript(config: Path, path: Path) -> bool:
     except (OSError, RuntimeError, ValueError):
         return False
     return real.suffix == ".jsonl" and real.is_relative_to(projects) and real.is_file() and not path.is_symlink()
-
-
-def is_inside(config: Path, path: Path) -> bool:
-    """Whether a path that was noted, perhaps by somebody else, leads into the agent's folder, whatever is there."""
-    return path.is_relative_to(config) and ".." not in path.parts
 
 
 def live_clients(config: Path) -> list[LiveClient]:

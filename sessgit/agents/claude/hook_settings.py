@@ -17,11 +17,11 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sessgit.agents.claude import json_edit
+from sessgit.agents.values import Document, Installation, Snapshot
 from sessgit.errors import ROOM, ConflictError, StoreError, UsageError
 from sessgit.store.files import private
 
@@ -44,29 +44,6 @@ _STALE = 600.0
 
 _COMMAND = re.compile(r"\[ -r (?P<stub>.+) \] && sh (?P=stub)( \|\| cat >/dev/null)?; exit 0", re.DOTALL)
 """Also in the form of older versions, which leaves the event unread where there is no stub."""
-
-Document = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Installation:
-    """Which events run which stub, and what keeps them from running or makes them run twice."""
-
-    entries: tuple[tuple[str, str], ...]
-    """Event and stub, in the order of the file; two for an event that runs two."""
-    hooks_disabled: bool
-    plugin: str
-    """The enabled plugin's key, which says where it came from, or empty."""
-
-    @property
-    def events(self) -> frozenset[str]:
-        """The events that run a stub of ours."""
-        return frozenset(event for event, _ in self.entries)
-
-    @property
-    def stubs(self) -> frozenset[str]:
-        """The stubs of ours that are run, of whatever store."""
-        return frozenset(stub for _, stub in self.entries)
 
 
 def stub_command(stub: Path) -> str:
@@ -220,18 +197,6 @@ def _pointed(groups: list[Any], command: str) -> list[Any]:
         if hooks:
             result.append({**group, "hooks": hooks})
     return result
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A settings file as it was read."""
-
-    path: Path
-    target: Path
-    """The file itself: managers of dot files make the settings a symlink, which has to stay one."""
-    content: bytes | None
-    """None where there is no file."""
-    document: Document
 
 
 def read(path: Path) -> Snapshot:

@@ -1,14 +1,15 @@
-"""One line of a transcript: its bytes, its place, and what it is."""
+"""What a line of a transcript means."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sessgit.model import ids, long_strings
+from sessgit.agents.line import Line, parse
+from sessgit.agents.reader import Redact
+from sessgit.model import canonical, ids
 from sessgit.model.conversation.message import Extent
 
 BODY_TYPES = ("user", "assistant", "attachment")
@@ -21,34 +22,15 @@ _NO_PROMPT = (
     "<bash-",
     "<task-notification>",
 )
-_BOM = b"\xef\xbb\xbf"
-_OBJECT = json.JSONDecoder().raw_decode
-"""What `json.loads` reads an object with, in half the time for a line: from a text to the object and where it ends."""
+_NOWHERE = Extent(0, 0)
+_KINDS = ("type", "subtype", "role")
+_IDS = (*_KINDS, "id", "tool_use_id")
 _NAME = re.compile(r"[!-~]{1,100}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
-    """A line as it is stored: redacted, without its newline.
-
-    `original` is what the agent wrote where that differs; `data` is None where the line is no JSON object.
-    """
-
-    raw: bytes
-    extent: Extent
-    data: dict[str, Any] | None
-    original: bytes | None = None
-    secrets: int = 0
-
-    @property
-    def written(self) -> bytes:
-        """What the agent wrote, without the newline."""
-        return self.raw if self.original is None else self.original
-
-    @property
-    def is_unended(self) -> bool:
-        """Whether the file ended behind the line without a newline."""
-        return self.extent.length == len(self.written) > 0
+class ClaudeLine(Line):
+    """A line as Claude Code writes it: an object with a type, most with a uuid and that of the line before."""
 
     @property
     def type(self) -> str:
@@ -63,11 +45,6 @@ class Line:
         return self.text("parentUuid")
 
     @property
-    def is_root(self) -> bool:
-        """Whether the line says that nothing comes before it, rather than not saying."""
-        return self.data is not None and "parentUuid" in self.data and self.data["parentUuid"] is None
-
-    @property
     def is_boundary(self) -> bool:
         """Whether a compaction begins here: what came before is no longer sent to the model."""
         return self.type == "system" and self.text("subtype") == "compact_boundary"
@@ -75,34 +52,59 @@ class Line:
     @property
     def is_work(self) -> bool:
         """Whether the agent is at work here: an answer of the model or the result of a tool."""
-        return self.type == "assistant" or (self.type == "user" and bool(tool_results(self)))
+        return self.type == "assistant" or self.is_result
 
-    def text(self, key: str) -> str:
-        """The value of a top-level key where it is a string, else ``""``."""
-        value = self.data.get(key) if self.data else None
-        return value if isinstance(value, str) else ""
+    @property
+    def time(self) -> str:
+        return canonical.moment(self.text("timestamp"))
+
+    @property
+    def cwd(self) -> str:
+        return self.text("cwd")
+
+    @property
+    def version(self) -> str:
+        return self.text("version")
+
+    @property
+    def is_prompt(self) -> bool:
+        return is_prompt(self)
+
+    @property
+    def prompt_id(self) -> str:
+        return prompt_uuid(self)
+
+    @property
+    def is_body(self) -> bool:
+        return self.type in BODY_TYPES
+
+    @property
+    def is_result(self) -> bool:
+        return self.type == "user" and bool(tool_results(self))
+
+    @property
+    def is_said(self) -> bool:
+        return self.type in ("user", "assistant")
+
+    @property
+    def is_sidechain(self) -> bool:
+        return self.data is not None and bool(self.data.get("isSidechain"))
 
 
-def parse(raw: bytes) -> dict[str, Any] | None:
-    """The JSON object on a line, or None; a line too long or too deep to be read is not read."""
-    if len(raw) > long_strings.LONGEST_LINE:
-        return None
-    try:
-        text = raw.removeprefix(_BOM).decode("utf-8", "surrogatepass")  # bytes may be taken for UTF-16
-        data, end = _OBJECT(text) if text.startswith("{") else (None, -1)
-        if end != len(text):  # blanks around it, or no JSON
-            data = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
+def make(raw: bytes, extent: Extent, redact: Redact) -> Line:
+    """The line as it is stored."""
+    clean, found = redact(raw)
+    return ClaudeLine(clean, extent, parse(clean), raw if found else None, found)
 
 
-def split(data: bytes, offset: int) -> Iterator[tuple[bytes, Extent]]:
-    """The complete lines of a piece of a file that starts at `offset`; what follows the last newline is left out."""
-    start = 0
-    while (end := data.find(b"\n", start)) >= 0:
-        yield data[start:end], Extent(offset + start, end + 1 - start)
-        start = end + 1
+def parsed(lines: Iterable[bytes]) -> list[Line]:
+    """Stored lines as `Line`s that do not say where they stood."""
+    return [ClaudeLine(raw, _NOWHERE, parse(raw)) for raw in lines]
+
+
+def is_root(line: Line) -> bool:
+    """Whether the line says that nothing comes before it, rather than not saying."""
+    return line.data is not None and "parentUuid" in line.data and line.data["parentUuid"] is None
 
 
 def blocks(line: Line) -> list[dict[str, Any]]:
@@ -150,3 +152,55 @@ def prompt_uuid(line: Line) -> str:
 def is_name(uuid: str) -> bool:
     """Whether a turn can be named so."""
     return _NAME.fullmatch(uuid) is not None
+
+
+def with_session(raw: bytes, old: Sequence[str], new: str) -> bytes:
+    """The line with the session's id in the place of others, wherever one stands as a `sessionId`."""
+    for agent_id in old:
+        raw = raw.replace(b'"sessionId":"%s"' % agent_id.encode(), b'"sessionId":"%s"' % new.encode())
+    return raw
+
+
+def is_cut_short(lines: Iterable[Line]) -> bool:
+    """Whether the lines of a transcript end in the middle of a turn: the model has not answered at its end."""
+    last: Line | None = None
+    for line in lines:
+        if is_prompt(line) or (last is not None and _goes_on(line)):
+            last = line
+    return last is not None and (last.type != "assistant" or _is_going_on(last))
+
+
+def session_of(line: Line) -> str:
+    """The id of the session that a line names as its own, or ``""``."""
+    return line.text("sessionId")
+
+
+def forked_from(line: Line) -> str:
+    """The session that a line says it was copied from, or ``""``."""
+    origin = (line.data or {}).get("forkedFrom")
+    named = origin.get("sessionId") if isinstance(origin, dict) else None
+    return named if isinstance(named, str) else ""
+
+
+def identity(raw: bytes, protected: Iterable[str]) -> tuple[object, ...]:
+    """All ids and kinds on a line: what must stay when a value is removed from it."""
+    line = parsed([raw])[0]
+    if line.data is None:
+        return ()
+    message = line.data.get("message")
+    own = tuple(line.data.get(key) for key in (*sorted(protected), *_KINDS))
+    called = tuple(message.get(key) for key in _IDS) if isinstance(message, dict) else None
+    parts = tuple(block.get(key) for block in blocks(line) for key in _IDS)
+    return (*own, called, *parts)
+
+
+def _goes_on(line: Line) -> bool:
+    """Whether the model said it, or was told the result of a call: the client too writes lines of a person's."""
+    return not line.is_sidechain and line.is_work
+
+
+def _is_going_on(line: Line) -> bool:
+    """Whether more must come behind what the model says on the line, as it says itself."""
+    message = (line.data or {}).get("message")
+    reason = message.get("stop_reason") if isinstance(message, dict) else None
+    return reason == "tool_use" or any(block.get("type") != "text" for block in blocks(line))

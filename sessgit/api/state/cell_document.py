@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sessgit.agents.claude import content
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
 from sessgit.errors import NotFoundError
 from sessgit.history import documents, show
 from sessgit.history.cells.graph import Graph, Node
@@ -60,7 +59,7 @@ def every(
 def _shown(store: Store, index: Index, branch: Branch, number: int, only: int | None = None) -> Iterator[ShownCell]:
     """The cells of a turn with what is known of them, or only the one of that ordinal, if there is one."""
     turn = show.turn(store, index, branch, number)
-    body = transcript.parsed(store.lines(branch.tip, number).body)
+    body = agents.of(branch.state).lines.parsed(store.lines(branch.tip, number).body)
     calls: Mapping[int, Call] = {piece.ordinal: piece for piece in turn.pieces if isinstance(piece, Call)}
     said: dict[int, list[Words]] = {}
     for piece in turn.pieces:
@@ -68,7 +67,7 @@ def _shown(store: Store, index: Index, branch: Branch, number: int, only: int | 
             said.setdefault(piece.ordinal, []).append(piece)
     for ordinal, cell in enumerate(turn.told.cells, start=1):
         if only in (None, ordinal):
-            tokens = content.tokens(body, cell)
+            tokens = agents.of(branch.state).content.tokens(body, cell)
             yield ShownCell(turn, cell, ordinal, calls.get(ordinal), said.get(ordinal, []), tokens)
 
 

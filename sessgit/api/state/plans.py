@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sessgit.agents.claude.sidecars import sidecar_files
 from sessgit.api.writer import Held
 from sessgit.errors import ROOM, SessgitError, UsageError
 from sessgit.model.program_input import GivenTurn, ToolCall
@@ -31,9 +30,9 @@ def create_plan(held: Held, content: str) -> str:
     if not content.strip():
         raise UsageError("a plan needs words", "Nothing was written.")
     folder = held.world.config / "plans"
-    name = sidecar_files.plan_name(str(uuid.uuid4()))
+    name = held.log.agent.sidecars.plan_name(str(uuid.uuid4()))
     while (folder / name).exists():
-        name = sidecar_files.plan_name(str(uuid.uuid4()))
+        name = held.log.agent.sidecars.plan_name(str(uuid.uuid4()))
     _put(folder, name, content)
     held.slug(name.removesuffix(".md"))
     _noted(held, ToolCall("ExitPlanMode", {"plan": content}, f"The plan is in {name}."), "plan")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessgit.agents.claude.writer import marks
+from sessgit import agents
 from sessgit.api import validation
 from sessgit.api.writer import Held
 from sessgit.history.views import body_of
@@ -23,6 +23,6 @@ def of(store: Store, index: Index, branch: Branch) -> list[tuple[int, Reason]]:
     """All reasons of a branch, each with the number of its turn."""
     found = list[tuple[int, Reason]]()
     for row in index.turns(branch.name):
-        every = (marks.of(line).reason for line in body_of(store, branch.tip, row) if line.type == "assistant")
+        every = map(agents.of(branch.state).programs.reason, body_of(store, branch.tip, row))
         found += [(row.turn, reason) for reason in every if reason is not None]
     return found

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sessgit import agents
 from sessgit.branch import edit as edits
 from sessgit.errors import UsageError
 from sessgit.model import canonical, humanize, program_input, unified_state
@@ -103,7 +104,9 @@ def _given(store: Store, wanted: Wanted, state: Session) -> tuple[Wanted, int]:
     plain = json.loads(program_input.as_json(said, "what a program sets of a state"))
     if not isinstance(plain["parts"], dict) or not isinstance(plain["remember"], dict):
         raise UsageError("the state that a program sets must be an object", "Nothing was changed.")
-    clean, secrets = secret_filter.line(store.beside, state.rules)(canonical.compact(plain))
+    clean, secrets = secret_filter.line(store.beside, state.rules, agents.of(state).protected_keys)(
+        canonical.compact(plain)
+    )
     plain = json.loads(clean) if secrets else plain
     return Wanted(plain["parts"], plain["remember"], tuple(plain["forget"]), plain["more"]), secrets
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sessgit import agents
 from sessgit.history import imported_state, show
-from sessgit.history.documents import bounded
 from sessgit.history.session_totals import Seen, activation, budget
 from sessgit.history.views import Prices
 from sessgit.model import canonical
@@ -29,7 +29,7 @@ def document(
 ) -> dict[str, Any]:
     """The document; every turn is read for it, and `progress` told of how many of how many."""
     rows, kept = index.turns(branch.name), imported_state.of(store, branch)
-    seen = Seen(kept.turns if kept else 0)
+    seen = Seen(agents.of(branch.state), kept.turns if kept else 0)
     for done, row in enumerate(rows):
         progress(done, len(rows))
         seen.take(row, *show.read(store, branch, row))
@@ -58,7 +58,7 @@ def outline(branch: Branch, overrides: Prices, seen: Seen | None = None) -> dict
     return {
         "metadata": _metadata(branch.name, state),
         "activation": activation(state),
-        "context": {"working_memory": bounded(dict(state.unified.working_memory))},
+        "context": {"working_memory": canonical.bounded(dict(state.unified.working_memory))},
         "budget": used,
         "cells": {"count": state.cells, "index_path": INDEX_PATH},
         "trajectory": {"export_path": state.unified.export_path or None},

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sessgit.agents.claude import home
-from sessgit.agents.claude.reader import opened
+from sessgit import agents
+from sessgit.agents.reader import opened
 from sessgit.branch import append_undo
 from sessgit.branch.merging import writing
 from sessgit.errors import SessgitError
 from sessgit.model import canonical, humanize
 from sessgit.store import journal, layout, locks, maintenance, operations, refs
+from sessgit.store.files import paths
 from sessgit.store.journal import Operation, Piece, Wrote
 from sessgit.store.recorder import append_intent
 from sessgit.store.recorder import cursor as cursors
@@ -57,7 +58,7 @@ def take_back(store: Store, config: Path, now: float) -> int:
     count = 0
     for session in left(store):
         with locks.session(store.beside, session) as held:
-            if held and not home.is_open(config, session):
+            if held and not agents.at(config).home.is_open(config, session):
                 count += _taken_back(store, session, config, now)
                 store.beside.beginning(session).unlink(missing_ok=True)
     return count
@@ -126,11 +127,11 @@ def _taken_back(store: Store, session: str, config: Path, now: float) -> bool:
         return False
     for name, proof in fork.files.items():
         path = Path(name)
-        if not home.is_inside(config, path) or not _is_as_made(path, proof, note):
+        if not paths.is_inside(config, path) or not _is_as_made(path, proof, note):
             return False
     for name, proof in {**(note.files if note else {}), **dict.fromkeys(fork.files, "")}.items():
         path = Path(name)
-        if home.is_inside(config, path) and (not proof or writing.proof(path) == proof):
+        if paths.is_inside(config, path) and (not proof or writing.proof(path) == proof):
             append_undo.take_away([path], config)
     moves = [Move(ref, head, None)]
     operations.perform(store, "undo", f"undo: {fork.summary}, which was interrupted", moves, now, undoes=fork.id)
@@ -151,7 +152,7 @@ def _is_merely_ended(store: Store, head: str, made: str | None) -> bool:
 
 def _is_as_made(path: Path, proof: str, note: Appending | None) -> bool:
     """Whether a file holds what the fork wrote and what was being appended to it, and nothing else; or is not there."""
-    if not home.is_there(path):
+    if not paths.is_there(path):
         return True
     with opened(path) as source:
         data = source.file.read()
@@ -174,7 +175,7 @@ def _written_down(store: Store, session: str, config: Path, now: float) -> bool:
     last = _last_of(store, note, head)
     if last is None:
         path = Path(note.path)
-        if home.is_inside(config, path) and home.is_transcript(config, path):
+        if paths.is_inside(config, path) and agents.at(config).home.is_transcript(config, path):
             append_undo.check_closed(store.state(head).agent_id, config)
             writing.finish(store, session, path)
         return False

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sessgit.agents.claude import home
+from sessgit import agents
+from sessgit.agents.values import NewTurn, Seam
 from sessgit.branch import fork as forks
 from sessgit.branch import sidecars
-from sessgit.branch.merging import grafting, interrupted, picking, summary, writing
+from sessgit.branch.merging import interrupted, picking, summary, writing
 from sessgit.branch.merging import plan as plans
-from sessgit.branch.merging.grafting import Seam, Turn
 from sessgit.branch.merging.plan import Picked, Plan, Wish
 from sessgit.branch.merging.sides import check, check_ours
 from sessgit.branch.merging.writing import Batch
@@ -27,6 +27,7 @@ from sessgit.model.conversation.session import Session
 from sessgit.record.privacy import Privacy
 from sessgit.record.source import rules_by
 from sessgit.store import journal, layout, locks, operations, refs
+from sessgit.store.files import paths
 from sessgit.store.index import Index
 from sessgit.store.journal import Piece, Wrote
 from sessgit.store.recorder import append_intent
@@ -120,7 +121,7 @@ def _both(world: World, ours: Target, theirs: Target, wish: Wish, new: New | Non
         if new is not None:
             with _begun(world, new):
                 return _in_new(world, ours, theirs, wish, new, first)
-    elif new is not None or home.is_open(world.config, ours.state.agent_id):
+    elif new is not None or agents.at(world.config).home.is_open(world.config, ours.state.agent_id):
         return Merged(ours.state, "", first)  # nothing is appended: a client may have the file open
     with _alone(world, ours.session) as at:
         found = plans.plan(world.store, world.index, at.branch, theirs.branch, theirs.turn, wish)
@@ -171,8 +172,8 @@ def _picked(world: World, ours: Target, rows: Sequence[Row], new: New | None = N
         def key(what: str) -> str:
             return ids.merged_id("pick", at.branch.tip, names, what)
 
-        def graft(end: Seam) -> list[Turn]:
-            return _graft(store, end, rows, key, at.branch.state.agent_id)
+        def graft(end: Seam) -> list[NewTurn]:
+            return _graft(store, end, rows, key, at.branch.state)
 
         turns, numbers, path = _brought(world, at.branch, graft, _origins(rows), rows, "pick")
         head = refs.read(store.path, layout.head(at.branch.name)) or ""
@@ -227,7 +228,7 @@ def _alone(world: World, session: str) -> Iterator[At]:
             # A pick that was killed before it was written down: its turns are there.
             origins = [origin for _, origin in note.brought.values()]
             _note(world, session, _Did("pick", ", ".join(origins), note.sources), branch.tip)
-            yield At(branch, origins, Path(note.path) if home.is_there(note.path) else None)
+            yield At(branch, origins, Path(note.path) if paths.is_there(note.path) else None)
         finally:
             store.repo.release()
 
@@ -244,7 +245,7 @@ def _merged(
 ) -> Merged:
     """Appends what is brought back and makes the commit with two parents."""
     store = world.store
-    turns, numbers, path = list[Turn](), tuple[int, ...](), None
+    turns, numbers, path = list[NewTurn](), tuple[int, ...](), None
     if found.rows and found.standing == "open":
         told = found.mode == "summary"
         origins = [("turn", _range(found))] if told else _origins(found.rows)
@@ -308,9 +309,9 @@ def _note(world: World, session: str, did: _Did, commit: str, begun: Begun | Non
 
 
 def _brought(
-    world: World, branch: Branch, make: Callable[[Seam], list[Turn]], origins: Sequence[tuple[str, str]],
+    world: World, branch: Branch, make: Callable[[Seam], list[NewTurn]], origins: Sequence[tuple[str, str]],
     rows: Sequence[Row], command: str,
-) -> tuple[list[Turn], tuple[int, ...], Path | None]:  # fmt: skip
+) -> tuple[list[NewTurn], tuple[int, ...], Path | None]:  # fmt: skip
     """Appends the turns that `make` gives, with what lay beside the turns `rows`.
 
     Returns them, their numbers, and the file that got them, if it is there. `origins` are the event of each and where
@@ -332,29 +333,23 @@ def _origins(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return [("graft", picking.address(row)) for row in rows]
 
 
-def _turns(store: Store, branch: Branch, found: Plan, wish: Wish, at: Seam, prices: Prices) -> list[Turn]:
+def _turns(store: Store, branch: Branch, found: Plan, wish: Wish, at: Seam, prices: Prices) -> list[NewTurn]:
     """The turns that the merge appends."""
     if found.mode != "summary":
-        return _graft(store, at, found.rows, found.key, branch.state.agent_id)
+        return _graft(store, at, found.rows, found.key, branch.state)
     said = summary.text(store, found.sides, found.rows, prices)
     if wish.retell is not None:
         said = wish.retell(said)
     there = canonical.seconds(store.state(found.sides.tip).updated) or 0
     at = replace(at, latest=max(at.latest, round(there * 1000)))
     prompt = f"{summary.heading(found.sides, found.rows)}\n\n{said}"
-    return [grafting.told(at, found.key, (prompt, summary.reply(found.rows)), _common(store.state(branch.tip)))]
+    both = prompt, summary.reply(found.rows)
+    return [agents.of(branch.state).grafting.told(at, found.key, both, store.state(branch.tip))]
 
 
-def _graft(store: Store, at: Seam, rows: Sequence[Row], key: Callable[[str], str], agent_id: str) -> list[Turn]:
-    return grafting.grafted(at, [store.lines(row.commit, row.turn).body for row in rows], key, agent_id)
-
-
-def _common(state: Session) -> dict[str, str]:
-    """What the client writes in every line; the same on every machine."""
-    said = {
-        "cwd": state.project, "sessionId": state.agent_id, "version": state.agent_version, "gitBranch": state.git_branch
-    }  # fmt: skip
-    return {key: value for key, value in said.items() if value}
+def _graft(store: Store, at: Seam, rows: Sequence[Row], key: Callable[[str], str], state: Session) -> list[NewTurn]:
+    bodies = [store.lines(row.commit, row.turn).body for row in rows]
+    return agents.of(state).grafting.grafted(at, bodies, key, state.agent_id)
 
 
 def _commit(store: Store, branch: Branch, found: Plan, authored: Session, head: str) -> tuple[Session, str]:
@@ -394,5 +389,5 @@ def _range(found: Plan) -> str:
     return f"{found.sides.theirs.name}@{numbers[0]}{last}"
 
 
-def _secrets(turns: Sequence[Turn]) -> int:
+def _secrets(turns: Sequence[NewTurn]) -> int:
     return sum(sidecars.secrets(line) for turn in turns for line in turn.lines)

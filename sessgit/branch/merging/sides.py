@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from sessgit.agents.claude.writer import transcript
-from sessgit.branch.merging import grafting
+from sessgit import agents
 from sessgit.errors import ConflictError, UsageError
 from sessgit.history import merge_base
 from sessgit.history.resolve import Target
@@ -183,7 +182,9 @@ def _is_more(store: Store, tip: str, row: Row, ours: str, mine: Row) -> bool:
     """Whether theirs has more of a turn that both have: a fork may have been made in the middle of it."""
     if store.folder(tip, row.turn).get(layout.BODY) == store.folder(ours, mine.turn).get(layout.BODY):
         return False
+    agent = agents.of_turn(store, mine)
     theirs, own = (
-        grafting.complete(transcript.parsed(store.lines(*at).body)) for at in ((tip, row.turn), (ours, mine.turn))
+        agent.grafting.complete(agent.lines.parsed(store.lines(*at).body))
+        for at in ((tip, row.turn), (ours, mine.turn))
     )
     return len(theirs) > len(own)

@@ -11,19 +11,18 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from sessgit.agents.claude import facts, home
-from sessgit.agents.claude.lines import Line, parse
-from sessgit.agents.claude.reader import Reader, no_redaction, opened
-from sessgit.agents.claude.sidecars.folders import Place, SideFile
-from sessgit.agents.claude.writer import file_end, transcript
+from sessgit import agents
+from sessgit.agents import file_end
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line, parse
+from sessgit.agents.reader import Reader, no_redaction, opened
+from sessgit.agents.values import NewTurn, Seam, SideFile
 from sessgit.branch import sidecars
-from sessgit.branch.merging import grafting
-from sessgit.branch.merging.grafting import Seam, Turn
 from sessgit.branch.sidecars import WrittenFile
-from sessgit.branch.transcript_end import give_up
 from sessgit.errors import ConflictError, SessgitError
 from sessgit.history import client_files, reassemble
 from sessgit.model.conversation import message as messages
@@ -34,7 +33,7 @@ from sessgit.record.privacy import Privacy, of_transcript
 from sessgit.record.recorded_turns import stands_on
 from sessgit.record.recording import record
 from sessgit.record.source import Rules, Source, rules_by
-from sessgit.store.files import tempdirs
+from sessgit.store.files import paths, tempdirs
 from sessgit.store.index import Index
 from sessgit.store.recorder import append_intent
 from sessgit.store.recorder import cursor as cursors
@@ -74,7 +73,7 @@ class Batch:
     """The turns that are appended at once. `brought` says of their prompts by which event and from where they come,
     `beside` is what was just put beside the file, `command` what it is done for."""
 
-    turns: Sequence[Turn]
+    turns: Sequence[NewTurn]
     brought: Brought
     beside: Sequence[WrittenFile]
     command: str
@@ -91,7 +90,7 @@ def end(store: Store, branch: Branch, config: Path) -> Iterator[End]:
     if path is None or not state.transcript:
         raise ConflictError(f"{branch.name[:8]} has no file here", f"Write it: `sessgit restore {branch.name[:8]}`")
     check_closed(branch, config)
-    if home.is_there(path):
+    if paths.is_there(path):
         yield _of_file(store, branch, path)
         return
     if others := client_files.copies(config, path):
@@ -108,13 +107,13 @@ def prepare(store: Store, index: Index, branch: Branch, config: Path, privacy: P
     """
     state = branch.state
     path = client_files.place_of(config, state, store.beside)
-    if path is None or not home.is_transcript(config, path):
+    if path is None or not agents.of(branch.state).home.is_transcript(config, path):
         return
     check_closed(branch, config)
     finish(store, branch.name, path)
     is_on = not privacy.off and of_transcript(privacy, path, state.project).recorded
     if is_on and not open_turns.is_open(store.beside, branch.name):
-        give_up(path, state)
+        agents.of(state).programs.give_up(path, state)
     level = catch_up.is_level(store.beside, branch.name, path) and _is_the_one(store, branch.name, path)
     if not level and is_on:
         record(store, index, Source(path, state.agent_id, config), rules_by(privacy.rules))
@@ -135,7 +134,9 @@ def seam(store: Store, at: End) -> Seam:
     branch = at.branch
     tips = set(reassemble.branches(store, branch.name).values()) - {branch.tip}
     last = store.lines(branch.tip, branch.state.turns)
-    found = grafting.seam(_lines(store, [branch.tip]), _lines(store, tips), transcript.parsed(last.body), at.pending)
+    agent = agents.of(branch.state)
+    lines = partial(_lines, agent, store)
+    found = agent.grafting.seam(lines([branch.tip]), lines(tips), agent.lines.parsed(last.body), at.pending)
     # In the beginning that a fork of ours wrote the last line may be so much later than where it is recorded.
     return replace(found, latest=found.latest + _LATER)
 
@@ -143,9 +144,9 @@ def seam(store: Store, at: End) -> Seam:
 def write_beside(store: Store, at: End, config: Path, files: Sequence[SideFile]) -> list[WrittenFile]:
     """Puts what lay beside the brought turns beside the session's file; never over a file."""
     state = at.branch.state
-    place = Place(config, at.path.parent, state.agent_id, state.agent_version)
-    own = sidecars.taken_over(files, state.agent_id, state.agent_version)
-    return sidecars.write(own, place, sidecars.rules_of(store, state))
+    place = agents.of(state).sidecars.place(config, at.path.parent, state.agent_id, state.agent_version)
+    own = sidecars.taken_over(agents.of(state), files, state.agent_id, state.agent_version)
+    return sidecars.write(agents.of(state), own, place, sidecars.rules_of(store, state))
 
 
 def append(store: Store, index: Index, at: End, batch: Batch, config: Path, rules: Rules) -> None:
@@ -192,7 +193,7 @@ def began(store: Store, note: Appending, head: str) -> bool:
 
 def check_closed(branch: Branch, config: Path) -> None:
     """Raises ConflictError where a client has the session open."""
-    if home.is_open(config, branch.state.agent_id):
+    if agents.of(branch.state).home.is_open(config, branch.state.agent_id):
         raise ConflictError(
             f"{branch.name[:8]} is open in a client that would not see the appended turns",
             f"Close it first. {_ELSEWHERE}",
@@ -215,7 +216,7 @@ def _of_file(store: Store, branch: Branch, path: Path) -> End:
     with opened(path) as source:
         if not cursors.fits(known, path, source.file, source.inode, source.size):
             raise ConflictError(f"the file of {branch.name[:8]} is not the one that was recorded", _ELSEWHERE)
-        reader = Reader(source, 0, no_redaction)
+        reader = Reader(source, 0, no_redaction, agents.of(branch.state).lines.make)
         pending = [line for extent in known.pending for line in reader.again(extent)]
     return End(branch, path, known.offset, tuple(pending), path, known.unended)
 
@@ -227,6 +228,7 @@ def _stand_in(store: Store, branch: Branch, place: Path, folder: Path) -> End:
     path = folder / "projects" / "stand-in" / f"{state.agent_id}.jsonl"
     path.parent.mkdir(parents=True)
     size, pieces, number, unended = _laid(store, branch, known.offset if known else 0)
+    last = agents.of(state).lines.parsed(store.lines(branch.tip, state.turns).body)
     with path.open("w+b") as file:
         file.truncate(size)
         for extent, data in pieces:
@@ -235,14 +237,14 @@ def _stand_in(store: Store, branch: Branch, place: Path, folder: Path) -> End:
         file.flush()
         cursor = Cursor(
             str(path), os.fstat(file.fileno()).st_ino, size, cursors.proof(file, size), branch.tip, "",
-            uuids=[line.uuid for line in transcript.parsed(store.lines(branch.tip, state.turns).body) if line.uuid],
+            uuids=[line.uuid for line in last if line.uuid],
             pending=messages.join(extent for extent, _ in pieces),
-            facts=known.facts if known and known.facts else asdict(facts.of(state)), file=number,
+            facts=known.facts if known and known.facts else agents.of(state).facts(state).kept(), file=number,
             unended=unended,
             hash=known.hash if known and known.offset == size and known.file == number else "",
         )  # fmt: skip
     cursors.save(store.beside, branch.name, cursor)
-    tail = transcript.parsed(whole(store.tail_lines(branch.tip)))
+    tail = agents.of(branch.state).lines.parsed(whole(store.tail_lines(branch.tip)))
     return End(branch, path, size, tuple(tail), place, unended)
 
 
@@ -308,8 +310,8 @@ def _ended(store: Store, branch: Branch) -> list[Extent]:
     return []
 
 
-def _lines(store: Store, tips: Iterable[str]) -> Iterator[list[Line]]:
-    return (transcript.parsed([*stored.before, *stored.body]) for tip in tips for stored in _turns(store, tip))
+def _lines(agent: Agent, store: Store, tips: Iterable[str]) -> Iterator[list[Line]]:
+    return (agent.lines.parsed([*stored.before, *stored.body]) for tip in tips for stored in _turns(store, tip))
 
 
 def _turns(store: Store, tip: str) -> Iterator[TurnLines]:

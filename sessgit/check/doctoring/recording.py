@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sessgit.agents.claude import home, hook_settings
+from sessgit import agents
 from sessgit.check import status
 from sessgit.check.doctoring.context import Ailment, Patient
 from sessgit.errors import SessgitError, StoreError
@@ -70,7 +70,8 @@ def _hooks(patient: Patient) -> Iterator[Ailment]:
 def _is_ours(patient: Patient) -> bool:
     """Whether the client's settings run the stub of this store: then somebody wanted that."""
     try:
-        found = hook_settings.installed(hook_settings.read(patient.config / "settings.json").document)
+        hooks = agents.at(patient.config).hooks
+        found = hooks.installed(hooks.read(patient.config / "settings.json").document)
     except SessgitError:
         return False
     return str(patient.beside.hook) in found.stubs
@@ -198,7 +199,7 @@ def _log(patient: Patient) -> Iterator[Ailment]:
 def _copies(patient: Patient) -> Iterator[Ailment]:
     """One session's transcript in two folders: the client then finds neither."""
     seen: dict[str, Path] = {}
-    for path in home.transcripts(patient.config):
+    for path in agents.at(patient.config).home.transcripts(patient.config):
         first = seen.setdefault(path.name, path)
         if first != path:
             what = f"the same conversation is also in {first.parent.name}, so the client cannot resume it"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sessgit.agents.claude.chain_repair import chain, order
-from sessgit.agents.claude.chain_repair.chain import Mend
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
+from sessgit.agents.values import Mend
 from sessgit.errors import SessgitError
 from sessgit.history import reassemble
 from sessgit.model.conversation.session import Session
@@ -49,7 +48,7 @@ class Plan:
     def is_conversation(self) -> bool:
         """Whether there is a line left that anybody said."""
         every = (raw for turn in (*self.beginning(), *self.rest) for raw in turn)
-        return any(line.type in ("user", "assistant") for line in transcript.parsed(every))
+        return any(line.is_said for line in agents.of(self.lines.state).lines.parsed(every))
 
     def beginning(self) -> list[Sequence[bytes]]:
         """The lines of the turns that are shared."""
@@ -59,7 +58,7 @@ class Plan:
 def plan(lines: Lines, strange: Sequence[Mend] = (), *, alone: bool = False) -> Plan:
     """What is to be done about the lines; `alone` says that no turn can be shared, `strange` what of the session's file
     stands on other branches and is another session's."""
-    made = chain.mend(lines.turns, lines.state.agent_id, lines.known)
+    made = agents.of(lines.state).repair.mend(lines.turns, lines.state.agent_id, lines.known)
     first = min((mend.turn for mend in made.mends), default=lines.last + 1)
     shared = 0 if alone else min(first - 1, lines.last)
     rest = tuple(tuple(made.turns.get(number, ())) for number, _ in lines.turns if number > shared)
@@ -94,7 +93,7 @@ def put_in_order(store: Store, branch: str, commit: str) -> tuple[Lines, Mend] |
     except SessgitError:
         return None
     raw = [line for piece in laid.pieces for line in piece.lines]
-    ordered, early = order.in_order(raw)
+    ordered, early = agents.of(state).repair.in_order(raw)
     if not early or laid.file > 1:
         return None
     what = f"{early:,} of {len(raw):,} lines of its file came before the line that they follow: moved after it"
@@ -132,8 +131,7 @@ def strangers(store: Store, branch: str) -> list[Mend]:
         if name == branch or layout.is_other(name) or _is_own(store, tip):
             continue
         state = store.state(tip)
-        lines = transcript.parsed(store.lines(tip, state.turns).body)
-        named = min(min(names) for line in lines if (names := transcript.session_ids(line.data or {})))
+        named = min(map(min, _named(state, store.lines(tip, state.turns).body)))
         what = f"turns of another session, {named[:8]}, in its file, on {layout.short(name)}: left out"
         found.append(Mend("writer", state.turns, 1, what))
     return found
@@ -146,6 +144,12 @@ def _is_own(store: Store, tip: str) -> bool:
         stored = store.lines(tip, state.turns).body if state.turns else []
     except SessgitError:
         return True
-    named = [names for line in transcript.parsed(stored) if (names := transcript.session_ids(line.data or {}))]
+    named = _named(state, stored)
     own = {state.agent_id, *origins(store, state)}
     return not named or any(names & own for names in named)
+
+
+def _named(state: Session, stored: Sequence[bytes]) -> list[set[str]]:
+    """The sessions that each of the lines names as its own, for those that name any."""
+    agent = agents.of(state)
+    return [names for line in agent.lines.parsed(stored) if (names := agent.writer.session_ids(line))]

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessgit.agents.claude import home
+from sessgit import agents
 from sessgit.errors import SessgitError
 from sessgit.history.client_files import place_of
 from sessgit.model import ids
@@ -25,7 +25,7 @@ from sessgit.record.recording import record
 from sessgit.record.source import Rules
 from sessgit.store import store as stores
 from sessgit.store.damage import objects
-from sessgit.store.files import tempdirs
+from sessgit.store.files import paths, tempdirs
 from sessgit.store.index import Index
 from sessgit.store.recorder import cursor as cursors
 from sessgit.store.remote.remotes import Link
@@ -77,9 +77,9 @@ def file_of(world: Context, state: Session) -> Path | None:
     """The file that a session was recorded from: where the client has it by the session's state or by its name, or
     where it was read last."""
     said = place_of(world.config, state, world.store.beside)
-    if said is not None and home.is_there(said):
+    if said is not None and paths.is_there(said):
         return said
-    every = home.transcripts(world.config)
+    every = agents.of(state).home.transcripts(world.config)
     named = next((path for path in every if ids.session_id(path.stem) == state.id), None)
     known = cursors.load(world.store.beside, state.id)
     return named or (_plain(known.path) if known else None)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessgit.agents.claude.chain_repair.chain import Mend
-from sessgit.agents.claude.sidecars.folders import Place
-from sessgit.agents.claude.writer import transcript
+from sessgit import agents
+from sessgit.agents import new_file
+from sessgit.agents.values import Mend
 from sessgit.branch import sidecars
 from sessgit.branch.sidecars import WrittenFile
 from sessgit.check.repairing.line_mends import Plan
@@ -50,7 +50,7 @@ def make(world: Context, plan: Plan, new_id: str) -> Made:
     store, lines, now = world.store, plan.lines, world.now()
     world.check_on(lines.state.project)
     target = _target(world, lines.state, new_id)
-    beginning, more = transcript.continued(plan.beginning(), plan.rest, new_id)
+    beginning, more = agents.of(plan.lines.state).writer.continued(plan.beginning(), plan.rest, new_id)
     base = _base(store, plan)
     state = _first_state(world, plan, base, new_id, beginning.data, target)
     first = _fork(store, plan, base, state, int(now)) if base else commits.start(store, state)
@@ -61,7 +61,7 @@ def make(world: Context, plan: Plan, new_id: str) -> Made:
     data = beginning.data + more
     try:
         files = _beside(world, plan, state, target)
-        transcript.write(target, data)
+        new_file.write(target, data)
         with locks.session(store.beside, new_id, _WAIT):
             source = Source(target, new_id, world.config, final=True)
             record(store, world.index, source, Rules(world.rules.granularity, bool(lines.state.rules.get("redact"))))
@@ -168,5 +168,6 @@ def _beside(world: Context, plan: Plan, state: Session, target: Path) -> Sequenc
         files = sidecars.as_of(world.store, lines.commit, lines.last)
     except SessgitError:
         return ()  # of a damaged session as much as its lines
-    place = Place(world.config, target.parent, state.id, lines.state.agent_version)
-    return sidecars.write(sidecars.taken_over(files, state.id, lines.state.agent_version), place)
+    agent = agents.of(lines.state)
+    place = agent.sidecars.place(world.config, target.parent, state.id, lines.state.agent_version)
+    return sidecars.write(agent, sidecars.taken_over(agent, files, state.id, lines.state.agent_version), place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from sessgit import agents
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import SessgitError, StoreError
 from sessgit.history.fulltext_update import TurnTexts
@@ -44,7 +45,7 @@ def check_texts(store: Store, index: Index) -> Iterator[Finding]:
 
     def lines(commit: str, number: int) -> Sequence[Texts] | None:
         try:
-            return TurnTexts(store, commit, number).lines()
+            return TurnTexts(agents.of_commit(store, commit), store, commit, number).lines()
         except (SessgitError, ValueError):
             return None  # told where it was met
 

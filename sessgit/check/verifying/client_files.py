@@ -7,7 +7,8 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from sessgit.agents.claude.reader import Reader, opened
+from sessgit import agents
+from sessgit.agents.reader import Reader, opened
 from sessgit.check.verifying.commit_extras import REDACTED
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import SessgitError
@@ -67,11 +68,13 @@ def _proofs(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Fin
     proved = [one for one in commits.values() if one.get("Original-HMAC") and known and one.file == known.file]
     if known is None or not proved:
         return
-    path, redact = Path(known.path), secret_filter.line(store.beside, store.state(tips[session]).rules)
+    state = store.state(tips[session])
+    agent, path = agents.of(state), Path(known.path)
+    make, redact = agent.lines.make, secret_filter.line(store.beside, state.rules, agent.protected_keys)
     with opened(path) as file:
         if not cursors.fits(known, path, file.file, file.inode, file.size):
             return
-        wrong = sum(not _is_proof(store, Reader(file, 0, redact), message) for message in proved)
+        wrong = sum(not _is_proof(store, Reader(file, 0, redact, make), message) for message in proved)
     if wrong:
         many = "the proof of a commit is" if wrong == 1 else f"the proofs of {humanize.counted(wrong, 'commit')} are"
         what = f"{many} not what its file and this store's key give: another key made them, or they are wrong"

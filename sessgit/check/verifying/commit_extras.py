@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sessgit.agents.claude.sidecars import sidecar_files
+from sessgit.agents.values import PLAIN
 from sessgit.check.verifying.turns import Where
 from sessgit.history import pad_lists, session_files
 from sessgit.model import canonical
@@ -31,7 +31,7 @@ def check(store: Store, commit: str, name: str, oid: str, where: Where) -> Itera
     elif name == layout.LIVE:
         for folder, (entry, is_tree) in store.repo.tree(oid).items():
             inside = store.repo.tree(entry) if is_tree else {}
-            if folder not in _SEEN or not inside or any(not sidecar_files.PLAIN.fullmatch(one) for one in inside):
+            if folder not in _SEEN or not inside or any(not PLAIN.fullmatch(one) for one in inside):
                 shown = canonical.one_line(folder, 60)
                 yield where.found("wrong", "tree", f"{name}/{shown} is nothing that a recorder looks for")
 

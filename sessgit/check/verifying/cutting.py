@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sessgit.agents.claude.cutter import Cutter, History, Node, line_of
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.reader import make, no_redaction
-from sessgit.agents.claude.writer.transcript import parsed
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.agents.reader import no_redaction
+from sessgit.agents.values import History, Node, line_of
 from sessgit.check.verifying import metadata
 from sessgit.check.verifying.metadata import Sayings
 from sessgit.check.verifying.turns import Where
@@ -31,9 +32,9 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> It
     """
     state = store.state(tips[session])
     origin = state.origin
-    said = metadata.begun(store, session, tips.values())
-    recorded = Recorded(store, dict(tips), fork_point=origin.turn if origin and origin.prefix else 0)
-    made = _cut(session, laid, origin.prefix if origin else 0, said, _Shared(recorded, tips.values()))
+    said = metadata.begun(agents.of(state), store, session, tips.values())
+    recorded = Recorded(store, dict(tips), agents.of(state), fork_point=origin.turn if origin and origin.prefix else 0)
+    made = _cut(agents.of(state), session, laid, origin.prefix if origin else 0, said, _Shared(recorded, tips.values()))
     yield from metadata.check(store, session, tips, laid, said)
     apart = _apart(store, session, tips)
     is_whole = not laid.missing and laid.file == 1 and not apart and not laid.glued
@@ -81,13 +82,13 @@ class _Shared(fork_detection.Nothing):
         return bool(shared) and line.uuid not in (shared or ())
 
 
-def _cut(session: str, laid: Laid, prefix: int, said: Sayings, history: History) -> _Made:
-    cutter = Cutter(history, session=session)
+def _cut(agent: Agent, session: str, laid: Laid, prefix: int, said: Sayings, history: History) -> _Made:
+    cutter = agent.cutter(history, session=session)
     for piece in laid.pieces:
         at = piece.extent.offset
         is_written = piece.file == 1 and at < prefix
         for raw, end in piece.ended:
-            line = make(raw, Extent(at, len(raw) + len(end)), no_redaction)
+            line = agent.lines.make(raw, Extent(at, len(raw) + len(end)), no_redaction)
             at = line.extent.end
             if line.is_unended and line.data is None:
                 continue
@@ -121,7 +122,9 @@ def _apart(store: Store, session: str, tips: Mapping[str, str]) -> set[str]:
                     body, _ = store.folder(commit, number)[layout.BODY]
                     held.setdefault(key, {}).setdefault(body, (commit, number))
     several = [at for found in held.values() if len(found) > 1 for at in found.values()]
-    return {line.uuid for at in several for line in parsed(store.lines(*at).body)} - {""}
+    return {
+        line.uuid for at in several for line in agents.of_commit(store, at[0]).lines.parsed(store.lines(*at).body)
+    } - {""}
 
 
 def _heads(led: Node | None, recorded: Recorded, tips: Mapping[str, str], session: str) -> Iterator[Finding]:

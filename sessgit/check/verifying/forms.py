@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
 from sessgit.check.verifying.turns import Folder, Where
 from sessgit.history import session_files
 from sessgit.model import canonical
@@ -116,9 +116,9 @@ def is_ours(origin: Origin) -> bool:
     return bool(origin.prefix or not origin.turn)
 
 
-def tail_lines(data: bytes) -> list[Line]:
+def tail_lines(agent: Agent, data: bytes) -> list[Line]:
     """The lines of a `tail.jsonl`, the last one also where it has no newline."""
-    return parsed(whole(data.split(b"\n")))
+    return agent.lines.parsed(whole(data.split(b"\n")))
 
 
 def check_message(seen: Seen, told: Turn | None) -> Iterator[Finding]:

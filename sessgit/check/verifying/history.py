@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from sessgit.agents.claude.lines import Line
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
 from sessgit.check.verifying import commit_extras, forms, merges, states, trees, turns
 from sessgit.check.verifying.checked_commits import Known, Memory
 from sessgit.check.verifying.forms import TAILS, TURNS, Seen
@@ -205,7 +207,7 @@ class _Commit:
                 self.found += commit_extras.check(self.store, self.commit.id, name, oid, self.where)
         self.found += forms.check(self.store, seen, entries)
         self.found += merges.check(self.store, seen)
-        tail = self._check_tail(entries)
+        tail = self._check_tail(agents.of(state), entries)
         changed = {
             n for n in trees.changed(self.store, self.before.commit if self.before else None, tree) if n != self.number
         }
@@ -213,7 +215,9 @@ class _Commit:
             shared = set(range(1, state.origin.turn + 1))
             for number in sorted(changed & shared):  # their folders hold the lines of the fork's own file
                 if (entry := self.store.repo.entry(tree, layout.turn(number))) is not None:
-                    self.found += turns.check(self.store, entry[0], Where(self.session, number), cut=_cut(state))[1]
+                    self.found += turns.check(
+                        agents.of(state), self.store, entry[0], Where(self.session, number), cut=_cut(state)
+                    )[1]
             changed -= shared
         if changed and self.before is not None:
             more = f" and {len(changed) - _SHOWN:,} more" if len(changed) > _SHOWN else ""
@@ -221,14 +225,14 @@ class _Commit:
             self._say("wrong", "closed", f"the commit changes closed turns: {shown}{more}")
         return tail
 
-    def _check_tail(self, entries: Mapping[str, tuple[str, bool]]) -> list[Line]:
+    def _check_tail(self, agent: Agent, entries: Mapping[str, tuple[str, bool]]) -> list[Line]:
         tail = entries.get(layout.TAIL)
         if tail is not None and (self._is_turn or self.event == "fork"):
             self._say("wrong", "tree", f"a commit of the event {self.event} has {layout.TAIL}")
         if self.event not in TAILS:
             return []
         data = self.store.repo.blob(tail[0]) if tail else b""
-        lines = forms.tail_lines(data)
+        lines = forms.tail_lines(agent, data)
         raw = [line.raw for line in lines]
         self.found += turns.check_lines(self.message, raw, self.where, unended=not data.endswith(b"\n"))
         placed = sum(extent.lines for extent in self.message.extents)
@@ -252,10 +256,10 @@ class _Commit:
         if entry is None:
             self._say("damage", "tree", "the turn has no folder")
             return turns.Folder()
-        made, found = turns.check(self.store, entry[0], self.where, cut=_cut(state))
+        made, found = turns.check(agents.of(state), self.store, entry[0], self.where, cut=_cut(state))
         self.found += found
         if made.told is not None:
-            self.found += turns.check_key(made, self.key, self.where)
+            self.found += turns.check_key(agents.of(state), made, self.key, self.where)
             if self.event in TURNS:
                 self.found += turns.check_lines(self.message, made.raw, self.where, unended=self.message.is_unended)
             self.found += () if same else forms.check_compaction(seen, made)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sessgit.agents.claude.facts import Facts
-from sessgit.agents.claude.lines import Line
+from sessgit.agents.base import Agent, Facts
+from sessgit.agents.line import Line
 from sessgit.check.verifying.turns import Where
 from sessgit.errors import SessgitError
 from sessgit.history.reassemble import Laid, own_commits
@@ -31,9 +31,10 @@ class Sayings:
     """The facts of the lines of a session's files, as a recorder notes them: with a title that is one of the session's
     `names`, which `restore` writes, and without."""
 
+    agent: Agent
     names: list[str]
-    plain: Facts = field(default_factory=Facts)
-    named: Facts = field(default_factory=Facts)
+    plain: Facts
+    named: Facts
     ever: dict[str, set[object]] = field(default_factory=lambda: {name: set() for name in _FIELDS})
     """By field each value that was so after any of the lines."""
     people: set[int] = field(default_factory=set)
@@ -42,12 +43,12 @@ class Sayings:
 
     def note(self, line: Line, file: int) -> None:
         """Takes what a line says."""
-        self.named.names = self.names
-        if line.type == "user" and line.text("entrypoint"):
-            (self.programs if line.text("entrypoint").startswith("sdk") else self.people).add(file)
-        alone = Facts()
+        self.named.learn(self.names)
+        alone = self.agent.facts()
         for facts in (self.plain, self.named, alone):
             facts.note(line)
+        if alone.headless or alone.held:
+            (self.programs if alone.headless else self.people).add(file)
         self.ever["title"] |= {alone.title}
         for name, fact in _FIELDS.items():
             self.ever[name].add(getattr(self.plain, fact))
@@ -65,12 +66,13 @@ class Sayings:
         return last not in self.programs or bool(self.people)
 
 
-def begun(store: Store, session: str, tips: Iterable[str]) -> Sayings:
+def begun(agent: Agent, store: Store, session: str, tips: Iterable[str]) -> Sayings:
     """For the lines of a session's file; nothing is noted yet."""
     try:
-        return Sayings([name for name in dict.fromkeys(state.name for state in _stated(store, session, tips)) if name])
+        names = [name for name in dict.fromkeys(state.name for state in _stated(store, session, tips)) if name]
     except SessgitError:
-        return Sayings([])  # told where it was met
+        names = []  # told where it was met
+    return Sayings(agent, names, agent.facts(), agent.facts())
 
 
 def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid, said: Sayings) -> Iterator[Finding]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from sessgit.agents.claude.lines import Line
+from sessgit import agents
+from sessgit.agents.line import Line
 from sessgit.branch import edit
 from sessgit.check.verifying.forms import TAILS, TURNS, Seen, is_ours
 from sessgit.check.verifying.turns import Where
@@ -27,7 +28,6 @@ from sessgit.store.store import Store
 
 _TITLE = 200
 _RULES = ("cut", "redact")
-_AGENT = "claude"
 _SHOWN = 3
 _EMPTY = Session("", "")
 _COUNTED = ("turns", "messages", "cells", "redacted", "tokens", "calls", "first_prompt", "updated")
@@ -174,7 +174,7 @@ def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
     yield from _authored(state)
     yield from (f"rules.{rule} is missing" for rule in _RULES if rule not in state.rules)
     yield from _kinds(document, state)
-    if state.agent != _AGENT:
+    if state.agent not in agents.PACKAGES:
         yield f"the agent “{canonical.one_line(state.agent, 40)}” is none"
     if state.origin is not None:
         yield from _left(state.origin, session)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from sessgit.agents.claude import cells, turn_folder
-from sessgit.agents.claude.lines import Line, is_name
-from sessgit.agents.claude.sidecars import sidecar_files
-from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.agents import turn_folder
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
+from sessgit.agents.values import PLAIN
 from sessgit.model import canonical, long_strings
 from sessgit.model.conversation import message as messages
 from sessgit.model.conversation.message import Message
@@ -58,7 +58,7 @@ class Where:
         return self.found("damage", "object", f"{what} {how}: object {oid}", mend, oid)
 
 
-def check(store: Store, oid: str, where: Where, *, cut: int) -> tuple[Folder, list[Finding]]:
+def check(agent: Agent, store: Store, oid: str, where: Where, *, cut: int) -> tuple[Folder, list[Finding]]:
     """The folder with the id `oid`, and what is wrong with it. With `cut`, a version of the rules that
     this program knows, its files are made anew of its lines. Raises StoreError where one cannot be read."""
     entries = store.repo.tree(oid)
@@ -72,25 +72,25 @@ def check(store: Store, oid: str, where: Where, *, cut: int) -> tuple[Folder, li
     texts = store.repo.tree(entries[layout.TEXTS][0]) if layout.TEXTS in entries else {}
     long = {name: store.repo.blob(text) for name, (text, is_tree) in texts.items() if not is_tree}
     for name in (name for name in (layout.SUBAGENTS, layout.FILES) if name in entries):
-        found += _named(store, name, entries[name][0], where)
+        found += _named(agent, store, name, entries[name][0], where)
     if len(long) < len(texts):
         found.append(where.found("wrong", "tree", f"{layout.TEXTS} holds a folder"))
     found += _torn(files, where)
     if any(finding.severity == "damage" for finding in found):
         return Folder(), found
-    made = _filled(files, long)
+    made = _filled(agent, files, long)
     if not made.body:
         return Folder(), [*found, where.found("damage", "tree", f"{layout.BODY} is empty")]
-    made.told = cells.describe(made.body)
+    made.told = agent.cells.describe(made.body)
     if cut:
-        found += _recomputed(files, long, made, where, cut)
+        found += _recomputed(agent, files, long, made, where, cut)
     return made, found
 
 
-def check_key(made: Folder, key: str, where: Where) -> Iterator[Finding]:
+def check_key(agent: Agent, made: Folder, key: str, where: Where) -> Iterator[Finding]:
     """The key that a commit gives the turn: its prompt's uuid, where that can be one."""
     uuid = made.body[0].uuid if made.body else ""
-    if is_name(uuid) and uuid != key:
+    if agent.lines.is_name(uuid) and uuid != key:
         yield where.found("wrong", "trailer", f"its prompt is {uuid}, the commit says {key}")
 
 
@@ -129,12 +129,12 @@ def check_lines(message: Message, lines: Sequence[bytes], where: Where, *, unend
 # Inside
 
 
-def _named(store: Store, name: str, oid: str, where: Where) -> Iterator[Finding]:
+def _named(agent: Agent, store: Store, name: str, oid: str, where: Where) -> Iterator[Finding]:
     """What is beside the lines has names that the client gives."""
     for path in store.repo.files(oid, name):
         folder, _, last = path.rpartition("/")
-        fits = sidecar_files.AGENT if folder == layout.SUBAGENTS else sidecar_files.PLAIN
-        if folder not in (layout.SUBAGENTS, f"{layout.FILES}/tool-results") or not fits.fullmatch(last):
+        fits = agent.sidecars.is_subagent(last) if folder == layout.SUBAGENTS else bool(PLAIN.fullmatch(last))
+        if folder not in (layout.SUBAGENTS, f"{layout.FILES}/tool-results") or not fits:
             yield where.found("wrong", "tree", f"{canonical.one_line(path, 80)} is no file that a client has")
 
 
@@ -144,17 +144,19 @@ def _torn(files: _Files, where: Where) -> Iterator[Finding]:
             yield where.found("damage", "tree", f"{name} does not end with a newline")
 
 
-def _filled(files: _Files, long: Mapping[str, bytes]) -> Folder:
+def _filled(agent: Agent, files: _Files, long: Mapping[str, bytes]) -> Folder:
     before, body = (files.get(name, [])[:-1] for name in (layout.BEFORE, layout.BODY))
     if long:
         before, body = long_strings.fill(before, long), long_strings.fill(body, long)
-    return Folder(parsed(before), parsed(body))
+    return Folder(agent.lines.parsed(before), agent.lines.parsed(body))
 
 
-def _recomputed(files: _Files, long: Mapping[str, bytes], made: Folder, where: Where, cut: int) -> Iterator[Finding]:
+def _recomputed(
+    agent: Agent, files: _Files, long: Mapping[str, bytes], made: Folder, where: Where, cut: int
+) -> Iterator[Finding]:
     """Return a finding for each file of the folder that the turn's lines do not make."""
     assert made.told is not None
-    every = turn_folder.files(made.before, made.body, made.told, cut)
+    every = turn_folder.files(agent, made.before, made.body, made.told, cut)
     wanted = {name: lines_of(data) if name in _OWN else data for name, data in every.items()}
     held = {**files, **{f"{layout.TEXTS}/{name}": data for name, data in long.items()}}
     wrong = sorted(name for name in wanted.keys() | held.keys() if wanted.get(name) != held.get(name))

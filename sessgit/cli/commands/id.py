@@ -14,7 +14,7 @@ def run(
     address: options.Address = "",
 ) -> Answer:
     """Print the full id of a session."""
-    from sessgit.agents.claude import home
+    from sessgit import agents
     from sessgit.cli import session_argument
     from sessgit.history import resolve
     from sessgit.model import ids
@@ -23,7 +23,7 @@ def run(
         found = session_argument.target(here, address).branch.name
     elif told := here.told_session:
         found = ids.session_id(told)
-    elif client := home.client_above(here.config, here.where.pid):
+    elif client := agents.at(here.config).home.client_above(here.config, here.where.pid):
         found = ids.session_id(client.agent_id)
     else:
         found, guess = resolve.current(here.index, here.where)

@@ -109,13 +109,13 @@ def run(
 def _make_store(here: Invocation, *, named: bool) -> None:
     """Makes the store; raises NotFoundError where nothing would come into it: no files were named, and the client has
     none."""
-    from sessgit.agents.claude import home
+    from sessgit import agents
     from sessgit.errors import NotFoundError
     from sessgit.record import privacy
     from sessgit.store import store as stores
 
     privacy.check_on(off=here.off)
-    if not named and next(home.transcripts(here.config), None) is None:
+    if not named and next(agents.at(here.config).home.transcripts(here.config), None) is None:
         raise NotFoundError(
             f"there is nothing to import: the client has no conversations in {here.short(here.config)}",
             "`sessgit install` starts recording, `sessgit import PATH` imports other transcripts.",

@@ -67,7 +67,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     Forks are listed under the conversation they were forked from; ● marks conversations that are open in a client. With
     -- PATH, only conversations in which a tool read or changed PATH: a file, a folder or a glob.
     """
-    from sessgit.agents.claude import home
+    from sessgit import agents
     from sessgit.cli import session_argument
     from sessgit.cli.arguments import choices
     from sessgit.cli.pages import ls as page
@@ -85,7 +85,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         archived=archived,
         headless=headless or everything,
         empty=everything,
-        live=home.open_sessions(here.config),
+        live=agents.at(here.config).home.open_sessions(here.config),
         order=order,
         reverse=reverse,
     )

@@ -12,6 +12,7 @@ import typer
 from sessgit.cli import frame, render, session_argument, sidecar_notes
 from sessgit.cli.arguments import options
 from sessgit.cli.invocation import Invocation
+from sessgit.store.files import paths
 
 if TYPE_CHECKING:
     from sessgit.errors import NotFoundError
@@ -30,7 +31,6 @@ def run(
     If the client has deleted its transcript and sidecar files, they are written again. If the conversation was
     continued on another machine, the missing turns are appended.
     """
-    from sessgit.agents.claude import home
     from sessgit.branch import fork as forks
     from sessgit.cli import client_launch
     from sessgit.history import client_files
@@ -40,7 +40,7 @@ def run(
     _check(here, found)
     files = layout.StorePaths(here.store_path)
     place = client_files.place_of(here.config, found.state, files)
-    is_there = place is not None and home.is_there(place)
+    is_there = place is not None and paths.is_there(place)
     was_here = client_files.was_here(found.state, files)
     if client_files.is_gone(found.state.project):
         raise _without_folder(here, found, is_there=is_there, was_here=was_here)

@@ -52,7 +52,7 @@ def run(
 
     With --at-op, draws the state after that operation, and marks nothing as live.
     """
-    from sessgit.agents.claude import home
+    from sessgit import agents
     from sessgit.cli.pages import tree as page
     from sessgit.errors import UsageError
     from sessgit.history import tree
@@ -67,7 +67,7 @@ def run(
     session = ""
     if address:
         session = at_operation.target(here, asof, address).session
-    live = home.open_sessions(here.config) if asof is None else frozenset[str]()
+    live = agents.at(here.config).home.open_sessions(here.config) if asof is None else frozenset[str]()
     wanted = tree.Wanted(
         session=session,
         folder=None if everything else str(project.absolute()) if project else here.cwd,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sessgit.agents.claude.chain_repair.chain import Mend
+from sessgit.agents.values import Mend
 from sessgit.check.repair import Repaired
 from sessgit.cli import sidecar_notes, text
 from sessgit.cli.invocation import Invocation

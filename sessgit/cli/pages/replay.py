@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sessgit.agents.claude.content import arguments
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import cells as cell_pages
@@ -159,7 +158,7 @@ def _widest(plan: Plan) -> int:
 def _about(here: Invocation, item: Item, plan: Plan, room: int) -> str:
     if item.call is None:
         return ""
-    about = arguments(item.call)
+    about = item.call.about
     if item.call.file and about == item.call.file:
         return turn_pieces.path(here, plan.branch.state.project, item.call.file, room)
     return text.cut(text.clean(about), room)
@@ -224,7 +223,7 @@ def _cell(item: Item, plan: Plan, result: Result | None) -> dict[str, Any]:
         "type": node.cell.type,
         "operation": node.cell.operation,
         "asked": node.address in plan.asked,
-        "about": arguments(item.call)[:500] if item.call else "",
+        "about": item.call.about[:500] if item.call else "",
         "executor": item.kind,
         "outcome": result.outcome if result else None,
         "reason": (result.why if result else item.why) or None,

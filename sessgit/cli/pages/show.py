@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
-from sessgit.agents.claude import home
+from sessgit import agents
 from sessgit.cli import text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.pages import turn_pieces
@@ -193,7 +193,7 @@ class _Card:
 
     def _times(self) -> list[str]:
         state = self.state
-        live = home.is_open(self.here.config, state.agent_id)
+        live = agents.of(state).home.is_open(self.here.config, state.agent_id)
         if layout.is_side(self.shown.branch.name):
             return [_span(self.here, state.created, state.updated)]
         how = "live" if live else state.state

@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sessgit.agents.claude.content import arguments
 from sessgit.cli import render, text
 from sessgit.cli.invocation import Invocation
 from sessgit.cli.render import Paint
-from sessgit.history import documents
 from sessgit.history.show import ShownTurn, between
+from sessgit.model import canonical
 from sessgit.model.conversation.content import Call, Change, Piece, Words
 
 _OUTPUT, _DIFF, _PROMPT, _NOTICE = 5, 16, 40, 3
@@ -143,7 +142,7 @@ class Pieces:
         """The call in a line: its address, the tool, what it is about, and at the end what came of it."""
         end = "  ".join(part for part in (outcome(call), duration(between(call.time, call.ended))) if part)
         whole = self.columns - text.width(end) - 4
-        least = _ABOUT if arguments(call) else 0
+        least = _ABOUT if call.about else 0
         tool = text.cut(text.clean(call.tool.rpartition("__")[2] or call.tool, 40), max(_ABOUT, whole - least))
         room = max(least, whole - text.width(tool))
         about = self._about(call, room)
@@ -153,7 +152,7 @@ class Pieces:
 
     def _about(self, call: Call, columns: int) -> str:
         """The telling argument; of a file its path, from its end where it is too long."""
-        said = arguments(call)[:_LONGEST]
+        said = call.about[:_LONGEST]
         if said != call.file:
             return text.clean(said, _LONGEST)
         return path(self.here, self.project, said, columns)
@@ -201,10 +200,10 @@ def given(here: Invocation, call: Call) -> Iterator[str]:
         yield from _code(here, "\n".join(text.plain(command)), language)
         for key, value in call.input.items():
             if key != "command":
-                said = value if isinstance(value, str) else json.dumps(documents.bounded(value), ensure_ascii=False)
+                said = value if isinstance(value, str) else json.dumps(canonical.bounded(value), ensure_ascii=False)
                 yield from text.wrap(f"{' '.join(text.plain(key))}: {' '.join(text.plain(said))}", here.width)
         return
-    document = json.dumps(documents.bounded(dict(call.input)), ensure_ascii=False, indent=2)
+    document = json.dumps(canonical.bounded(dict(call.input)), ensure_ascii=False, indent=2)
     yield from _code(here, "\n".join(text.plain(document)), "json")
 
 

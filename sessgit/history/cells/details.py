@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sessgit.agents.claude.content import arguments
 from sessgit.errors import SessgitError
 from sessgit.history import show
 from sessgit.history.cells.graph import Node
@@ -95,7 +94,7 @@ def _of_turn(cells: Sequence[Cell], pieces: Sequence[Piece], prompt: str) -> dic
 
 def _call(call: Call, prompt: str) -> Detail:
     return Detail(
-        arguments(call)[:_LONGEST],
+        call.about[:_LONGEST],
         call.file,
         time=call.time,
         seconds=show.between(call.time, call.ended),

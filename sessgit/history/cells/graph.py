@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast
 
-from sessgit.agents.claude.cells import Use
+from sessgit.agents.base import Agent
+from sessgit.agents.values import Use
 from sessgit.history.cells import turns as stored
 from sessgit.history.cells.turns import NOTHING, TurnCells
 from sessgit.model import dependency_graph
@@ -197,9 +198,9 @@ def read(store: Store, index: Index, branch: Branch, last: int | None = None, pr
     return _built(stored.read(store, index, branch, last=last, progress=progress))
 
 
-def build(turns: Iterable[tuple[int, Sequence[Cell], Mapping[int, Use]]]) -> Graph:
+def build(agent: Agent, turns: Iterable[tuple[int, Sequence[Cell], Mapping[int, Use]]]) -> Graph:
     """The graph of turns, each given as its number, its cells, and what these are about by ordinal."""
-    return _built(stored.given(*turn) for turn in turns)
+    return _built(stored.given(agent, *turn) for turn in turns)
 
 
 def _built(turns: Iterable[TurnCells]) -> Graph:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from sessgit.agents.claude import cells as claude
+from sessgit import agents
 from sessgit.errors import AmbiguousError, NotFoundError
 from sessgit.history.cells import turns
 from sessgit.history.cells.details import details
@@ -31,13 +32,13 @@ class Choice:
     last: int | None = None
     limit: int | None = None
 
-    def fits(self, node: Node) -> bool:
+    def fits(self, node: Node, shells: Collection[str]) -> bool:
         """Whether the cell is wanted, or may be: how a command ended only its lines tell."""
         cell = node.cell
         return (
             (not self.type or cell.type == self.type)
             and (not self.operation or cell.operation.lower() == self.operation.lower())
-            and (not self.failed or cell.ok is False or cell.operation in claude.SHELLS)
+            and (not self.failed or cell.ok is False or cell.operation in shells)
         )
 
 
@@ -55,6 +56,7 @@ def listed(store: Store, index: Index, branch: Branch, choice: Choice, progress:
     """The cells that are wanted. Turns are read from the last one back, until enough are found, and of each its cells
     alone, but where commands that failed are wanted too."""
     rows = {row.turn: row for row in index.turns(branch.name, 1, choice.last) if choice.turn in (None, row.turn)}
+    shells = agents.of(branch.state).cells.SHELLS
     found: list[Node] = []
     seen: list[Row] = []
     damage: list[str] = []
@@ -64,7 +66,7 @@ def listed(store: Store, index: Index, branch: Branch, choice: Choice, progress:
         row = rows[turn.number]
         damage += reversed(turn.damage)
         nodes = [node_of(turn, ordinal) for ordinal in range(1, turn.count + 1)]
-        fitting = [node for node in nodes if choice.fits(node)]
+        fitting = [node for node in nodes if choice.fits(node, shells)]
         if choice.failed and fitting:
             known = details(store, branch, [row], fitting)
             codes = {address: one.exit_code for address, one in known.items()}

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sessgit.agents.claude import cells as claude
-from sessgit.agents.claude.cells import Use
+from sessgit import agents
+from sessgit.agents.base import Agent
+from sessgit.agents.values import Use
 from sessgit.errors import SessgitError
 from sessgit.history.views import read_turn
 from sessgit.model.conversation.turn import Cell
@@ -158,14 +159,14 @@ def backwards(
         end, size = end - size, size * 2
 
 
-def known(folder: str, cells: Sequence[Cell], body: Sequence[bytes], key: str) -> Known:
+def known(agent: Agent, folder: str, cells: Sequence[Cell], body: Sequence[bytes], key: str) -> Known:
     """What the index remembers of a turn: of its folder, its cells, its lines as they are stored, and its key."""
-    return _known(folder, cells, claude.uses(body, cells, key, "") if _has_uses(cells) else {})
+    return _known(agent, folder, cells, agent.cells.uses(body, cells, key, "") if _has_uses(agent, cells) else {})
 
 
-def given(number: int, cells: Sequence[Cell], uses: Mapping[int, Use]) -> TurnCells:
+def given(agent: Agent, number: int, cells: Sequence[Cell], uses: Mapping[int, Use]) -> TurnCells:
     """The cells of a turn that is not read from a store; files are absolute paths."""
-    made = _known("", cells, uses)
+    made = _known(agent, "", cells, uses)
     return TurnCells(number, made.cells, *_loaded([made])[0], "/")
 
 
@@ -185,6 +186,7 @@ def cells_of(store: Store, branch: Branch, row: Row, damage: list[str]) -> Seque
 class _Reader:
     def __init__(self, store: Store, index: Index, branch: Branch, folders: Mapping[str, str]) -> None:
         self.store, self.index, self.branch, self.folders = store, index, branch, folders
+        self.agent = agents.of(branch.state)
         self.new: dict[str, Known] = {}
 
     def read(self, row: Row) -> TurnCells:
@@ -194,7 +196,7 @@ class _Reader:
         cells = cells_of(self.store, self.branch, row, damage)
         uses = self._uses(row, cells)
         folder = self.folders.get(layout.turn(row.turn), "")
-        made = _known(folder, cells, uses or {})
+        made = _known(self.agent, folder, cells, uses or {})
         if uses is not None and not damage and folder and self._told_by(row) == folder:
             self.new[row.commit] = made
             if len(self.new) == _AT_ONCE:
@@ -207,14 +209,14 @@ class _Reader:
             self.new = {}
 
     def _uses(self, row: Row, cells: Sequence[Cell]) -> Mapping[int, Use] | None:
-        if not _has_uses(cells):
+        if not _has_uses(self.agent, cells):
             return {}
         try:
             entry = self.store.folder(self.branch.tip, row.turn).get(layout.BODY)
             body = self.store.repo.blob(entry[0]).split(b"\n")[:-1] if entry else []
         except SessgitError:  # the cells are known all the same, and what they are about is not
             return None
-        return claude.uses(body, cells, row.prompt, "")
+        return self.agent.cells.uses(body, cells, row.prompt, "")
 
     def _told_by(self, row: Row) -> str:
         try:
@@ -232,11 +234,11 @@ def _rows(index: Index, branch: Branch, numbers: Sequence[int]) -> list[Row]:
     return index.turns(branch.name, numbers[0], numbers[-1]) if numbers else []
 
 
-def _has_uses(cells: Sequence[Cell]) -> bool:
-    return any(cell.operation in claude.FILE_TOOLS or cell.operation in claude.SHELLS for cell in cells)
+def _has_uses(agent: Agent, cells: Sequence[Cell]) -> bool:
+    return any(cell.operation in agent.cells.FILE_TOOLS or cell.operation in agent.cells.SHELLS for cell in cells)
 
 
-def _known(folder: str, cells: Sequence[Cell], uses: Mapping[int, Use]) -> Known:
+def _known(agent: Agent, folder: str, cells: Sequence[Cell], uses: Mapping[int, Use]) -> Known:
     told = [
         [cell.id, cell.type, cell.operation, cell.lines, cell.depends, cell.ok, *([True] if cell.program else [])]
         for cell in cells
@@ -244,7 +246,7 @@ def _known(folder: str, cells: Sequence[Cell], uses: Mapping[int, Use]) -> Known
     about = [
         _about(ordinal, cell, uses.get(ordinal))
         for ordinal, cell in enumerate(cells, start=1)
-        if ordinal in uses or (cell.type != "llm_call" and cell.operation not in claude.FILE_TOOLS)
+        if ordinal in uses or (cell.type != "llm_call" and cell.operation not in agent.cells.FILE_TOOLS)
     ]
     return Known(folder, _dumps(told), _dumps(_needs(cells)), _dumps(about))
 

@@ -56,7 +56,11 @@ class Call:
     output: str = ""
     result: Any = None
     file: str = ""
+    about: str = ""
+    """The argument that tells best what the call is about, on one line."""
     changes: tuple[Change, ...] = field(default_factory=tuple)
+    in_changes: tuple[str, ...] = ()
+    """The arguments that the changes show."""
     exit_code: int | None = None
     time: str = ""
     ended: str = ""

@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from sessgit.agents.claude.lines import parse
-from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.sidecars import sidecar_files
+from sessgit import agents
+from sessgit.agents.line import Line
+from sessgit.agents.reader import opened
 from sessgit.errors import SessgitError
 from sessgit.model import ids
 from sessgit.record import catch_up, fork_detection
@@ -73,7 +72,7 @@ def _strays(folders: Iterable[Path], known: Collection[tuple[Path, str]]) -> int
     count = 0
     for folder in dict.fromkeys(folder.absolute() for folder in folders):
         flat = (path for path in _transcripts(folder) if path.name.startswith("agent-"))
-        count += sum((folder, sidecar_files.session_of(path)) not in known for path in flat)
+        count += sum((folder, agents.of_file(path).sidecars.session_of(path)) not in known for path in flat)
         if (folder.parent, folder.name) not in known:
             count += len(_transcripts(folder / layout.SUBAGENTS))
     return count
@@ -103,16 +102,13 @@ def agent_id(path: Path) -> tuple[str, bool]:
     """
     if is_named(path):
         return path.stem, False
-    named = (data.get("sessionId") for data in _first_lines(path, _FIRST_LINES))
-    said = next((name for name in named if isinstance(name, str) and name), "")
+    said = next(filter(None, map(agents.of_file(path).lines.session_of, _first_lines(path, _FIRST_LINES))), "")
     return said or path.stem, not said
 
 
 def has_lines(path: Path) -> bool:
     """Whether the file begins with anything that a client could have written."""
-    return any(
-        isinstance(data.get("type"), str) for size in (_FIRST, _FIRST_LINES) for data in _first_lines(path, size)
-    )
+    return any(line.type for size in (_FIRST, _FIRST_LINES) for line in _first_lines(path, size))
 
 
 def is_new(path: Path, known: Collection[str]) -> bool:
@@ -126,11 +122,11 @@ def is_new(path: Path, known: Collection[str]) -> bool:
         return False
 
 
-def _first_lines(path: Path, size: int) -> Iterator[dict[str, Any]]:
-    """The objects on the lines that the first bytes of a file hold."""
+def _first_lines(path: Path, size: int) -> list[Line]:
+    """The lines that the first bytes of a file hold."""
     with opened(path) as source:
         first = source.file.read(size).split(b"\n")
-    yield from (data for data in map(parse, first) if data is not None)
+    return agents.of_file(path).lines.parsed(first)
 
 
 def distinct(files: Sequence[File], index: Index, errors: list[Failure]) -> list[File]:

@@ -6,8 +6,10 @@ import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from sessgit import agents
 from sessgit.errors import ROOM, SessgitError, StoreError
 from sessgit.record.bulk import families
 from sessgit.record.bulk.families import Failure, File
@@ -87,7 +89,13 @@ def gather(task: Task, told: Told) -> Gathered:
         for members in task.families:
             for file in families.parents_first(members, errors):
                 try:
-                    done = record(store, index, file.source(task.config, ()), task.rules, spoken.put)
+                    done = record(
+                        store,
+                        index,
+                        file.source(task.config, ()),
+                        task.rules,
+                        partial(spoken.put, agents.of_file(file.path)),
+                    )
                 except StoreError:
                     raise  # it is not the file's fault, and the next one would fare no better
                 except SessgitError as error:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.agents.claude import home
+from sessgit import agents
 from sessgit.errors import SessgitError, StoreError, UnreadableError
 from sessgit.model.progress import Progress
 from sessgit.record.bulk import discovery, families, workers
@@ -76,7 +76,7 @@ class Work:
         others are kept from pruning."""
         self._total = sum(file.size for file in files)
         folders = {self.config, *(file.folder for file in files if file.folder)}
-        self._live = frozenset[str]().union(*map(home.open_sessions, folders))
+        self._live = frozenset[str]().union(*(agents.at(folder).home.open_sessions(folder) for folder in folders))
         self.progress(0, self._total)
         self.index.sync()
         steps = list(self._steps(files))

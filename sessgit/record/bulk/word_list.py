@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.searchable_text import said
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
 from sessgit.history.fulltext_update import texts_of
 from sessgit.store.fulltext.index import Words, words_of
 
@@ -47,11 +47,11 @@ class Writer:
         with suppress(OSError):
             self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
-    def put(self, commit: str, blob: str, body: Sequence[Line]) -> None:
+    def put(self, agent: Agent, commit: str, blob: str, body: Sequence[Line]) -> None:
         """Puts aside the words of a turn, by the commit that ends with it."""
         if self._file is None:
             return
-        words = words_of(texts_of(said(line, number) for number, line in enumerate(body, start=1)))
+        words = words_of(texts_of(agent.content.texts(line, number) for number, line in enumerate(body, start=1)))
         data = pickle.dumps((blob, words.hashes, words.rows), pickle.HIGHEST_PROTOCOL)
         try:
             self._file.write(data)

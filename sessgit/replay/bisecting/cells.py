@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from sessgit.agents.claude.content import arguments
 from sessgit.errors import SessgitError, UsageError
 from sessgit.history import show
 from sessgit.model.conversation.content import Call
@@ -44,7 +43,7 @@ def asker(store: Store, branch: Branch, rows: Mapping[int, Row], pattern: re.Pat
             piece
             for piece in pieces
             if isinstance(piece, Call)
-            and pattern.search(f"{piece.tool} {arguments(piece)}"[:_LONGEST])
+            and pattern.search(f"{piece.tool} {piece.about}"[:_LONGEST])
             and (piece.cell.ok is not None)
         ]
         failed = [call for call in fitting if call.cell.ok is False or call.exit_code]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sessgit.redact.engine import scan
@@ -16,9 +17,10 @@ Clean = Callable[[bytes], tuple[bytes, int]]
 """From bytes to those that are stored, and how much was replaced in them; the same object where nothing was."""
 
 
-def line(beside: StorePaths, rules: Mapping[str, int]) -> Clean:
-    """What cleans a line, or a file that may be a JSON document, of a session with these rules."""
-    return _both(beside, bool(rules.get("redact")), _redact_line, _purge_line)
+def line(beside: StorePaths, rules: Mapping[str, int], protected: Collection[str]) -> Clean:
+    """What cleans a line, or a file that may be a JSON document, of a session with these rules; values of `protected`
+    keys stay."""
+    return _both(beside, bool(rules.get("redact")), partial(_redact_line, protected), _purge_line)
 
 
 def text(beside: StorePaths, rules: Mapping[str, int]) -> Clean:
@@ -48,13 +50,13 @@ def _both(
 # Loaded where something may be a secret, or was purged: what tells then takes as long to load as a turn to record.
 
 
-def _redact_line(raw: bytes) -> tuple[bytes, int]:
+def _redact_line(protected: Collection[str], raw: bytes) -> tuple[bytes, int]:
     hits = scan(raw)
     if hits is None:
         return raw, 0
     from sessgit.redact.replacer import redact_line
 
-    return redact_line(raw, hits)
+    return redact_line(raw, hits, protected)
 
 
 def _redact_text(text: bytes) -> tuple[bytes, int]:

@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 from sessgit.agents.claude.chain_repair import items
 from sessgit.agents.claude.chain_repair.items import NOWHERE, Item
-from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse
+from sessgit.agents.claude.lines import BODY_TYPES, ClaudeLine, blocks, is_prompt
 from sessgit.agents.claude.writer.transcript import compact, session_ids
+from sessgit.agents.line import parse
+from sessgit.agents.values import Kind, Mend, Mended
 from sessgit.model import canonical, ids
 
-Kind = Literal[
-    "glued", "unreadable", "writer", "duplicate", "uuid", "parent", "cycle", "call", "result", "session", "time",
-    "order",
-]  # fmt: skip
-"""What was wrong with a line."""
 LOST = "The result of this call was not recorded."
 """What stands in for a result that is nowhere; it counts as an error."""
 JUMP = 60.0
@@ -32,24 +29,6 @@ JUMP = 60.0
 _CHAINED = (*BODY_TYPES, "system")
 _TAKEN_OVER = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch")
 """What a line of ours has of the line that it belongs to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mend:
-    """What was done about a line: the number of its turn, and its own in that, from 1."""
-
-    kind: Kind
-    turn: int
-    line: int
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Mended:
-    """The lines turn by turn, by the numbers of these, and what was done, in the order of the lines."""
-
-    turns: dict[int, list[bytes]]
-    mends: tuple[Mend, ...]
 
 
 def mend(turns: Iterable[tuple[int, Sequence[bytes]]], agent_id: str, known: Sequence[str] = ()) -> Mended:
@@ -107,7 +86,7 @@ class _Mender:
             else:
                 self._say("unreadable", item, f"{len(rest):,} bytes that are no line of a transcript are left out")
         for piece, one in found:
-            line = Line(piece, NOWHERE, one)
+            line = ClaudeLine(piece, NOWHERE, one)
             yield Item(turn, place, piece, one or {}, line.uuid, line.parent)
 
     def _keep(self) -> None:
@@ -126,7 +105,7 @@ class _Mender:
     def _leave_out_writers(self) -> None:
         """Chains of which every line is another session's, and that begin after the session's own first line."""
         chains = self._chains()
-        own = {id(root) for root, item in chains if session_ids(item.data) & self.own or not session_ids(item.data)}
+        own = {id(root) for root, item in chains if session_ids(item.line) & self.own or not session_ids(item.line)}
         first = next((n for n, (root, _) in enumerate(chains) if id(root) in own), None)
         if first is None:
             return
@@ -140,12 +119,12 @@ class _Mender:
                 continue
             for item in members:
                 item.out = True
-            named = min(session_ids(members[0].data))
+            named = min(session_ids(members[0].line))
             lines = "line" if len(members) == 1 else "lines"
             self._say("writer", members[0], f"{len(members)} {lines} of another session, {named[:8]}, left out")
-        gone = {name for item in self.items if item.out for name in session_ids(item.data)}
+        gone = {name for item in self.items if item.out for name in session_ids(item.line)}
         for item in self.items:
-            item.out = item.out or (not item.uuid and bool(session_ids(item.data) & gone))
+            item.out = item.out or (not item.uuid and bool(session_ids(item.line) & gone))
         self._keep()
 
     def _chains(self) -> list[tuple[Item, Item]]:
@@ -358,7 +337,7 @@ class _Mender:
 
     def _check_sessions(self) -> None:
         for item in self.items:
-            wrong = session_ids(item.data) - self.own
+            wrong = session_ids(item.line) - self.own
             if wrong and item.uuid:
                 self._say("session", item, f"it names the session {canonical.one_line(min(wrong), 40)[:8]}: ours now")
 

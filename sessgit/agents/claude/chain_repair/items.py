@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sessgit.agents.claude.lines import Line, blocks
+from sessgit.agents.claude.lines import ClaudeLine, blocks
 from sessgit.agents.claude.writer.transcript import compact
+from sessgit.agents.line import Line
 from sessgit.model import canonical
 from sessgit.model.conversation.message import Extent
 
@@ -31,7 +32,7 @@ class Item:
     @property
     def line(self) -> Line:
         """The line as it was read, at no place."""
-        return Line(self.raw, NOWHERE, self.data)
+        return ClaudeLine(self.raw, NOWHERE, self.data)
 
     @property
     def is_chained(self) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sessgit.agents.claude.lines import Line
-from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.agents.claude.lines import parsed
+from sessgit.agents.line import Line
 
 
 def in_order(raw: Sequence[bytes]) -> tuple[list[bytes], int]:

@@ -8,36 +8,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.sidecars.sidecar_files import AGENT, PLAIN, first_fields
+from sessgit.agents.claude.sidecars.sidecar_files import AGENT, first_fields
 from sessgit.agents.claude.writer.transcript import as_session
+from sessgit.agents.values import PLAIN, SUBAGENT, SideFile
 from sessgit.errors import SessgitError
-from sessgit.model.line_list import Bytes, lines_of, of_split
+from sessgit.model.conversation.session import Session
+from sessgit.model.line_list import lines_of, of_split
 
-SUBAGENT, RESULT, TASK, TODO, PLAN = KINDS = ("subagent", "large tool result", "task", "todo list", "plan")
 INDEX = "sessions-index.json"
 
 _NESTED_SINCE = (2, 1, 2)
 _TODO = re.compile(r"([A-Za-z0-9-]{1,80}?)-agent-([A-Za-z0-9-]{1,80})\.json")
-
-
-@dataclass(frozen=True, slots=True)
-class SideFile:
-    """A file beside a transcript: what it is, one of `KINDS`, the name that it is recorded under, and its bytes."""
-
-    kind: str
-    name: str
-    data: Bytes
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is a thing of its own, and not what the client notes about another."""
-        return not self.name.endswith(".meta.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +82,40 @@ def folder_name(said: str, project: str) -> str:
     return named if slug and named.startswith(slug) and re.fullmatch(r"[A-Za-z0-9-]{1,255}", named) else slug or "-"
 
 
-def merged(index: bytes | None, entries: Iterable[Mapping[str, Any]], path: Path) -> bytes:
-    """The index of a project's sessions with these entries, each in the place of the one with its `sessionId`.
+def merged(index: bytes | None, states: Mapping[Path, Session], path: Path) -> bytes:
+    """The index of a project's sessions with these transcripts, each in the place of the one with its `sessionId`.
 
     What else stands in it is kept; the same bytes where nothing changes. Raises SessgitError where it is none.
     """
     document: dict[str, Any] = {"version": 1, "entries": []} if index is None else _index(index, path)
     places = {entry.get("sessionId"): number for number, entry in enumerate(document["entries"])}
     out = [dict(entry) for entry in document["entries"]]
-    for entry in entries:
+    for file, state in states.items():
+        entry = _entry(file, state)
         number = places.get(entry["sessionId"])
         if number is None:
-            out.append(dict(entry))
+            out.append(entry)
         else:
             out[number] = {**out[number], **entry}
     if index is not None and out == document["entries"]:
         return index
     return json.dumps({**document, "entries": out}, indent=2).encode() + b"\n"
+
+
+def _entry(path: Path, state: Session) -> dict[str, Any]:
+    """What the client notes of a session in the index of its project."""
+    return {
+        "sessionId": state.agent_id,
+        "fullPath": str(path),
+        "fileMtime": path.stat().st_mtime_ns // 1_000_000,
+        "firstPrompt": state.first_prompt,
+        "messageCount": state.messages,
+        "created": state.created,
+        "modified": state.updated,
+        "gitBranch": state.git_branch,
+        "projectPath": state.project,
+        "isSidechain": False,
+    }
 
 
 def links(config: Path, transcript: Path, agent_id: str) -> Iterator[Path]:

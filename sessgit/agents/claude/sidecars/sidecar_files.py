@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sessgit.agents.claude import home
-from sessgit.agents.claude.lines import Line, parse
-from sessgit.agents.claude.reader import Reader, Redact, no_redaction, opened
+from sessgit.agents.claude.lines import make
+from sessgit.agents.line import Line, parse
+from sessgit.agents.reader import Reader, Redact, no_redaction, opened
+from sessgit.agents.values import PLAIN
 from sessgit.errors import SessgitError
 from sessgit.model import long_strings
 from sessgit.model.conversation.message import Extent
@@ -32,7 +34,6 @@ from sessgit.model.line_list import Bytes, lines_of, of_lines, of_split
 from sessgit.store import layout
 
 AGENT = re.compile(r"agent-[A-Za-z0-9_-]{1,80}\.(jsonl|meta\.json)")
-PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _CHUNK = 8 << 20
 _FIRST_LINE = 64 << 10
 """So many bytes are read at once for the first line: it is asked of files that may be others'."""
@@ -116,7 +117,7 @@ class Subagents:
         files = self._found()
         if not files:
             return {}
-        prompts = {line.text("promptId") for line in lines} - {""}
+        prompts = begun_by(lines)
         out: dict[str, Bytes] = {}
         for name, (path, prompt) in files.items():
             turn, start, end = self._done.get(name, _NOT_DONE)
@@ -189,7 +190,7 @@ def complete(path: Path, start: int = 0, chunk: int = _CHUNK) -> Iterator[tuple[
     or no regular one, since what lies beside may go at any time. A last line without a newline is one if it is a
     complete JSON object."""
     with suppress(SessgitError), opened(path) as source:
-        for raw, extent in Reader(source, start, no_redaction).raw(start, source.size, chunk):
+        for raw, extent in Reader(source, start, no_redaction, make).raw(start, source.size, chunk):
             if extent.length > len(raw) or parse(raw) is not None:
                 yield raw, extent
 
@@ -215,6 +216,22 @@ def first_fields(piece: Bytes) -> dict[str, Any] | None:
     """The fields of the first line of a subagent's file, or a piece of it, or None where it has none; for lines that
     are too long to be read the next one speaks."""
     return _parsed_first(lines_of(piece))
+
+
+def is_subagent(name: str) -> bool:
+    """Whether a subagent's file can have the name."""
+    return AGENT.fullmatch(name) is not None
+
+
+def prompt_of(piece: Bytes) -> str:
+    """The id of the prompt that the first line of a subagent's file names, or ``""``."""
+    named = (first_fields(piece) or {}).get("promptId")
+    return named if isinstance(named, str) else ""
+
+
+def begun_by(lines: Iterable[Line]) -> set[str]:
+    """The ids by which the files of subagents name one of these lines as what began them."""
+    return {line.text("promptId") for line in lines} - {""}
 
 
 def session_of(path: Path) -> str:
@@ -315,7 +332,7 @@ def _entries(folder: Path, start: str = "") -> list[Path]:
 def _read(path: Path) -> bytes | None:
     """The file's bytes, or None where it is gone, no regular file, or not ours to read."""
     with suppress(SessgitError), opened(path) as source:
-        return Reader(source, 0, no_redaction).at(0, source.size)
+        return Reader(source, 0, no_redaction, make).at(0, source.size)
     return None
 
 
@@ -365,7 +382,7 @@ def _behind(path: Path, start: int, lines: int) -> int:
     last one, also where that is still to come."""
     end = at = start
     with suppress(SessgitError), opened(path) as source:
-        reader = Reader(source, start, no_redaction)
+        reader = Reader(source, start, no_redaction, make)
         while lines > 0 and (data := reader.at(at, _STEP)):
             found = data.count(b"\n")
             if found > lines:
@@ -381,7 +398,7 @@ def _behind(path: Path, start: int, lines: int) -> int:
 def _beginning(path: Path, place: int) -> int:
     """Where the line begins that a place in a file is in."""
     with suppress(SessgitError), opened(path) as source:
-        reader, end = Reader(source, 0, no_redaction), place
+        reader, end = Reader(source, 0, no_redaction, make), place
         while 0 < end <= source.size:
             start = max(0, end - _FIRST_LINE)
             newline = reader.at(start, end - start).rfind(b"\n")

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from sessgit.agents.claude import cells
-from sessgit.agents.claude.lines import Line
+from sessgit.agents.claude.lines import parsed
 from sessgit.agents.claude.sidecars.sidecar_files import first_fields
-from sessgit.agents.claude.writer.transcript import parsed
+from sessgit.agents.line import Line
 from sessgit.model.conversation.turn import Gist
 from sessgit.model.line_list import Bytes, lines_of, whole
 

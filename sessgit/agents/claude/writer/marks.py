@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from sessgit.agents.claude.lines import Line, blocks, tool_results
+from sessgit.agents.claude.lines import blocks, tool_results
+from sessgit.agents.line import Line
+from sessgit.agents.values import Mark
 from sessgit.errors import UsageError
 from sessgit.model import program_input
 from sessgit.model.conversation.turn import count
@@ -20,20 +22,6 @@ from sessgit.model.program_input import Metadata, Outcome, Reason, Task
 KEY = "sessgit"
 _FARTHEST = 10_000
 """The longest list of words on a reason that is read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What a line says: that it begins a cell, that it says a reason, or that no model said its words or made its
-    calls, but the program itself (`words`)."""
-
-    task: Task | None = None
-    call: str = ""
-    """The client's id for the call that is the cell."""
-    result_of: str = ""
-    """The id of a cell, if the line's one call asks for the result of it; then `call` is the client's id for that."""
-    reason: Reason | None = None
-    words: bool = False
 
 
 NONE = Mark()

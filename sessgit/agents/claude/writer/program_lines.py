@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sessgit.agents.claude.lines import parsed
 from sessgit.agents.claude.writer import marks
 from sessgit.model import canonical, ids
 from sessgit.model.program_input import GivenTurn, Outcome, Part, Reason, Saying, Step, Task, ToolCall
@@ -118,6 +119,31 @@ class Chain:
             case Saying(text, said_by):
                 return self.words(text, at if part.time is None else part.time, said_by)
 
+    def turn(self, turn: GivenTurn) -> list[bytes]:
+        """The lines of a turn that is given as a whole."""
+        out = self.prompt(turn.prompt, turn.time, turn.key)
+        key = self.leaf
+        for number, part in enumerate(turn.parts):
+            out += self.part(_identified(part, key, number), turn.model, turn.time)
+        if turn.answer.strip():
+            out += self.words(turn.answer, turn.ended, turn.model, turn.tokens)
+        return out + self.stand_in(turn.ended)
+
+    def name_by(self, name: Name) -> None:
+        """Has the uuids of lines from here on made by `name`."""
+        self.name = name
+
+    def say_plan(self, name: str) -> None:
+        """Has every line from here on say that the session has a plan of that name."""
+        self.common = {**self.common, "slug": name}
+
+    def follow(self, lines: Iterable[bytes]) -> None:
+        """Goes on behind lines that it did not write."""
+        for line in parsed(lines):
+            if line.uuid and line.data is not None and not line.is_sidechain:
+                self.leaf = line.uuid
+                self.latest = max(self.latest, round((canonical.seconds(line.text("timestamp")) or 0) * 1000))
+
     def stand_in(self, at: float | None) -> list[bytes]:
         """Results for all calls that have none, which say so."""
         waiting, self.open = self.open, {}
@@ -185,19 +211,8 @@ def transcript(agent_id: str, turns: Iterable[GivenTurn], name: Name, common: Ma
     chain = Chain(agent_id, common, name=name)
     out = list[bytes]()
     for turn in turns:
-        out += turn_lines(chain, turn)
+        out += chain.turn(turn)
     return b"".join(line + b"\n" for line in out)
-
-
-def turn_lines(chain: Chain, turn: GivenTurn) -> list[bytes]:
-    """The lines of a turn that is given as a whole."""
-    out = chain.prompt(turn.prompt, turn.time, turn.key)
-    key = chain.leaf
-    for number, part in enumerate(turn.parts):
-        out += chain.part(_identified(part, key, number), turn.model, turn.time)
-    if turn.answer.strip():
-        out += chain.words(turn.answer, turn.ended, turn.model, turn.tokens)
-    return out + chain.stand_in(turn.ended)
 
 
 def _identified(part: Part, key: str, number: int) -> Part:

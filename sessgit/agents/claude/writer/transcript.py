@@ -8,24 +8,17 @@ session's id, where its parent was left out its `parentUuid`, and of the leaf, i
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from sessgit.agents.claude import home
-from sessgit.agents.claude.cells import display_prompt
-from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_prompt, parse, said, tool_results
-from sessgit.errors import ROOM, ConflictError, SessgitError
+from sessgit.agents.claude.cells import display_prompt, is_program, message_of, text_of
+from sessgit.agents.claude.lines import BODY_TYPES, ClaudeLine, blocks, is_prompt, parsed, said, tool_results
+from sessgit.agents.line import Line, parse
+from sessgit.agents.values import Written
 from sessgit.model import canonical, json_scan
 from sessgit.model.conversation.message import Extent
+from sessgit.model.conversation.turn import Cell
 
 _LEFT_OUT = ("queue-operation", "last-prompt", "api-request", "api-request-blob", "api-request-shape", "cost-state")
 """Housekeeping of the client that it writes anew, or that tells of prompts which are not in the fork."""
@@ -41,43 +34,6 @@ _NAMING = ("custom-title", "ai-title", "summary")
 _NOWHERE = Extent(0, 0)
 _Data = Mapping[str, Any]
 """The JSON object on a line."""
-
-_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp", re.DOTALL)
-_AT_ONCE = 1 << 20
-"""Bytes that are written at once: the parts are turns, of which there can be thousands."""
-_STALE = 600.0
-"""Seconds after which nobody writes a file any more that has yet to take its place."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """A transcript ready to be put into a file, in parts that follow each other; `leaf` is the last of its chain."""
-
-    parts: Sequence[bytes]
-    leaf: str
-    dropped_calls: int = 0
-    """Tool calls at the end that had no result yet: they are left out."""
-
-    @property
-    def data(self) -> bytes:
-        return b"".join(self.parts)
-
-    @property
-    def size(self) -> int:
-        """Its length in bytes."""
-        return sum(map(len, self.parts))
-
-    @cached_property
-    def sha256(self) -> str:
-        digest = hashlib.sha256()
-        for part in self.parts:
-            digest.update(part)
-        return digest.hexdigest()
-
-
-def parsed(lines: Iterable[bytes]) -> list[Line]:
-    """Stored lines as `Line`s that do not say where they stood."""
-    return [Line(raw, _NOWHERE, parse(raw)) for raw in lines]
 
 
 def resumable(turns: Iterable[Sequence[bytes]], agent_id: str, title: str = "") -> Written:
@@ -110,9 +66,46 @@ def continued(
     return beginning, b"".join(writer.finish("", prompt)[len(shared) :])
 
 
-def session_ids(data: Mapping[str, Any]) -> set[str]:
+def session_ids(line: Line) -> set[str]:
     """The sessions that a line names as its own."""
-    return {name for key in _OF_SESSION if isinstance(name := data.get(key), str) and name}
+    return {name for key in _OF_SESSION if (name := line.text(key))}
+
+
+def leads_back(body: Sequence[Line]) -> bool:
+    """Whether the client finds its way from the last line of a turn back to the first one, by what each names as its
+    parent: of what it does not find it sends nothing."""
+    own = [line for line in body if line.is_body and line.data and not line.is_sidechain]
+    by_uuid = {line.uuid: line for line in body if line.uuid}
+    uuid = own[-1].uuid if own else ""
+    while line := by_uuid.pop(uuid, None):
+        uuid = line.parent
+        if line is own[0] or line.is_boundary:
+            return True
+    # One that is not in this turn is in an earlier one; a circle is none of both.
+    return bool(uuid) and uuid not in {one.uuid for one in body}
+
+
+def cell_end(body: Sequence[Line], cells: Sequence[Cell], chosen: Cell) -> int:
+    """The number of the line at which a turn can be cut behind a cell: every call up to there has its result, if it
+    ever gets one."""
+    if not is_program(body, chosen):
+        message = chosen.id if chosen.type == "llm_call" else chosen.depends[0]
+        together = [one for one in cells if one.id == message or (message in one.depends[:1] and one.type == "tool")]
+        return max(n for cell in together for n in cell.lines)
+    end = max(chosen.lines)
+    open_calls = {block.get("id") for line in body[:end] for block in blocks(line) if block.get("type") == "tool_use"}
+    for number, line in enumerate(body, start=1):
+        for block in tool_results(line):
+            if block.get("tool_use_id") in open_calls:
+                open_calls.remove(block.get("tool_use_id"))
+                end = max(end, number)
+    return end
+
+
+def summary(lines: Iterable[Line]) -> str:
+    """The text of the last summary that a compaction left in these lines, or ``""``."""
+    found = [line for line in lines if line.data and line.data.get("isCompactSummary")]
+    return text_of(message_of(found[-1]).get("content"))[0] if found else ""
 
 
 def spoken(lines: Iterable[bytes]) -> list[bytes]:
@@ -162,38 +155,6 @@ def _is_queued(attached: object) -> bool:
         and attached.get("type") == "queued_command"
         and attached.get("commandMode") != "task-notification"
     )
-
-
-def write(path: Path, *parts: bytes) -> None:
-    """Puts a new file at `path`, whole or not at all, and never over one that is there; raises ConflictError."""
-    import uuid  # which takes a millisecond, and who only reads a transcript writes none
-
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        home.make_folder(path)
-        sweep(path.parent)
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "wb", _AT_ONCE) as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        # A link and not a rename: it fails where a file is, however late that came.
-        path.hardlink_to(beside)
-    except FileExistsError as error:
-        raise ConflictError(f"{path} already exists", "It was not changed.") from error
-    except (OSError, ValueError) as error:
-        raise SessgitError(f"cannot write {path}: {getattr(error, 'strerror', '') or error}", ROOM) from error
-    finally:
-        with suppress(OSError, ValueError):
-            beside.unlink(missing_ok=True)
-
-
-def sweep(folder: Path) -> None:
-    """Deletes what others left here who were killed before their files were whole."""
-    for left in folder.glob(".*.????????.tmp"):
-        with suppress(OSError):
-            if _UNFINISHED.fullmatch(left.name) and abs(time.time() - left.lstat().st_mtime) > _STALE:
-                left.unlink()
 
 
 class _Writer:
@@ -316,7 +277,7 @@ def title_of(data: bytes) -> str:
     at = len(data)
     while (at := data.rfind(b'"custom-title"', 0, at)) >= 0:
         start = data.rfind(b"\n", 0, at) + 1
-        line = Line(b"", _NOWHERE, parse(data[start : data.find(b"\n", at) % (len(data) + 1)]))
+        line = ClaudeLine(b"", _NOWHERE, parse(data[start : data.find(b"\n", at) % (len(data) + 1)]))
         if line.type == "custom-title" and line.text("customTitle"):
             return line.text("customTitle")
         at = start

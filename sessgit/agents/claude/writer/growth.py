@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sessgit.agents.claude.cells import message_of
-from sessgit.agents.claude.lines import Line, is_prompt, parse, said, tool_results
+from sessgit.agents.claude.lines import ClaudeLine, is_prompt, said, tool_results
 from sessgit.agents.claude.writer import marks
 from sessgit.agents.claude.writer.program_lines import call_id
+from sessgit.agents.line import Line, parse
 from sessgit.model import canonical
 from sessgit.model.conversation.message import Extent
 from sessgit.model.conversation.turn import count
@@ -64,7 +65,7 @@ def waiting(here: Sequence[bytes]) -> dict[str, bool]:
 
 def line(raw: bytes) -> Line:
     """A line that stands nowhere."""
-    return Line(raw, Extent(0, 0), parse(raw))
+    return ClaudeLine(raw, Extent(0, 0), parse(raw))
 
 
 def _says_same(one: bytes, other: bytes) -> bool:

@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from sessgit.agents.claude.lines import Line, is_prompt, parse, split
+from sessgit.agents.line import Line, split
 from sessgit.errors import NotFoundError, SessgitError
 from sessgit.model.conversation.message import Extent
 
@@ -22,6 +22,8 @@ _END = 64 << 10
 """So many bytes of the end of a line tell that it is still there."""
 
 Redact = Callable[[bytes], tuple[bytes, int]]
+Make = Callable[[bytes, Extent, Redact], Line]
+"""Makes a line of its bytes and its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,6 @@ def no_redaction(raw: bytes) -> tuple[bytes, int]:
     return raw, 0
 
 
-def make(raw: bytes, extent: Extent, redact: Redact) -> Line:
-    """The line as it is stored."""
-    clean, found = redact(raw)
-    return Line(clean, extent, parse(clean), raw if found else None, found)
-
-
 class Reader:
     """Reads forward from `offset`; `offset` is then behind the last line, `torn` what follows it.
 
@@ -74,18 +70,19 @@ class Reader:
     there is no second copy.
     """
 
-    def __init__(self, source: Opened, offset: int, redact: Redact) -> None:
+    def __init__(self, source: Opened, offset: int, redact: Redact, make: Make) -> None:
         self.offset = offset
         self.torn = b""
         self.unended = False
         self._source = source
         self._redact = redact
+        self._make = make
         self._last = b"", offset
 
     def lines(self, chunk: int = _CHUNK) -> Iterator[Line]:
         """Each line up to the size that the file had when it was opened, read so many bytes at once."""
         for raw, extent in self.raw(self.offset, self._source.size, chunk):
-            line = make(raw, extent, self._redact)
+            line = self._make(raw, extent, self._redact)
             if line.is_unended and line.data is None:
                 self.torn = raw
                 return
@@ -97,7 +94,7 @@ class Reader:
         """Each line, but not a last prompt that nothing was done about, nor what follows it: these are not read yet."""
         held: list[Line] = []
         for line in self.lines():
-            if is_prompt(line):
+            if line.is_prompt:
                 yield from held
                 held = [line]
             elif held and not line.is_work:
@@ -127,7 +124,7 @@ class Reader:
         """The torn last line, if there is one."""
         if not self.torn:
             return []
-        return [make(self.torn, Extent(self.offset, len(self.torn)), self._redact)]
+        return [self._make(self.torn, Extent(self.offset, len(self.torn)), self._redact)]
 
     def again(self, extent: Extent) -> list[Line]:
         """The lines of an extent, read once more; none where the file is too short for it.
@@ -139,7 +136,7 @@ class Reader:
             end = where.end
             is_unended = where.length == len(raw)
             place = Extent(where.offset, where.length + (is_unended and self.at(end, 1) == b"\n"))
-            lines.append(make(raw, place, self._redact))
+            lines.append(self._make(raw, place, self._redact))
         return lines if end == extent.end and len(lines) == extent.lines else []
 
     def at(self, offset: int, length: int) -> bytes:

@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessgit.agents.claude import home
+from sessgit.agents import file_end, new_file
 from sessgit.agents.claude.cells import message_key
-from sessgit.agents.claude.lines import Line, blocks, is_prompt, parse, prompt_uuid, split, tool_results
-from sessgit.agents.claude.reader import opened
-from sessgit.agents.claude.writer import file_end, marks
-from sessgit.agents.claude.writer.marks import Mark
+from sessgit.agents.claude.lines import ClaudeLine, blocks, is_prompt, prompt_uuid, tool_results
+from sessgit.agents.claude.writer import marks
 from sessgit.agents.claude.writer.program_lines import GONE, Chain, call_id
+from sessgit.agents.line import Line, parse, split
+from sessgit.agents.reader import opened
+from sessgit.agents.values import Mark
 from sessgit.errors import ROOM, SessgitError
 from sessgit.model import canonical
 from sessgit.model.conversation.message import Extent
@@ -78,7 +79,7 @@ class End:
         self.size -= self.torn
         self.seam = (self.seam + data[: len(data) - self.torn])[-_SEAM:]
         # Where only the newline is missing, what is there counts, and is read again when it gets one.
-        self._note(Line(raw, extent, parse(raw)) for raw, extent in split(data + b"\n" * bool(self.torn), 0))
+        self._note(ClaudeLine(raw, extent, parse(raw)) for raw, extent in split(data + b"\n" * bool(self.torn), 0))
         return True
 
     def append(self, lines: Iterable[bytes], *, durable: bool) -> None:
@@ -101,7 +102,7 @@ class End:
             raise
         self.size += self.torn + len(close) + len(data)
         self.torn, self.seam = 0, (data or self.seam)[-_SEAM:]
-        self._note((Line(raw, extent, parse(raw)) for raw, extent in split(data, 0)), ours=True)
+        self._note((ClaudeLine(raw, extent, parse(raw)) for raw, extent in split(data, 0)), ours=True)
 
     def forget(self) -> None:
         """Nothing of the file is known any more."""
@@ -111,7 +112,7 @@ class End:
 
     def _create(self) -> None:
         try:
-            home.make_folder(self.path)
+            new_file.make_folder(self.path)
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
             self.inode = self.path.stat().st_ino
         except OSError as error:
@@ -193,7 +194,7 @@ def _last_turn(handle: int, size: int) -> bytes:
 
 def _is_prompt(raw: bytes) -> bool:
     data = parse(raw)
-    return data is not None and is_prompt(Line(raw, _NOWHERE, data))
+    return data is not None and is_prompt(ClaudeLine(raw, _NOWHERE, data))
 
 
 def _at(handle: int, start: int, length: int) -> bytes:

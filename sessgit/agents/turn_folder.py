@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sessgit.agents.claude import cells
-from sessgit.agents.claude.lines import Line
+from sessgit.agents.base import Agent
+from sessgit.agents.line import Line
 from sessgit.model import canonical, long_strings
 from sessgit.model.conversation.turn import Turn
 from sessgit.model.line_list import Bytes, of_lines
@@ -14,7 +14,7 @@ from sessgit.store.store import join_lines
 
 
 def files(
-    before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = long_strings.RULES_VERSION
+    agent: Agent, before: Sequence[Line], body: Sequence[Line], turn: Turn, cut: int = long_strings.RULES_VERSION
 ) -> dict[str, Bytes]:
     """The folder's files by path: a function of the turn's lines and of the version of the rules by which its session
     is cut."""
@@ -23,7 +23,7 @@ def files(
 
     def label(index: int, _: str) -> tuple[str, str]:
         if not labels:  # few turns have strings that are cut out
-            labels.extend(cells.label(lines))
+            labels.extend(agent.cells.label(lines))
         return labels[index]
 
     valid = {index for index, line in enumerate(lines) if line.data is not None}

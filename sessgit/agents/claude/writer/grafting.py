@@ -7,14 +7,16 @@ others in the file, no uuid twice, no call without its result. The words of bloc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sessgit.agents.claude.cells import message_key
-from sessgit.agents.claude.lines import BODY_TYPES, Line, blocks, is_name, is_prompt, tool_results
-from sessgit.agents.claude.writer.transcript import compact, parsed
+from sessgit.agents.claude.lines import BODY_TYPES, blocks, is_name, is_prompt, parsed, tool_results
+from sessgit.agents.claude.writer.transcript import compact
+from sessgit.agents.line import Line
+from sessgit.agents.values import NewTurn, Seam
 from sessgit.errors import SessgitError
 from sessgit.model import canonical
+from sessgit.model.conversation.session import Session
 
 SYNTHETIC = "<synthetic>"
 """What the client calls the model of an answer that no model gave."""
@@ -22,24 +24,6 @@ _LAST_MOMENT = 253_402_300_799_000
 """The end of the year 9999, behind which no time can be written."""
 _NAMED = ("sourceToolAssistantUUID",)
 """The keys, besides the parent's, by which a line names another one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seam:
-    """Where lines go on: the uuid of the last line on the head's chain, the latest time of all lines of the file in
-    milliseconds since 1970, and every uuid in it."""
-
-    leaf: str
-    latest: int
-    taken: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """The lines of a turn to append, and the uuid of its prompt."""
-
-    key: str
-    lines: list[bytes]
 
 
 def seam(
@@ -78,8 +62,9 @@ def _met(turns: Iterable[Sequence[Line]]) -> tuple[int, set[str]]:
     return latest, met
 
 
-def told(at: Seam, key: Callable[[str], str], said: tuple[str, str], common: Mapping[str, Any]) -> Turn:
-    """A prompt and an answer as one turn; `key` makes a uuid of a word, `common` is what both lines say."""
+def told(at: Seam, key: Callable[[str], str], said: tuple[str, str], state: Session) -> NewTurn:
+    """A prompt and an answer as one turn; `key` makes a uuid of a word."""
+    common = _common(state)
     prompt, answer = key("prompt"), key("answer")
     lines = (
         {
@@ -96,10 +81,18 @@ def told(at: Seam, key: Callable[[str], str], said: tuple[str, str], common: Map
             "uuid": answer, "timestamp": _time(at.latest + 2),
         },
     )  # fmt: skip
-    return Turn(prompt, [compact(line) for line in lines])
+    return NewTurn(prompt, [compact(line) for line in lines])
 
 
-def grafted(at: Seam, bodies: Iterable[Sequence[bytes]], key: Callable[[str], str], agent_id: str) -> list[Turn]:
+def _common(state: Session) -> dict[str, str]:
+    """What the client writes in every line; the same on every machine."""
+    said = {
+        "cwd": state.project, "sessionId": state.agent_id, "version": state.agent_version, "gitBranch": state.git_branch
+    }  # fmt: skip
+    return {key: value for key, value in said.items() if value}
+
+
+def grafted(at: Seam, bodies: Iterable[Sequence[bytes]], key: Callable[[str], str], agent_id: str) -> list[NewTurn]:
     """The turns with these bodies, in their order, as turns of the session `agent_id` behind the seam.
 
     A line keeps its uuid where the file has none like it, else `key` makes one of it; and its time where that rises.
@@ -117,7 +110,7 @@ def grafted(at: Seam, bodies: Iterable[Sequence[bytes]], key: Callable[[str], st
             turn.append(compact(_moved(line, uuid, leaf, _time(latest), agent_id, renamed)))
             taken.add(uuid)
             leaf, first = uuid, first or uuid
-        out.append(Turn(first, turn))
+        out.append(NewTurn(first, turn))
     return out
 
 

@@ -1,0 +1,266 @@
+"""The values that agents and the rest of the program exchange."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from sessgit.agents.line import Line
+from sessgit.model.line_list import Bytes
+from sessgit.model.program_input import Reason, Task
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A turn in the making, or one that is recorded already; `parent` is the turn before it, None at the start.
+
+    `before` and `body` hold the lines met in this pass. Of a recorded turn that this pass has not met they are
+    empty, and `History` knows its lines.
+    """
+
+    key: str
+    number: int
+    find_parent: Callable[[], Node | None]
+    before: list[Line] = field(default_factory=list)
+    body: list[Line] = field(default_factory=list)
+    copied: int = 0
+    """So many lines of `before` stand before another turn's prompt as well: the chain of this prompt passes there."""
+    commit: str = ""
+    """The commit that holds the turn as it is recorded, or empty."""
+    met: bool = False
+    """Whether this pass met the prompt, so that `before` and `body` hold all lines so far, and not new ones alone."""
+    grown: bool = False
+    """Whether lines came that may not be recorded yet."""
+
+    @property
+    def parent(self) -> Node | None:
+        """The turn before it, or None for the first one."""
+        return self.find_parent()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a line is kept: in the body of a turn, or among the lines before its prompt (`line` is then given)."""
+
+    node: Node
+    line: Line | None = None
+
+
+class History(Protocol):
+    """What is recorded of the session already."""
+
+    def turn(self, key: str) -> Node | None:
+        """The recorded turn with this prompt uuid, on whatever branch."""
+
+    def find(self, uuid: str) -> Place | None:
+        """Where the line with this uuid is recorded; the newest place, if several."""
+
+    def is_closed(self, node: Node, line: Line) -> bool:
+        """Whether the turn takes no such line though no turn follows it: another session recorded it for a fork."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a call is about: a file, as an absolute path, and what the tool does to it, or a command."""
+
+    file: str = ""
+    reads: bool = False
+    writes: bool = False
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One text of a line. `kind` is prompt, answer, thinking, tool or notice; `call` the agent's id of a tool's call
+    whose input or output it is, `tool` that tool's name where the line itself tells it."""
+
+    kind: str
+    text: str
+    call: str = ""
+    tool: str = ""
+
+
+Relation = Literal["same", "part", "different"]
+"""`part` says that one of two turns has only some of the other's lines, and none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveClient:
+    """A running client, as its `sessions/<pid>.json` tells."""
+
+    pid: int
+    agent_id: str
+    cwd: str
+    busy: bool
+
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Which events run which stub, and what keeps them from running or makes them run twice."""
+
+    entries: tuple[tuple[str, str], ...]
+    """Event and stub, in the order of the file; two for an event that runs two."""
+    hooks_disabled: bool
+    plugin: str
+    """The enabled plugin's key, which says where it came from, or empty."""
+
+    @property
+    def events(self) -> frozenset[str]:
+        """The events that run a stub of ours."""
+        return frozenset(event for event, _ in self.entries)
+
+    @property
+    def stubs(self) -> frozenset[str]:
+        """The stubs of ours that are run, of whatever store."""
+        return frozenset(stub for _, stub in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A settings file as it was read."""
+
+    path: Path
+    target: Path
+    """The file itself: managers of dot files make the settings a symlink, which has to stay one."""
+    content: bytes | None
+    """None where there is no file."""
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a line says: that it begins a cell, that it says a reason, or that no model said its words or made its
+    calls, but the program itself (`words`)."""
+
+    task: Task | None = None
+    call: str = ""
+    """The client's id for the call that is the cell."""
+    result_of: str = ""
+    """The id of a cell, if the line's one call asks for the result of it; then `call` is the client's id for that."""
+    reason: Reason | None = None
+    words: bool = False
+
+
+SUBAGENT, RESULT, TASK, TODO, PLAN = KINDS = ("subagent", "large tool result", "task", "todo list", "plan")
+"""The kinds of files that an agent keeps beside a transcript."""
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+"""The names under which they are recorded."""
+
+
+ToolKind = Literal["shell", "read", "search", "write"]
+"""What a tool does, as far as it can be done again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideFile:
+    """A file beside a transcript: what it is, one of `KINDS`, the name that it is recorded under, and its bytes."""
+
+    kind: str
+    name: str
+    data: Bytes
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a thing of its own, and not what the client notes about another."""
+        return not self.name.endswith(".meta.json")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A transcript ready to be put into a file, in parts that follow each other; `leaf` is the last of its chain."""
+
+    parts: Sequence[bytes]
+    leaf: str
+    dropped_calls: int = 0
+    """Tool calls at the end that had no result yet: they are left out."""
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self.parts)
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+        return sum(map(len, self.parts))
+
+    @cached_property
+    def sha256(self) -> str:
+        digest = hashlib.sha256()
+        for part in self.parts:
+            digest.update(part)
+        return digest.hexdigest()
+
+
+Kind = Literal[
+    "glued", "unreadable", "writer", "duplicate", "uuid", "parent", "cycle", "call", "result", "session", "time",
+    "order",
+]  # fmt: skip
+"""What was wrong with a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """What was done about a line: the number of its turn, and its own in that, from 1."""
+
+    kind: Kind
+    turn: int
+    line: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """The lines turn by turn, by the numbers of these, and what was done, in the order of the lines."""
+
+    turns: dict[int, list[bytes]]
+    mends: tuple[Mend, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seam:
+    """Where lines go on: the uuid of the last line on the head's chain, the latest time of all lines of the file in
+    milliseconds since 1970, and every uuid in it."""
+
+    leaf: str
+    latest: int
+    taken: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """The lines of a turn to append, and the id of its prompt."""
+
+    key: str
+    lines: list[bytes]
+
+
+def line_of(tip: Node | None) -> Iterator[Node]:
+    """The turn and all before it, newest first."""
+    while tip is not None:
+        yield tip
+        tip = tip.parent
+
+
+class DeclinedError(Exception):
+    """What a tool may not do, or cannot; `leads_out` says that it would have reached outside of the sandbox."""
+
+    def __init__(self, why: str, *, leads_out: bool = False) -> None:
+        super().__init__(why)
+        self.leads_out = leads_out
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAnswer:
+    """What a client that was asked has answered: its words, or where it `failed` why, and what it used."""
+
+    text: str
+    failed: bool
+    tokens: Mapping[str, int]
