@@ -173,7 +173,7 @@ def test_the_words_are_at_hand(tmp_path: Path, processes: int) -> None:
 def test_without_words_at_hand_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "none" / "words"
     writer, spoken = Writer(path), Spoken()
-    writer.put("a" * 40, "b" * 40, [])
+    writer.put(agents.of_programs(), "a" * 40, "b" * 40, [])
     writer.close()
     assert not writer.places
     spoken.take(path, {"a" * 40: (0, 10)})
@@ -192,7 +192,7 @@ def test_a_full_disk_leaves_its_room_to_the_turns(tmp_path: Path) -> None:
         writer = Writer(tmp_path / "words")
         body = [ClaudeLine(b"", Extent(0, 0), {"type": "user", "message": {"content": "word " * 4_000}})] * 2
         for number in range(10):
-            writer.put(f"{number:040}", "b" * 40, body)
+            writer.put(agents.of_programs(), f"{number:040}", "b" * 40, body)
         writer.close()
         assert (writer.places, list(tmp_path.iterdir())) == ({}, [])
     finally:
@@ -204,7 +204,7 @@ def test_no_more_is_put_aside_than_there_is_room_for(tmp_path: Path, monkeypatch
     spoken, paths = Spoken(), [tmp_path / "one", tmp_path / "two"]
     for number, path in enumerate(paths):
         writer = Writer(path)
-        writer.put(f"{number:040}", "b" * 40, [])
+        writer.put(agents.of_programs(), f"{number:040}", "b" * 40, [])
         writer.close()
         spoken.take(path, writer.places)
     assert [path.exists() for path in paths] == [True, False]

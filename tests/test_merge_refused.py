@@ -254,7 +254,7 @@ def test_a_full_disk(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, mode: tupl
 
 STEPS = [
     "store.recorder.append_intent.save",
-    "agents.claude.writer.file_end.append",
+    "agents.file_end.append",
     "branch.merging.writing.record",
     "branch.merging.merge.writing.began",
     "store.operations.perform",

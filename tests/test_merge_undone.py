@@ -270,7 +270,7 @@ def test_a_new_conversation_that_was_never_finished_is_a_fork(sessgit: Shell, mo
 
 
 STEPS = [
-    "agents.claude.writer.file_end.cut",
+    "agents.file_end.cut",
     "record.divergence.read_anew",
     "branch.undo.perform",
     "store.journal.append",
@@ -304,9 +304,7 @@ def test_killed_at_any_step_a_second_undo_completes_it(
     assert_whole(sessgit)
 
 
-@pytest.mark.parametrize(
-    "step", ["agents.claude.writer.file_end.append", "record.divergence.read_anew", "store.journal.append"]
-)
+@pytest.mark.parametrize("step", ["agents.file_end.append", "record.divergence.read_anew", "store.journal.append"])
 def test_killed_while_it_is_brought_back_it_is_merged_again(
     sessgit: Shell, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

@@ -159,13 +159,13 @@ class Rewriter:
 
     def _tree(self, commit: Commit, added: int, draft: Callable[[str], str]) -> str:
         """The tree of a commit; `draft` makes a commit of one, which a fork's beginning is read from."""
-        agent, entries = self._agent(commit), self.store.repo.tree(commit.tree)
+        entries = self.store.repo.tree(commit.tree)
         changes: dict[str, Entry | None] = {}
         for name, entry in entries.items():
             if name in (layout.STATE, layout.FORMAT_FILE):
                 continue
             called = turn_folders.file_name(name, self.matcher)
-            new = self._part(agent, name, entry)
+            new = self._part(commit, name, entry)
             if (called, new) != (name, entry):
                 changes |= {name: None, called: new} if called != name else {name: new}
         data = self._state(commit)
@@ -176,28 +176,28 @@ class Rewriter:
                 changes[layout.STATE] = self._new_state(data, prefix, added)
         return self.store.repo.edit_tree(commit.tree, changes) if changes else commit.tree
 
-    def _part(self, agent: Agent, name: str, entry: Entry) -> Entry | None:
+    def _part(self, commit: Commit, name: str, entry: Entry) -> Entry | None:
         oid, is_tree = entry
         if not (self.holds(oid) if is_tree else oid in self.hits):
             return entry
         key = f"{name}/{oid}"
         if key not in self._trees:
             if name == layout.TURNS and is_tree:
-                self._trees[key] = (self._turns(agent, oid, 0), True)
+                self._trees[key] = (self._turns(commit, oid, 0), True)
             elif name == layout.PAD and is_tree:
                 self._trees[key] = states.pad(self.store, oid, self.matcher)
             else:
                 self._trees[key] = turn_folders.blob(self.store, entry, self.matcher)
         return self._trees[key]
 
-    def _turns(self, agent: Agent, tree: str, depth: int) -> str:
+    def _turns(self, commit: Commit, tree: str, depth: int) -> str:
         key = f"{depth}/{tree}"
         if key not in self._trees:
             changes: dict[str, Entry | None] = {}
             for name, (oid, is_tree) in self.store.repo.tree(tree).items():
                 if is_tree and self.holds(oid):
                     changes[name] = (
-                        self._turns(agent, oid, 1) if not depth else self.folders.rewritten(agent, oid),
+                        self._turns(commit, oid, 1) if not depth else self.folders.rewritten(self._agent(commit), oid),
                         True,
                     )
             self._trees[key] = (self.store.repo.edit_tree(tree, changes), True) if changes else (tree, True)
