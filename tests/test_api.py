@@ -755,7 +755,7 @@ def test_a_merge_waits_for_no_turn_of_a_program(place: Place) -> None:
         said = f"a program has an open turn of {session.id[:8]}, which the merge would end"
         with pytest.raises(ConflictError) as refused:
             place.store.merge(fork, into=session)
-        assert said in str(refused.value) or "holds more than is recorded" in str(refused.value)
+        assert said in str(refused.value) or "has unrecorded lines" in str(refused.value)
         before = place.transcript(session).read_bytes()
     assert place.transcript(session).read_bytes() == before
     assert place.store.merge(fork, into=session).turns == (3,)

@@ -357,7 +357,7 @@ def test_what_goes_wrong_by_itself_is_logged(sessgit: Shell) -> None:
     (sessgit.store / "operations.jsonl").mkdir()
     event(sessgit.store, sessgit.keep(sessgit.talk(THIRD).turns("new")))
     drain.run(sessgit.store, sessgit.config, {"HOME": str(sessgit.home), "PATH": os.environ["PATH"]})
-    assert "archiving what is old" in (sessgit.store / "log").read_text()
+    assert "automatic archiving" in (sessgit.store / "log").read_text()
     assert THIRD in heads(sessgit.store)
 
 

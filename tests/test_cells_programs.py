@@ -138,8 +138,8 @@ def test_what_of_files_is_known(program: Shell) -> None:
        had run     peek
        read by     3.2
 
-What commands, searches and subagents read or wrote is not known; ? marks
-commands that name the file.
+Shell commands, searches and subagents are not traced; ? marks commands that
+mention the file.
 """
     )
 

@@ -197,12 +197,12 @@ def lie_there_twice(sessgit: Shell) -> None:
 
 
 TOLD: dict[str, tuple[Callable[[Shell], None], tuple[str, str], str]] = {
-    "settings.json is broken": (break_the_settings, ("wrong", "hooks"), "cannot be read"),
+    "settings.json is broken": (break_the_settings, ("wrong", "hooks"), "cannot read the client's settings"),
     "all hooks are off": (disable_all, ("wrong", "hooks"), "disableAllHooks"),
     "config.toml is wrong": (misspell, ("wrong", "settings"), "granularty"),
     "a remote is gone": (lose_the_remote, ("wrong", "remotes"), "there is nothing at"),
     "the log has errors": (write_to_the_log, ("note", "log"), "1 error in the last week"),
-    "the clock is ahead": (live_in_the_future, ("note", "clock"), "which is to come"),
+    "the clock is ahead": (live_in_the_future, ("note", "clock"), "in the future"),
     "a session lies there twice": (lie_there_twice, ("note", "copies"), "cannot resume it"),
 }
 

@@ -415,7 +415,7 @@ def test_a_head_that_keeps_moving(keep: Keep, store: Store, index: Index) -> Non
     keep(Talk().turns("one"))
     numbers = iter(range(99))
     store.repo = Rivalled(store.path, lambda: rival(store, Changes(name=f"n{next(numbers)}")), times=99)
-    with pytest.raises(StoreError, match="kept moving"):
+    with pytest.raises(StoreError, match="kept changing"):
         edit(store, index, SESSION, Changes(name="ours"), NOW)
 
 

@@ -103,8 +103,8 @@ def test_cards_lists_and_pages_say_the_same(back: Shell) -> None:
         back.out("show", f"{FORK}@0")
         == f"""\
 f0000001@0  ·  the start  ·  13:00  ·  ~/shop
-Its first 2 turns are those of 5e551011: it left at turn 3, commit {point[:12]},
-and went back since.
+Its first 2 turns are shared with 5e551011: forked at turn 3, commit
+{point[:12]}, and rewound since.
 """
     )
     assert card(back, SESSION)["family"]["forks"] == [{"id": FORK, "turn": 2, "cell": None}]

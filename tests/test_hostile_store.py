@@ -132,7 +132,7 @@ def test_a_format_of_thousands_of_digits(keep: Keep, store: Store) -> None:
     keep(Talk().turns("one"))
     tree = store.tree(store.repo.ref(layout.head(SESSION)) or "")
     changed = store.repo.edit_tree(tree, {layout.FORMAT_FILE: (store.repo.write_blob(b"9" * 5_000), False)})
-    with pytest.raises(DamageError, match="says no format"):
+    with pytest.raises(DamageError, match="has no known format"):
         store.state(store.repo.write_commit(changed, [], "x", 1))
 
 

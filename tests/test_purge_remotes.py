@@ -96,7 +96,7 @@ def test_what_another_machine_adds_to_the_old_history_stays_there(two: Desks) ->
     for command in (("pull",), ("push", "--all"), ("sync",)):
         done = two.here(*command)
         assert done.code == 0, done
-        assert "Another machine went on with it" in " ".join(done.out.split()), done
+        assert "Another machine continued it" in " ".join(done.out.split()), done
         assert holders(two.here.shell.store) == []
         assert git(two.here.shell.store, "fsck", "--strict", "--no-dangling") == ""
 

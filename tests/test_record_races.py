@@ -65,7 +65,7 @@ def test_a_head_that_keeps_moving(keep: Keep, store: Store) -> None:
     talk = Talk().turns("one")
     keep(talk)
     store.repo = Rivalled(store.path, lambda: edit(store, "again"), times=99)
-    with pytest.raises(StoreError, match="kept moving") as error:
+    with pytest.raises(StoreError, match="kept changing") as error:
         keep(talk.turns("two"))
     assert error.value.hint == "Try again."
     store.repo = Repository(store.path)

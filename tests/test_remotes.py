@@ -453,7 +453,7 @@ def test_a_remote_that_dies_in_the_middle(store: Store, link: Link, hub: Path, s
 def test_a_remote_that_cannot_be_written(store: Store, link: Link, hub: Path) -> None:
     shutil.rmtree(hub / "objects")
     (hub / "objects").write_text("no folder")
-    with pytest.raises(StoreError, match="cannot be reached"):
+    with pytest.raises(StoreError, match="cannot reach"):
         remotes.push(store.path, link, [Move(HEAD, None, commits(store, 1)[0])])
     assert remotes.tracked(store.path, "origin") == {}
 
@@ -544,7 +544,7 @@ def test_by_http_with_a_password(store: Store, hub: Path, tmp_path: Path) -> Non
             with pytest.raises(StoreError) as failed:
                 remotes.held(store.path, wrong)
             assert "wr0ng-one" not in f"{failed.value} {failed.value.hint} {wrong!r} {remotes.listed(store.path)}"
-            assert "try git ls-remote" in failed.value.hint
+            assert "`git ls-remote" in failed.value.hint
 
 
 # What of the user's own git counts, and what does not

@@ -272,9 +272,9 @@ def test_a_missing_text_leaves_its_marker(store: Store, recorded: str) -> None:
     ("version", "error", "match"),
     [
         (b"2\n", NewerStoreError, "in format 2, this sessgit knows format 1"),
-        (b"x\n", DamageError, "no format that is known"),
-        (b"0\n", DamageError, "no format that is known"),
-        (None, DamageError, "no format that is known"),
+        (b"x\n", DamageError, "has no known format"),
+        (b"0\n", DamageError, "has no known format"),
+        (None, DamageError, "has no known format"),
     ],
 )
 def test_the_format_is_read_first(

@@ -322,7 +322,7 @@ def test_damage_in_one_leaves_the_others(sessgit: Shell) -> None:
     assert done.out.splitlines()[:3] == [
         "5e551011-0000-4000-8000-000000000001@2  damaged",
         f"    transcript.jsonl is missing: object {oid}"[:80],
-        "    sessgit repair 5e551011-0000-4000-8000-000000000001 looks for it in the",
+        "    `sessgit repair 5e551011-0000-4000-8000-000000000001` searches the",
     ]
     assert "2 of 3 conversations are intact." in done.out
     assert all(len(line) <= 80 for line in done.out.splitlines())

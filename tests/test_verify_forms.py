@@ -195,7 +195,7 @@ def lost_side(kept: Recorded) -> None:
 
 
 @pytest.mark.parametrize(("harm", "wanted"), [
-    (in_two, "two of its extents touch, and are not one"),
+    (in_two, "two adjacent extents are not joined"),
     (
         lambda k: k.then(
             "repair", f"repair: 42 mends of {OTHER}", trailers=f"Origin: {OTHER}\n" + 42 * "Mended: 1:1 a time\n"
@@ -204,17 +204,18 @@ def lost_side(kept: Recorded) -> None:
     ),
     (
         lambda k: (ended(k), said(k, "Event: end", "Event: end\nFile: 2")),
-        "it names a file, and no place in it",
+        "it names a file, but no extent in it",
     ),
     (lambda k: k.then("edit", "edit: x", files={"format": b"1"}), "format is not 1 and a newline"),
     (
-        lambda k: k.then("edit", "edit: x", files={"turns/0000/notes": b"x"}), "turns/0000/notes is no turn's folder",
+        lambda k: k.then("edit", "edit: x", files={"turns/0000/notes": b"x"}), "turns/0000/notes is not the "
+        "folder of a turn",
     ),
-    (lambda k: k.then("edit", "edit: x", files={"turns/notes": b"x"}), "turns/notes is no folder"),
+    (lambda k: k.then("edit", "edit: x", files={"turns/notes": b"x"}), "turns/notes is not a folder"),
     (lambda k: said(k, f"Session: {SESSION}\n", ""), "a commit names no session"),
-    (lambda k: said(k, "Event: turn", "Event: chat"), "the event “chat” is none"),
-    (lambda k: k.then("start", "start: x"), "a start stands in the middle of the history"),
-    (own_turn, "a fork names a turn of its own exactly where it was made at a cell"),
+    (lambda k: said(k, "Event: turn", "Event: chat"), "the event “chat” is unknown"),
+    (lambda k: k.then("start", "start: x"), "a start is in the middle of the history"),
+    (own_turn, "a fork names its own turn if and only if it was made at a cell"),
     (lost_side, "what was merged here is missing: object "),
 ])  # fmt: skip
 def test_what_others_tell_of_too_is_told(harm: Callable[[Recorded], object], wanted: str, kept: Recorded) -> None:

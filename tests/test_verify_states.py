@@ -40,17 +40,17 @@ HARMS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "another session": ({"metadata": {"session_id": OTHER}}, [f"the state is that of {OTHER}"]),
     "no session": ({"metadata": {"session_id": ""}}, ["the state is that of no session"]),
     "another one's id": (
-        {"metadata": {"agent_id": OTHER}}, [f"the agent's id {OTHER} gives another session's id"]
+        {"metadata": {"agent_id": OTHER}}, [f"the agent's id {OTHER} belongs to another session id"]
     ),
-    "another agent": ({"metadata": {"agent": "x"}}, ["the agent “x” is none"]),
+    "another agent": ({"metadata": {"agent": "x"}}, ["the agent “x” is unknown"]),
     "a state that is none": (
         {"metadata": {"state": "x"}},
-        ["metadata.state is missing, or of no kind that it can have"],
+        ["metadata.state is missing, or of a wrong type"],
     ),
-    "a time that is none": ({"metadata": {"created_at": "x"}}, ["metadata.created_at is no time"]),
+    "a time that is none": ({"metadata": {"created_at": "x"}}, ["metadata.created_at is not a time"]),
     "a number for a time": (
         {"metadata": {"ended_at": 5}},
-        ["metadata.ended_at is missing, or of no kind that it can have", "metadata.ended_at is no time"],
+        ["metadata.ended_at is missing, or of a wrong type", "metadata.ended_at is not a time"],
     ),
     "a long title": ({"metadata": {"title": "x" * 200}}, []),
     "too long a title": (
@@ -58,52 +58,52 @@ HARMS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "another sum": (
         {"budget": {"total_tokens_used": 1}},
-        ["budget.total_tokens_used is missing, or of no kind that it can have"],
+        ["budget.total_tokens_used is missing, or of a wrong type"],
     ),
-    "no rules of cutting": ({"rules": {"cut": None}}, ["rules.cut is missing, or of no kind that it can have"]),
-    "a name with white space": ({"authored": {"name": "x "}}, ["its name is none that a session can have"]),
-    "a name that is none": ({"authored": {"name": "a@b"}}, ["its name is none that a session can have"]),
+    "no rules of cutting": ({"rules": {"cut": None}}, ["rules.cut is missing, or of a wrong type"]),
+    "a name with white space": ({"authored": {"name": "x "}}, ["its name is not valid"]),
+    "a name that is none": ({"authored": {"name": "a@b"}}, ["its name is not valid"]),
     "a long description": ({"authored": {"description": "x" * 2000}}, []),
     "too long a description": (
-        {"authored": {"description": "x" * 2001}}, ["its description is none that a session can have"],
+        {"authored": {"description": "x" * 2001}}, ["its description is not valid"],
     ),
     "many labels": ({"authored": {"labels": [f"{n:02}" for n in range(50)]}}, []),
     "too many labels": (
         {"authored": {"labels": [f"{n:02}" for n in range(51)]}},
-        ["its labels are too many, or one stands there twice"],
+        ["it has too many labels, or one of them twice"],
     ),
-    "too long a label": ({"authored": {"labels": ["x" * 51]}}, ["its label is none that a session can have"]),
-    "a label that is none": ({"authored": {"labels": ["a,b"]}}, ["its label is none that a session can have"]),
+    "too long a label": ({"authored": {"labels": ["x" * 51]}}, ["its label is not valid"]),
+    "a label that is none": ({"authored": {"labels": ["a,b"]}}, ["its label is not valid"]),
     "labels in another order": (
-        {"authored": {"labels": ["b", "a"]}}, ["authored.labels is missing, or of no kind that it can have"],
+        {"authored": {"labels": ["b", "a"]}}, ["authored.labels is missing, or of a wrong type"],
     ),
-    "a label twice": ({"authored": {"labels": ["a", "a"]}}, ["its labels are too many, or one stands there twice"]),
-    "a stage that is none": ({"authored": {"stage": "x"}}, ["its stage is none that a session can have"]),
+    "a label twice": ({"authored": {"labels": ["a", "a"]}}, ["it has too many labels, or one of them twice"]),
+    "a stage that is none": ({"authored": {"stage": "x"}}, ["its stage is not valid"]),
     "too sure": (
-        {"authored": {"confidence": 1.5}}, ["authored.confidence is missing, or of no kind that it can have"],
+        {"authored": {"confidence": 1.5}}, ["authored.confidence is missing, or of a wrong type"],
     ),
     "an origin": ({"origin": LEFT}, []),
     "an origin that is no commit": (
-        {"origin": {**LEFT, "commit": "x"}}, ["its origin says no place at which a session can be left"],
+        {"origin": {**LEFT, "commit": "x"}}, ["its origin is not a valid fork point"],
     ),
     "an origin that is no session": (
-        {"origin": {**LEFT, "session": "A B"}}, ["its origin says no place at which a session can be left"],
+        {"origin": {**LEFT, "session": "A B"}}, ["its origin is not a valid fork point"],
     ),
     "a prefix without a proof": (
-        {"origin": {**LEFT, "prefix": 9}}, ["its origin says no place at which a session can be left"],
+        {"origin": {**LEFT, "prefix": 9}}, ["its origin is not a valid fork point"],
     ),
     "a cell of another turn": (
-        {"origin": {**LEFT, "cell": "3.1"}}, ["its origin says no place at which a session can be left"],
+        {"origin": {**LEFT, "cell": "3.1"}}, ["its origin is not a valid fork point"],
     ),
     "a cell of the next turn": ({"origin": {**LEFT, "cell": "2.1"}}, []),
     "an origin that is itself": ({"origin": {**LEFT, "session": SESSION}}, ["its origin is the session itself"]),
     "a mode that is none": (
-        {"activation": {"activation_mode": "x"}}, ["activation.activation_mode is none that a program can set"],
+        {"activation": {"activation_mode": "x"}}, ["a program cannot set activation.activation_mode to this"],
     ),
     "nothing of a program": ({"activation": None}, []),
-    "a list of a program": ({"context": []}, ["context is none that a program can set"]),
-    "what no program sets": ({"context": {"files": {}, "more": 1}}, ["context.files is none that a program can set"]),
-    "no object of a program": ({"activation": 5}, ["activation is none that a program can set"]),
+    "a list of a program": ({"context": []}, ["a program cannot set context to this"]),
+    "what no program sets": ({"context": {"files": {}, "more": 1}}, ["a program cannot set context.files to this"]),
+    "no object of a program": ({"activation": 5}, ["a program cannot set activation to this"]),
 }  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_rules_that_are_not_there(kept: Recorded) -> None:
 def test_what_is_no_object_or_written_otherwise(kept: Recorded) -> None:
     spaced = json.dumps(json.loads(kept.file("session.json"))).encode()
     assert told(kept, spaced) == ["session.json is not written in the canonical form"]
-    assert told(kept, canonical.dumps([])) == ["session.json is no object"]
+    assert told(kept, canonical.dumps([])) == ["session.json is not an object"]
 
 
 @pytest.mark.parametrize("name", HARMS)

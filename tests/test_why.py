@@ -29,8 +29,8 @@ lexer.py  ·  2 writes, 1 read
        had read    lexer.py (2.2, by 1.4)  parser.py (3.2, by 2.6)
        had run     Bash  Grep
 
-What commands, searches and subagents read or wrote is not known; ? marks
-commands that name the file.
+Shell commands, searches and subagents are not traced; ? marks commands that
+mention the file.
 """
     )
 
@@ -78,11 +78,11 @@ lexer.py  ·  2 writes, 1 read
 ● 3.5  Edit   +1 −1  “yield tokens one by one”
        had read    lexer.py (2.2, by 1.4)
                    parser.py (3.2, by 2.6)
-       and before  spec.md (1.2)
+       earlier     spec.md (1.2)
        had run     Bash  Grep
 
-What commands, searches and subagents read or wrote is not
-known; ? marks commands that name the file.
+Shell commands, searches and subagents are not traced; ?
+marks commands that mention the file.
 """
     )
 
@@ -109,7 +109,7 @@ def test_several_files_that_end_alike(sessgit: Shell) -> None:
     sessgit.recorded(talk)
     done = sessgit("why", "x/one.py", "5e55")
     assert (done.code, done.err) == (
-        4, "Error: “x/one.py” fits 2 files:\n  /a/x/one.py\n  /b/x/one.py\nHint: Give more of the path.\n"
+        4, "Error: “x/one.py” matches 2 files:\n  /a/x/one.py\n  /b/x/one.py\nHint: Give more of the path.\n"
     )  # fmt: skip
     assert sessgit.json("why", "b/x/one.py", "5e55")["file"] == "/b/x/one.py"
     # What is not absolute lies in the folder that the line names.

@@ -87,7 +87,7 @@ Continue it:  cd {quote(str(path))} && claude --resume {FIRST}
 
 def test_where_it_was_clean_nothing_is_said_of_what_was_not_committed(coded: Coded) -> None:
     said = coded.shell.out("fork", "5e55@1", "--worktree=../old/shop")
-    assert "not committed" not in said
+    assert "uncommitted" not in said
     assert (coded.project.parent / "old" / "shop" / "src" / "lexer.py").read_text() == "one\ntwo\nthree\n"
 
 

@@ -146,7 +146,7 @@ def _file(store: Store, session: str, own: dict[str, str], *, deep: bool) -> _Fi
         found += client_files.check_prefix(store, session, own[session], pieces)
         found += client_files.check_places(session, pieces.found, laid.missing)
         if pieces.rewritten:
-            found.append(where.found("note", "prefix", "the beginning that the fork wrote comes out in other bytes"))
+            found.append(where.found("note", "prefix", "rebuilding the beginning of the fork gives different bytes"))
         if deep:
             found += cutting.check(store, session, own, laid)
             found += client_files.check(store, session, own)

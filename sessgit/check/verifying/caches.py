@@ -19,7 +19,7 @@ from sessgit.store.recorder import cursor as cursors
 from sessgit.store.sqlite import rebuild
 from sessgit.store.store import Store
 
-_DELETE = "Delete it: the next command makes it anew."
+_DELETE = "Delete it: the next command rebuilds it."
 
 
 def check_index(index: Index) -> Iterator[Finding]:
@@ -31,7 +31,7 @@ def check_index(index: Index) -> Iterator[Finding]:
         return
     if wrong:
         branches = humanize.counted(len(wrong), "branch", "branches")
-        what = f"its rows of {branches} are not what the commits say, {wrong[0]} first"
+        what = f"its rows of {branches} differ from the commits, {wrong[0]} first"
         yield Finding("wrong", "index", "index.sqlite3", what, _DELETE)
 
 
@@ -56,7 +56,7 @@ def check_texts(store: Store, index: Index) -> Iterator[Finding]:
         return
     if wrong:
         branches = humanize.counted(len(wrong), "branch", "branches")
-        what = f"the words that it has of {branches} are not those of their turns, {wrong[0]} first"
+        what = f"its words of {branches} differ from their turns, {wrong[0]} first"
         yield Finding("wrong", "index", place, what, _DELETE)
 
 
@@ -69,6 +69,6 @@ def check_cursor(store: Store, session: str, own: Mapping[str, str], pieces: Seq
     ends += [extent.end for extent in known.pending]
     if known.offset > max(ends, default=0):
         behind = humanize.counted(known.offset - max(ends, default=0), "byte")
-        what = f"its cursor stands {behind} behind the last line that is recorded or pending"
+        what = f"its cursor is {behind} after the last recorded or pending line"
         mend = "Delete the cursor, then run `sessgit import FILE` to read its transcript from the beginning."
         yield Where(session).found("note", "cursor", what, mend)

@@ -76,5 +76,5 @@ def unsaid(memory: Memory, session: str) -> Iterator[Finding]:
     turn after a rewind has it from the head of then."""
     for known in memory.carriers:
         if known.session == session and known.said not in memory.said.get(session, ()):
-            what = "what people or programs said changed with it, and no commit of its session says that"
+            what = "authored fields changed with it, but no commit of its session changed them"
             yield Where(session, known.number).found("note", "state", what)

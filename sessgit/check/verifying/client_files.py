@@ -36,7 +36,7 @@ def check_prefix(store: Store, session: str, tip: str, pieces: Pieces) -> Iterat
     if written is None or any(REDACTED in line for line in written.lines):
         return
     if sum(len(line) + 1 for line in written.lines) - written.unended != origin.prefix:
-        what = "its origin says another length than that of the beginning that the fork wrote"
+        what = "its origin has another length than the beginning that the fork wrote"
         yield Where(session).found("wrong", "fork", what)
 
 
@@ -51,7 +51,7 @@ def check_places(session: str, found: Sequence[Piece], missing: int) -> Iterator
     over = [(one, other) for one, other in both if one.extent.end > other.extent.offset]
     over = [(one, other) for one, other in over if not is_glued(other, [one])]
     if not all(_is_among(list(one.lines), list(other.lines)) for one, other in over):
-        yield where.found("note", "extent", "different lines stand at one place of its file, as their extents say")
+        yield where.found("note", "extent", "two different lines have the same place in its file, by their extents")
 
 
 def _is_among(held: list[bytes], lines: list[bytes]) -> bool:
@@ -77,7 +77,7 @@ def _proofs(store: Store, session: str, tips: Mapping[str, str]) -> Iterator[Fin
         wrong = sum(not _is_proof(store, Reader(file, 0, redact, make), message) for message in proved)
     if wrong:
         many = "the proof of a commit is" if wrong == 1 else f"the proofs of {humanize.counted(wrong, 'commit')} are"
-        what = f"{many} not what its file and this store's key give: another key made them, or they are wrong"
+        what = f"{many} not what its file and this store's key give: they are wrong, or from another key"
         yield Where(session).found("note", "proof", what)
 
 

@@ -33,7 +33,7 @@ def check(store: Store, commit: str, name: str, oid: str, where: Where) -> Itera
             inside = store.repo.tree(entry) if is_tree else {}
             if folder not in _SEEN or not inside or any(not PLAIN.fullmatch(one) for one in inside):
                 shown = canonical.one_line(folder, 60)
-                yield where.found("wrong", "tree", f"{name}/{shown} is nothing that a recorder looks for")
+                yield where.found("wrong", "tree", f"{name}/{shown} is a file that no recorder writes")
 
 
 def _pad(store: Store, commit: str, where: Where) -> Iterator[Finding]:
@@ -41,8 +41,8 @@ def _pad(store: Store, commit: str, where: Where) -> Iterator[Finding]:
     held = pad_lists.read(store, commit)
     found = pads.read(held)
     if found.passed:
-        lines = "line that is no entry" if found.passed == 1 else "lines that are no entries"
-        yield where.found("note", "pad", f"the pad has {found.passed:,} {lines}; they are kept and passed over")
+        lines = "line that is not an entry" if found.passed == 1 else "lines that are not entries"
+        yield where.found("note", "pad", f"the pad has {found.passed:,} {lines}; they are kept, but ignored")
     for name, data in held.items():
         if not data.endswith(b"\n"):
             what = "does not end with a newline" if data else "is empty"
@@ -50,17 +50,17 @@ def _pad(store: Store, commit: str, where: Where) -> Iterator[Finding]:
         if data.count(b"\n") > pads.MOST:
             yield where.found("note", "pad", f"its list {name} has more than {pads.MOST} entries")
     if sum(map(len, held.values())) > pads.LARGEST:
-        yield where.found("note", "pad", "its pad is larger than 1 MiB: nothing is added to it any more")
+        yield where.found("note", "pad", "its scratchpad is larger than 1 MiB, so nothing can be added")
     yield from _entries(found.entries, where)
 
 
 def _entries(entries: Sequence[Entry], where: Where) -> Iterator[Finding]:
     renamed = [one for one in entries if not _is_named(one)]
     if renamed:
-        yield where.found("wrong", "pad", f"{_counted(renamed)} an id that is not that of its words")
+        yield where.found("wrong", "pad", f"{_counted(renamed)} an id that does not match its text")
     rewritten = [one for one in entries if pads.written(one).line != one.line]
     if rewritten:
-        yield where.found("wrong", "pad", f"{_counted(rewritten)} a line that is not written as entries are")
+        yield where.found("wrong", "pad", f"{_counted(rewritten)} a line in another form than entries have")
     long = [one for one in entries if len(one.text) > _longest(one)]
     if long:
         yield where.found("note", "pad", f"{_counted(long)} more characters than entries may have")
@@ -94,4 +94,4 @@ def _kept(store: Store, oid: str, where: Where) -> Iterator[Finding]:
     is_sound = isinstance(note, dict) and all(isinstance(note.get(key), str) and note[key] for key in _NOTE)
     if not is_sound or note.get("version") != 1 or not isinstance(note.get("said"), dict):
         place = f"{layout.KEPT}/{session_files.SOURCE}"
-        yield where.found("wrong", "kept", f"{place} does not say where the session came from")
+        yield where.found("wrong", "kept", f"{place} does not name the source of the session")

@@ -53,7 +53,7 @@ def check(store: Store, session: str, tips: Mapping[str, str], laid: Laid) -> It
             if again is None and node.key in laid.glued:
                 continue
             if again is None:
-                yield where.found("wrong", "cut", "cut once more, its file has no such turn")
+                yield where.found("wrong", "cut", "cut again, its file has no such turn")
                 continue
             if is_whole:
                 yield from _place(node, again, where)
@@ -131,13 +131,13 @@ def _heads(led: Node | None, recorded: Recorded, tips: Mapping[str, str], sessio
     head = recorded.node_at(tips[session])
     if (head.number if head else 0) != (led.number if led else 0) or (head and led and not _same(head, led)):
         key = led.key if led else "none"
-        yield Where(session).found("note", "cut", f"its file leads to another turn than its head: {key}")
+        yield Where(session).found("note", "cut", f"its file ends at another turn than its head: {key}")
 
 
 def _place(node: Node, again: Node, where: Where) -> Iterator[Finding]:
     mine, theirs = node.parent, again.parent
     if node.number != again.number or not (mine is theirs or (mine and theirs and _same(mine, theirs))):
-        yield where.found("wrong", "cut", f"cut once more, it is turn {again.number}, or stands on another one")
+        yield where.found("wrong", "cut", f"cut again, it is turn {again.number}, or follows another turn")
 
 
 def _same(one: Node, other: Node) -> bool:
@@ -156,11 +156,11 @@ def _lines(
         return  # told where it was met
     before_again, body_again = ([line.raw for line in lines] for lines in (again.before, again.body))
     if is_whole and before != before_again:
-        yield where.found("wrong", "cut", "cut once more, other lines stand before its prompt")
+        yield where.found("wrong", "cut", "cut again, other lines come before its prompt")
     if is_whole and body != body_again:
-        yield where.found("wrong", "cut", "cut once more, its body has other lines")
+        yield where.found("wrong", "cut", "cut again, its body has other lines")
     if not is_whole:
         named = [[line.uuid for line in lines if line.uuid] for lines in (again.body, recorded.lines(node)[1])]
         held = iter(named[1])
         if not all(uuid in held for uuid in named[0] if uuid not in apart):
-            yield where.found("wrong", "cut", "cut once more, its body has lines that are not recorded with it")
+            yield where.found("wrong", "cut", "cut again, its body has lines that are not recorded with it")

@@ -99,7 +99,7 @@ class Seen:
 def check(store: Store, seen: Seen, entries: Mapping[str, tuple[str, bool]]) -> Iterator[Finding]:
     """Return findings for a commit whatever its lines are; `entries` are those of its tree."""
     if not is_signed(store, seen.commit):
-        yield seen.wrong("commit", "its author or committer is not the one of every commit here, at one time in UTC")
+        yield seen.wrong("commit", "its author or committer is not sessgit's, at one time in UTC")
     yield from _values(seen)
     yield from _parents(store, seen)
     yield from _tree(store, seen, entries)
@@ -133,7 +133,7 @@ def check_message(seen: Seen, told: Turn | None) -> Iterator[Finding]:
     if seen.event == "fork" and seen.state.origin is not None:
         derived["Fork-Point"] = _address(seen.state.origin)
         if ("Turn" in dict(message.trailers)) != bool(seen.state.origin.cell):
-            yield seen.wrong("trailer", "a fork names a turn of its own exactly where it was made at a cell")
+            yield seen.wrong("trailer", "a fork names its own turn if and only if it was made at a cell")
     trailers = list[tuple[str, str]]()
     for key in _TRAILERS[seen.event]:
         if key != "Cell" or seen.event == "cell":
@@ -143,12 +143,12 @@ def check_message(seen: Seen, told: Turn | None) -> Iterator[Finding]:
     if messages.dumps(wanted) != seen.commit.message:
         both = {*message.trailers} ^ {*trailers}
         wrong = [*(["subject"] if _line(wanted.subject) != message.subject else []), *sorted({key for key, _ in both})]
-        what = ", ".join(wrong) or "the order of its trailers, or a line that is none"
-        yield seen.wrong("trailer", f"its message is not what its event and its lines make it: {what}")
+        what = ", ".join(wrong) or "the order of its trailers, or a line that is not a trailer"
+        yield seen.wrong("trailer", f"its message does not match its event and its lines: {what}")
     if told is not None and seen.event == "cell" and not _cell(message, told):
         yield seen.wrong("trailer", "Cell names a cell that the turn does not have")
     if told is not None and seen.event == "turn" and message.get("Origin") and told.model:
-        yield seen.wrong("trailer", "it was brought by a merge, and is no summary")
+        yield seen.wrong("trailer", "it came from a merge, but is not a summary")
 
 
 def check_time(seen: Seen, told: Turn | None, tail: Sequence[Line]) -> Iterator[Finding]:
@@ -171,7 +171,9 @@ def check_time(seen: Seen, told: Turn | None, tail: Sequence[Line]) -> Iterator[
     elif seen.event in ("edit", "merge", "repair"):
         least = above
     if (expected is not None and time != expected) or time < least:
-        yield seen.wrong("date", f"its date is {canonical.rfc3339(time)}, which its lines or parents do not say")
+        yield seen.wrong(
+            "date", f"its date is {canonical.rfc3339(time)}, which does not follow from its lines or parents"
+        )
 
 
 def check_compaction(seen: Seen, made: Folder) -> Iterator[Finding]:
@@ -181,7 +183,7 @@ def check_compaction(seen: Seen, made: Folder) -> Iterator[Finding]:
     own = max(sum(extent.lines for extent in seen.message.extents) - len(made.body), 0)
     is_told = messages.loads(seen.parent.message).get("Event") == "compact"
     if own and not is_told and any(line.is_boundary for line in made.before[-own:]):
-        yield seen.wrong("history", "a compaction stands before its prompt, and no commit before it tells of that")
+        yield seen.wrong("history", "a compaction precedes its prompt, but no earlier commit records it")
 
 
 # Inside
@@ -231,15 +233,15 @@ def _values(seen: Seen) -> Iterator[Finding]:
     if (needed := _NEEDED.get(seen.event, "Event")) not in held:
         yield seen.wrong("trailer", f"it has no trailer {needed}")
     if "Original-HMAC" in held and "Redacted" not in held:
-        yield seen.wrong("trailer", "it proves original lines, and says that none was redacted")
+        yield seen.wrong("trailer", "it has proofs of original lines, but says that none was redacted")
     if len(seen.message.all("Mended")) > _MENDED:
         yield seen.wrong("trailer", f"it has more than {_MENDED} trailers Mended")
     if "File" in held and "Extent" not in held:
-        yield seen.wrong("trailer", "it names a file, and no place in it")
+        yield seen.wrong("trailer", "it names a file, but no extent in it")
     if seen.event == "fork" and seen.state.origin is None:
         yield seen.wrong("fork", "the state of a fork names no origin")
     elif seen.event == "fork" and "Extent" in held and seen.state.origin and is_ours(seen.state.origin):
-        yield seen.wrong("trailer", "a fork whose beginning was written here has places of lines")
+        yield seen.wrong("trailer", "a fork whose beginning sessgit wrote has extents")
 
 
 def _parents(store: Store, seen: Seen) -> Iterator[Finding]:
@@ -256,7 +258,7 @@ def _tree(store: Store, seen: Seen, entries: Mapping[str, tuple[str, bool]]) -> 
         yield seen.wrong("tree", f"{layout.FORMAT_FILE} is not 1 and a newline")
     if unknown := sorted(entries.keys() - set(_TOP)):
         shown = canonical.one_line(unknown[0], 60)
-        yield seen.where.found("note", "tree", f"sessgit knows no {shown} in a commit; it is left alone")
+        yield seen.where.found("note", "tree", f"unknown entry {shown} in a commit; it is ignored")
     if seen.parent is not None and seen.event in (*TURNS, "end") and seen.commit.tree == seen.parent.tree:
         yield seen.wrong("history", f"a commit of the event {seen.event} changes nothing")
     if seen.event not in _CHANGES or (seen.parent is None and seen.event != "start"):

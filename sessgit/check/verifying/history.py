@@ -35,7 +35,7 @@ def check(store: Store, branch: str, tip: str, memory: Memory) -> Iterator[Findi
     yield from found
     if before and before.is_damaged and before.session != session:
         yield Where(branch, before.number or None).found(
-            "note", "shared", f"what it shares with {layout.short(before.session)} is damaged, see there"
+            "note", "shared", f"its shared part with {layout.short(before.session)} is damaged, see there"
         )
     cut_off = bool(found)
     for commit in reversed(commits):
@@ -81,10 +81,10 @@ def _tip(store: Store, tip: str, session: str, known: Known, where: Where) -> It
     yield from (where.found("wrong", "tree", said) for said in wrong)
     if numbers != list(range(1, len(numbers) + 1)):
         gap = next(n for n, number in enumerate(numbers, start=1) if n != number)
-        yield where.found("damage", "numbers", f"turn {gap} is missing, and later ones are there")
+        yield where.found("damage", "numbers", f"turn {gap} is missing, but later turns exist")
     elif len(numbers) != known.state.turns:
         yield where.found(
-            "damage", "numbers", f"{layout.STATE} says {known.state.turns} turns, there are {len(numbers)}"
+            "damage", "numbers", f"{layout.STATE} says {known.state.turns} turns, but there are {len(numbers)}"
         )
 
 
@@ -182,13 +182,13 @@ class _Commit:
         if not self.session:
             self._say("wrong", "trailer", "a commit names no session")
         if self.event not in EVENTS:
-            self._say("wrong", "trailer", f"the event “{canonical.one_line(self.event, 40)}” is none")
+            self._say("wrong", "trailer", f"the event “{canonical.one_line(self.event, 40)}” is unknown")
         if self.is_first and self.event != "start":
             self._say(
                 "wrong", "history", f"the history begins with the event {self.event or 'of no name'}, not with a start"
             )
         if self.event == "start" and not self.is_first and self.before is not None:
-            self._say("wrong", "history", "a start stands in the middle of the history")
+            self._say("wrong", "history", "a start is in the middle of the history")
 
     # The tree
 
@@ -201,7 +201,7 @@ class _Commit:
         for name in (name for name in _BESIDE if name in entries):
             oid, is_tree = entries[name]
             if not is_tree:
-                self._say("wrong", "tree", f"{name} is no folder")
+                self._say("wrong", "tree", f"{name} is not a folder")
             elif oid not in self.memory.beside:
                 self.memory.beside.add(oid)
                 self.found += commit_extras.check(self.store, self.commit.id, name, oid, self.where)
@@ -237,7 +237,7 @@ class _Commit:
         self.found += turns.check_lines(self.message, raw, self.where, unended=not data.endswith(b"\n"))
         placed = sum(extent.lines for extent in self.message.extents)
         if placed < len(raw):
-            self._say("wrong", "extent", f"{layout.TAIL} has {len(raw)} lines, its extents speak of {placed}")
+            self._say("wrong", "extent", f"{layout.TAIL} has {len(raw)} lines, but its extents cover {placed}")
         return lines
 
     # The turn

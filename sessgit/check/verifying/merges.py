@@ -30,7 +30,7 @@ _WHOLE = ("end", "edit", "merge")
 """The events of commits that are no turn's own: theirs' tip was merged, and not one of its turns."""
 _SIDES = Choice("ours"), Choice("theirs")
 _NAMED = {layout.STATE: "state", layout.PAD: "pad", layout.KEPT: "kept files"}
-_MADE_OF = "what its two sides make of it"
+_MADE_OF = "the merge of its two sides"
 
 
 def check(store: Store, seen: Seen) -> Iterator[Finding]:
@@ -48,7 +48,7 @@ def check(store: Store, seen: Seen) -> Iterator[Finding]:
 def _joined(store: Store, seen: Seen) -> Iterator[Finding]:
     main, other = seen.commit.parents
     if tip_join.has_own(store, other, main):
-        what = "the side that it joins has turns that it leaves out"
+        what = "it leaves out turns of the side that it joins"
         yield seen.where.found("damage", "join", what)
         return
     repo = _Unwritten(store.repo)
@@ -81,14 +81,14 @@ def _merged(store: Store, seen: Seen) -> Iterator[Finding]:
         unified=top.unified, state=top.state, ended=top.ended,
     )  # fmt: skip
     if own != top:
-        yield seen.wrong("merge", "its state is that of its first parent in less than what people and programs said")
+        yield seen.wrong("merge", "it changes more of its first parent's state than the authored fields")
     ends = [(one.state, max(top.updated, one.ended) if one.ended else "") for _, one in before]
     if (state.state, state.ended) not in ends:
-        yield seen.wrong("merge", "it says otherwise than before it whether the session has ended, and when")
+        yield seen.wrong("merge", "it changes whether, or when, the session ended")
     if store.commit(seen.commit.id).time != max(store.commit(tip).time for tip in (ours, theirs)):
         yield seen.wrong("date", "its date is not the later one of its parents'")
     if not _is_of_theirs(store, seen):
-        yield seen.wrong("merge", "its Origin names a session that its second parent is none of")
+        yield seen.wrong("merge", "its Origin names a session that does not contain its second parent")
     others, first = _meant(store, theirs), before[-1][0]
     wrong = _least(_not_made(store, seen, ours, top, other) for other in others)
     is_fork = store.message(first).get("Event") == "fork"

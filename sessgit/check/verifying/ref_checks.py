@@ -22,7 +22,7 @@ from sessgit.store.store import Store
 _KEPT = re.compile(r"[0-9a-f]{8}-[1-9][0-9]{0,9}")
 _MOST = 20
 _FIX = "sessgit doctor --fix"
-_TOLD = {"index": "its index is missing or damaged", "cut": "it was cut", "lost": "only its index is there"}
+_TOLD = {"index": "its index is missing or damaged", "cut": "it is truncated", "lost": "only its index is there"}
 
 
 def check(store: Store) -> Iterator[Finding]:
@@ -41,7 +41,7 @@ def check(store: Store) -> Iterator[Finding]:
         yield from _ref(store, ref, oid, heads, known)
         live = held.get(ref.replace(layout.ARCHIVE, layout.HEADS, 1), oid) if ref.startswith(layout.ARCHIVE) else oid
         if live != oid:
-            yield Finding("note", "ref", ref, "the branch is live too, with another last commit: that one counts")
+            yield Finding("note", "ref", ref, "a live branch has another last commit, which takes precedence")
     yield from _names(store, held)
     yield from sidecar_state.check(store)
 
@@ -66,7 +66,7 @@ def _ref(store: Store, ref: str, oid: str, heads: Collection[str], known: Mappin
     if ref.startswith((layout.HEADS, layout.ARCHIVE)):
         name = ref.removeprefix(layout.HEADS).removeprefix(layout.ARCHIVE)
         if not ids.is_branch(name):
-            yield Finding("wrong", "ref", ref, "no branch of a session is named so")
+            yield Finding("wrong", "ref", ref, "not a valid name for a branch of a session")
         elif layout.session_of(name) not in heads:
             yield Finding(
                 "wrong",
@@ -84,19 +84,19 @@ def _ref(store: Store, ref: str, oid: str, heads: Collection[str], known: Mappin
     elif ref.startswith(layout.REMOTES):
         yield from _remote(store, ref, oid)
     else:
-        yield Finding("note", "ref", ref, "sessgit knows no such ref; it is left alone")
+        yield Finding("note", "ref", ref, "unknown ref; it is ignored")
 
 
 def _keep(store: Store, ref: str, oid: str, known: Mapping[str, set[str]]) -> Iterator[Finding]:
     name = ref.removeprefix(layout.KEEP)
     if not _KEPT.fullmatch(name):
-        yield Finding("wrong", "ref", ref, "no operation keeps a tip under such a name")
+        yield Finding("wrong", "ref", ref, "not a valid name for a kept tip")
     elif store.repo.trouble(oid):
-        yield Finding("damage", "object", ref, f"what it keeps for undo is missing: object {oid}", "", (oid,))
+        yield Finding("damage", "object", ref, f"its undo data is missing: object {oid}", "", (oid,))
     elif name.partition("-")[0] not in known:
-        yield Finding("note", "ref", ref, "it keeps a tip for an operation that is not written down")
+        yield Finding("note", "ref", ref, "it keeps a tip for an operation that the journal does not have")
     elif not any(_is_kept(store, oid, old) for old in known[name.partition("-")[0]]):
-        yield Finding("note", "ref", ref, "it keeps what its operation took nothing away of")
+        yield Finding("note", "ref", ref, "it keeps a tip that its operation did not remove")
 
 
 def _is_kept(store: Store, oid: str, old: str) -> bool:
@@ -106,10 +106,10 @@ def _is_kept(store: Store, oid: str, old: str) -> bool:
 
 def _remote(store: Store, ref: str, oid: str) -> Iterator[Finding]:
     if layout.parts(ref)[0] not in layout.SPACES:
-        yield Finding("note", "ref", ref, "no remote has what it stands for")
+        yield Finding("note", "ref", ref, "it belongs to no remote")
     elif store.repo.trouble(oid):
         mend = f"`git -C {humanize.shell(str(store.path))} update-ref -d {humanize.shell(ref)}`, then `sessgit pull`"
-        yield Finding("damage", "object", ref, f"what a remote held is missing here: object {oid}", mend, (oid,))
+        yield Finding("damage", "object", ref, f"an object of a remote is missing here: object {oid}", mend, (oid,))
 
 
 def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
@@ -118,7 +118,7 @@ def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
         check_tag(name)
     except SessgitError:
         yield Finding(
-            "wrong", "tag", ref, "no address can name such a tag", f"sessgit tag --delete {humanize.shell(name)}"
+            "wrong", "tag", ref, "an address cannot name this tag", f"sessgit tag --delete {humanize.shell(name)}"
         )
     commit = store.repo.peel(oid)
     if commit is None:
@@ -126,9 +126,9 @@ def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
             "damage",
             "tag",
             ref,
-            f"it leads to no commit: object {oid}",
-            "It is whole again once its conversation is: sessgit doctor --fix brings back what can be had. "
-            f"sessgit tag --delete {humanize.shell(name)} gives it up.",
+            f"it does not point to a commit: object {oid}",
+            "It is restored with its conversation: `sessgit doctor --fix`. "
+            f"To give it up: `sessgit tag --delete {humanize.shell(name)}`",
             (oid,),
         )
         return
@@ -138,7 +138,7 @@ def _tag(store: Store, ref: str, oid: str) -> Iterator[Finding]:
     except SessgitError:
         is_one = False
     if not is_one:
-        yield Finding("wrong", "tag", ref, "it leads to a commit that is none of a session")
+        yield Finding("wrong", "tag", ref, "it points to a commit of no session")
 
 
 def _tombstone(store: Store, ref: str, oid: str) -> Iterator[Finding]:
@@ -150,9 +150,9 @@ def _tombstone(store: Store, ref: str, oid: str) -> Iterator[Finding]:
     tips = message.all("Tip")
     is_one = not commit.parents and commit.tree == object_verify.EMPTY_TREE and message.subject == "deleted"
     if not is_one or message.get("Session") != ref.removeprefix(layout.DELETED):
-        yield Finding("wrong", "ref", ref, "it is no tombstone of that session")
+        yield Finding("wrong", "ref", ref, "it is not a tombstone of that session")
     elif not tips or any(not re.fullmatch("[0-9a-f]{40}", tip) for tip in tips) or not forms.is_signed(store, commit):
-        yield Finding("wrong", "ref", ref, "its tombstone is not written as they are")
+        yield Finding("wrong", "ref", ref, "its tombstone is not in the standard form")
 
 
 def _names(store: Store, held: Mapping[str, str]) -> Iterator[Finding]:
@@ -170,7 +170,7 @@ def _names(store: Store, held: Mapping[str, str]) -> Iterator[Finding]:
             found.setdefault((state.project, state.name), []).append(session)
     for (_, name), sessions in found.items():
         for session in sorted(set(sessions))[1:]:
-            what = f"another conversation of its project is named {canonical.one_line(name, 60)} too"
+            what = f"another conversation of its project is also named {canonical.one_line(name, 60)}"
             yield Finding("note", "name", session, what, f"sessgit rename {humanize.shell(session)} NAME")
 
 
@@ -190,6 +190,6 @@ def _packs(store: Path) -> Iterator[Finding]:
 def _broken(store: Path) -> Iterator[Finding]:
     """Loose refs that hold no object's id: git stumbles over them."""
     for ref in packed_refs.hollow(store):
-        yield Finding("damage", "ref", ref, "the ref holds no id of an object", _FIX)
+        yield Finding("damage", "ref", ref, "the ref has no object id", _FIX)
     for number in packed_refs.faults(store)[:_MOST]:
-        yield Finding("damage", "ref", "packed-refs", f"line {number} is no ref", _FIX)
+        yield Finding("damage", "ref", "packed-refs", f"line {number} is not a ref", _FIX)

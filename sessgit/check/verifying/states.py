@@ -61,7 +61,7 @@ def read(store: Store, commit: str, session: str, where: Where) -> tuple[Session
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise DamageError(f"{layout.STATE} is no JSON: {error}") from error
+        raise DamageError(f"{layout.STATE} is not JSON: {error}") from error
     state = sessions.loads(document)
     found = [where.found("wrong", "state", said) for said in _wrong(document, state, session)]
     memory = state.unified.working_memory
@@ -127,7 +127,7 @@ def compare(seen: Seen, wanted: Session) -> Iterator[Finding]:
         kind = next((kind for kind, paths in _KINDS.items() if path.startswith(paths)), "state")
         wrong.setdefault(kind, []).append(path)
     for kind, paths in wrong.items():
-        what = f"{layout.STATE} is not what the lines and the commit before it make it: {', '.join(paths)}"
+        what = f"{layout.STATE} does not follow from the lines and the previous commit: {', '.join(paths)}"
         yield seen.wrong(kind, canonical.one_line(what, 400))
 
 
@@ -165,23 +165,23 @@ def _forked(seen: Seen, before: Session, given: Given) -> dict[str, Any]:
 
 def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
     if not isinstance(document, dict):
-        yield f"{layout.STATE} is no object"
+        yield f"{layout.STATE} is not an object"
         return
     if state.id != session:
         yield f"the state is that of {canonical.one_line(state.id, 80) or 'no session'}"
     elif state.agent_id and ids.session_id(state.agent_id) != session:
-        yield f"the agent's id {canonical.one_line(state.agent_id, 80)} gives another session's id"
+        yield f"the agent's id {canonical.one_line(state.agent_id, 80)} belongs to another session id"
     yield from _authored(state)
     yield from (f"rules.{rule} is missing" for rule in _RULES if rule not in state.rules)
     yield from _kinds(document, state)
     if state.agent not in agents.PACKAGES:
-        yield f"the agent “{canonical.one_line(state.agent, 40)}” is none"
+        yield f"the agent “{canonical.one_line(state.agent, 40)}” is unknown"
     if state.origin is not None:
         yield from _left(state.origin, session)
     for key in ("created_at", "updated_at", "ended_at"):
         value = _part(document, "metadata").get(key)
         if value is not None and (not isinstance(value, str) or canonical.seconds(value) is None):
-            yield f"metadata.{key} is no time"
+            yield f"metadata.{key} is not a time"
     if len(state.title) > _TITLE:
         yield f"the title has more than {_TITLE} characters"
 
@@ -189,13 +189,13 @@ def _wrong(document: Any, state: Session, session: str) -> Iterator[str]:
 def _kinds(document: Mapping[str, Any], state: Session) -> Iterator[str]:
     """Values that a reader takes for missing ones, and those that no writer leaves out or stores."""
     for path in islice(_differing(document, json.loads(sessions.dumps(state))), _SHOWN):
-        yield f"{path} is missing, or of no kind that it can have"
+        yield f"{path} is missing, or of a wrong type"
     for part, keys in _OF_PROGRAMS.items():
         rest = state.extra.get(part)
         if rest is None:
             continue
         paths = [f"{part}.{key}" for key in keys if key in rest] if isinstance(rest, dict) else [part]
-        yield from (f"{path} is none that a program can set" for path in paths)
+        yield from (f"a program cannot set {path} to this" for path in paths)
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any], above: str = "") -> Iterator[str]:
@@ -216,7 +216,7 @@ def _left(origin: Origin, session: str) -> Iterator[str]:
         re.fullmatch(rf"(?:{origin.turn + 1}\.[1-9][0-9]{{0,8}})?", origin.cell),
     )  # fmt: skip
     if not all(shapes):
-        yield "its origin says no place at which a session can be left"
+        yield "its origin is not a valid fork point"
     elif origin.session == session:
         yield "its origin is the session itself"
 
@@ -230,9 +230,9 @@ def _authored(state: Session) -> Iterator[str]:
         with suppress(SessgitError):
             if check(value) == value:
                 continue
-        yield f"its {what} is none that a session can have"
+        yield f"its {what} is not valid"
     if len(state.labels) > edit.MOST_LABELS or len(set(state.labels)) != len(state.labels):
-        yield "its labels are too many, or one stands there twice"
+        yield "it has too many labels, or one of them twice"
 
 
 def _description(text: str) -> str:

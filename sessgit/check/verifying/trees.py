@@ -26,9 +26,9 @@ def numbers(store: Store, commit: str) -> tuple[list[int], list[str]]:
             ):
                 found.append(int(turn))
             else:
-                wrong.append(f"{layout.TURNS}/{name}/{canonical.one_line(turn, 40)} is no turn's folder")
+                wrong.append(f"{layout.TURNS}/{name}/{canonical.one_line(turn, 40)} is not the folder of a turn")
         if not is_tree:
-            wrong.append(f"{layout.TURNS}/{canonical.one_line(name, 40)} is no folder")
+            wrong.append(f"{layout.TURNS}/{canonical.one_line(name, 40)} is not a folder")
     return sorted(found), wrong
 
 

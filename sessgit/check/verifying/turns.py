@@ -23,7 +23,7 @@ _OWN = (layout.BEFORE, layout.BODY, layout.CELLS)
 _FOLDERS = (layout.TEXTS, layout.SUBAGENTS, layout.FILES)
 _Files = dict[str, list[bytes]]
 """By name what `split` makes of a file at its newlines."""
-REPAIR = "sessgit repair {session} looks for it in the conversation's file and on remotes."
+REPAIR = "`sessgit repair {session}` searches the conversation's file and remotes."
 
 
 @dataclass
@@ -91,7 +91,7 @@ def check_key(agent: Agent, made: Folder, key: str, where: Where) -> Iterator[Fi
     """The key that a commit gives the turn: its prompt's uuid, where that can be one."""
     uuid = made.body[0].uuid if made.body else ""
     if agent.lines.is_name(uuid) and uuid != key:
-        yield where.found("wrong", "trailer", f"its prompt is {uuid}, the commit says {key}")
+        yield where.found("wrong", "trailer", f"its prompt is {uuid}, but the commit says {key}")
 
 
 def check_lines(message: Message, lines: Sequence[bytes], where: Where, *, unended: bool) -> Iterator[Finding]:
@@ -104,18 +104,18 @@ def check_lines(message: Message, lines: Sequence[bytes], where: Where, *, unend
     if len(extents) != len(message.all("Extent")):
         yield where.found("wrong", "extent", "an Extent cannot be read")
     if extents != messages.join(extents, unended=message.is_unended and bool(extents)):
-        yield where.found("wrong", "extent", "two of its extents touch, and are not one")
+        yield where.found("wrong", "extent", "two adjacent extents are not joined")
     placed = sorted((extent.offset, extent.end) for extent in extents)
     if any(end > start for (_, end), (start, _) in pairwise(placed)):
         yield where.found("wrong", "extent", "two of its extents overlap")
     if bool(count) != bool(expected):
-        yield where.found("wrong", "extent", "Extent and Lines-SHA256 come together, and only one of them is there")
+        yield where.found("wrong", "extent", "only one of Extent and Lines-SHA256 is present")
     if count > len(lines):
-        yield where.found("damage", "extent", f"there are {len(lines)} lines, the extents speak of {count}")
+        yield where.found("damage", "extent", f"there are {len(lines)} lines, but the extents cover {count}")
         return
     if count and expected and hash_of(own) != expected:
         yield where.found(
-            "damage", "hash", "its lines are not those that were recorded: Lines-SHA256 differs",
+            "damage", "hash", "its lines differ from the recorded ones: Lines-SHA256 does not match",
             REPAIR.format(session=layout.session_of(where.branch)),
         )  # fmt: skip
     at = 0
@@ -135,7 +135,7 @@ def _named(agent: Agent, store: Store, name: str, oid: str, where: Where) -> Ite
         folder, _, last = path.rpartition("/")
         fits = agent.sidecars.is_subagent(last) if folder == layout.SUBAGENTS else bool(PLAIN.fullmatch(last))
         if folder not in (layout.SUBAGENTS, f"{layout.FILES}/tool-results") or not fits:
-            yield where.found("wrong", "tree", f"{canonical.one_line(path, 80)} is no file that a client has")
+            yield where.found("wrong", "tree", f"{canonical.one_line(path, 80)} is not a file of the client")
 
 
 def _torn(files: _Files, where: Where) -> Iterator[Finding]:
@@ -162,15 +162,15 @@ def _recomputed(
     wrong = sorted(name for name in wanted.keys() | held.keys() if wanted.get(name) != held.get(name))
     texts = [name for name in wrong if name != layout.CELLS]
     if layout.CELLS in wrong:
-        yield where.found("wrong", "cells", f"{layout.CELLS} is not what the lines make it")
+        yield where.found("wrong", "cells", f"{layout.CELLS} does not follow from the lines")
     if not texts:
         return
     # Where each name has its text, the lines are the same all the same.
     lines = [line for name in (layout.BEFORE, layout.BODY) for line in files.get(name, ())]
     named = set(long_strings.names(lines))
     if lost := sorted(named - long.keys()):
-        yield where.found("damage", "text", f"{layout.TEXTS}/{lost[0]} is missing, which the lines name")
+        yield where.found("damage", "text", f"{layout.TEXTS}/{lost[0]} is missing, but the lines name it")
     elif long.keys() - named:
-        yield where.found("wrong", "text", f"{texts[0]} is not what the lines make it")
+        yield where.found("wrong", "text", f"{texts[0]} does not follow from the lines")
     else:
-        yield Where(where.branch).found("note", "text", "its texts are cut otherwise than its rules say")
+        yield Where(where.branch).found("note", "text", "its texts are cut by other rules than it says")
