@@ -82,7 +82,7 @@ def test_what_is_packed(tmp_path: Path) -> None:
     put(tmp_path / "a.json.gz", gzip.compress(b'{"a":') + gzip.compress(b"1}"))
     assert files.opened(tmp_path).object("a.json.gz") == {"a": 1}
     for data, why in [
-        (gzip.compress(b"x" * 1000)[:-9], "cut short"),
+        (gzip.compress(b"x" * 1000)[:-9], "truncated"),
         (b"no", "damaged"),
         (gzip.compress(b"\0" * (files.LARGEST + 1)), "more than 64 MB"),
     ]:

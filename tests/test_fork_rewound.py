@@ -97,7 +97,7 @@ def test_cards_lists_and_pages_say_the_same(back: Shell) -> None:
     assert "Family      forked from 5e551011@2  one\n" in back.out("show", FORK)
     assert "Family      fork f0000001  other way, after turn 2\n" in back.out("show", SESSION)
     assert "f0000001  └ other way   3 turns  1h ago  $0.33  from turn 2\n" in back.out("ls")
-    assert "**other way**, 3 turns, left at turn 2 (this one)\n" in back.out("export", "markdown", FORK, "-o", "-")
+    assert "**other way**, 3 turns, forked at turn 2 (this one)\n" in back.out("export", "markdown", FORK, "-o", "-")
     point = card(back, FORK)["family"]["origin"]["commit"]
     assert (
         back.out("show", f"{FORK}@0")
@@ -206,7 +206,7 @@ def test_cards_and_pages_of_what_was_left(parent: Shell) -> None:
     assert "Family      forked from 5e551011.r-a0000002@3  one\n" in parent.out("show", FORK)
     assert card(parent, SESSION)["family"]["forks"] == [{"id": FORK, "turn": 1, "cell": None}]
     page = parent.out("export", "markdown", SESSION, "-o", "-")
-    assert "\n  - `f0000001` other way, 4 turns, left at turn 1\n" in page
+    assert "\n  - `f0000001` other way, 4 turns, forked at turn 1\n" in page
     assert page.index("f0000001` other way", page.index("## Turn 1")) < page.index("## Turn 2")
 
 

@@ -157,7 +157,7 @@ alone. Times are UTC.
 ## Family
 
 - `a41f9c02` **parser | rewrite**, 3 turns (this one)
-  - `e155c502` a \\*trie\\*, 2 turns, left at turn 1
+  - `e155c502` a \\*trie\\*, 2 turns, forked at turn 1
 
 """
     )
@@ -301,8 +301,8 @@ def test_the_family_is_a_tree() -> None:
     tree = page(story(family=family, relatives=7), []).partition('<h2 id="family">')[2].partition("</section>")[0]
     shape = re.sub(r"\s+", "", re.sub(r"<(?!/?(?:ul|li)>)[^>]+>", "", tree))
     assert shape == (
-        "Family<ul><li>aaaaaaaaa2turns<ul><li>bbbbbbbbb2turns,leftatturn1<ul><li>ccccccccc2turns,leftatturn2·thisone"
-        "</li></ul></li><li>ddddddddd2turns,leftatturn1</li></ul></li></ul>and7more"
+        "Family<ul><li>aaaaaaaaa2turns<ul><li>bbbbbbbbb2turns,forkedatturn1<ul><li>ccccccccc2turns,forkedatturn2·thisone"
+        "</li></ul></li><li>ddddddddd2turns,forkedatturn1</li></ul></li></ul>and7more"
     )
 
 
