@@ -123,7 +123,7 @@ Done:
 x < 1
 ```
 
-*↳ `e155c502` tokens as a trie left here, 3 turns*
+*↳ `e155c502` tokens as a trie was forked here, 3 turns*
 
 *2 turns left behind by a rewind*
 """
@@ -143,7 +143,7 @@ def test_the_head_of_a_markdown_page() -> None:
 | Session | a41f9c02-5b7e |
 | Project | /home/ada/calc |
 | Git branch | main |
-| Held | 2026-03-02 11:40 to 12:10 UTC |
+| When | 2026-03-02 11:40–12:10 UTC |
 | Model | claude-opus-4-8 |
 | Turns | 1, 3 of 3 |
 | Tokens | 170 new, 9k from the cache |
@@ -151,8 +151,7 @@ def test_the_head_of_a_markdown_page() -> None:
 | Labels | parser |
 | Left behind | 2 turns, by rewinds |
 
-1 secret of this conversation stands replaced, as `[redacted:…]`. What tools did is left out: these are the words \
-alone. Times are UTC.
+1 secret in this conversation is redacted as `[redacted:…]`. Tool calls are not included. Times are UTC.
 
 ## Family
 
@@ -315,13 +314,13 @@ def test_a_family_of_many_generations_stays_a_tree() -> None:
 
 def test_what_is_left_out_between_turns_is_told() -> None:
     shown = page(story(2, 5), [told(2), told(5)])
-    assert re.findall(r'<p class="event">(.*?)</p>', shown) == ["Turn 1 is left out.", "Turns 3 to 4 are left out."]
-    assert "*Turn 1 is left out.*\n" in source(story(2, 5), [told(2), told(5)])
+    assert re.findall(r'<p class="event">(.*?)</p>', shown) == ["Turn 1 is not included.", "Turns 3 to 4 are not included."]
+    assert "*Turn 1 is not included.*\n" in source(story(2, 5), [told(2), told(5)])
 
 
 def test_a_compaction_stands_before_its_turn() -> None:
     turn = told(1, compacted=True, summary="So **far**")
-    assert "The conversation so far was made a summary here." in page(story(1), [turn])
+    assert "The conversation so far was compacted to a summary here." in page(story(1), [turn])
     assert "<strong>far</strong>" in page(story(1), [turn])
     assert "> So \\*\\*far\\*\\*" in source(story(1), [turn])
 

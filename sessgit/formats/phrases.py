@@ -32,7 +32,7 @@ def facts(story: Story) -> list[tuple[str, str]]:
         ("Session", story.branch),
         ("Project", one_line(state.project, 300)),
         ("Git branch", one_line(state.git_branch, 100)),
-        ("Held", _held(state.created, state.updated)),
+        ("When", _held(state.created, state.updated)),
         ("Model", models),
         ("Turns", turns(story)),
         ("Tokens", _tokens(story)),
@@ -57,7 +57,7 @@ def missing(before: int, number: int) -> str:
     first, last = before + 1, number - 1
     if first > last:
         return ""
-    return f"Turn {first} is left out." if first == last else f"Turns {first} to {last} are left out."
+    return f"Turn {first} is not included." if first == last else f"Turns {first} to {last} are not included."
 
 
 def about_turn(told: Told) -> list[str]:
@@ -142,7 +142,7 @@ def _held(created: str, updated: str) -> str:
     if not last or first == last:
         return f"{first} UTC" if first else ""
     same_day = first[:10] == last[:10]
-    return f"{first} to {last[11:] if same_day else last} UTC"
+    return f"{first}–{last[11:]} UTC" if same_day else f"{first} to {last} UTC"
 
 
 def _tokens(story: Story) -> str:
