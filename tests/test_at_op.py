@@ -91,7 +91,7 @@ class World:
         path = talk.turns(f"at {talk.file.seconds}").save(self.config / "projects" / "-home-ada-shop")
         done = None
         if session in delete.deleted(self.store.path):
-            delete.recorded_again(self.store, session, self.now + 30)
+            operations.drop_tombstone(self.store, session, self.now + 30)
             done = operations.listed(self.store)[0].operation
         elif refs.branches(self.store.path, session).get(session, ("", False))[1]:
             done = archive.bring_back(self.store, self.index, session, self.now + 30).operation

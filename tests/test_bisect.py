@@ -209,7 +209,7 @@ def test_what_cannot_be_answered(coded: Coded, arguments: Sequence[str], code: i
 def test_a_command_that_is_not_there_is_told_of(coded: Coded) -> None:
     done = bisect(coded, SESSION, "--run", "no-such-program")
     assert done.code == 1
-    assert "is bad already (exit 127): " in done.err and "no-such-program" in done.err
+    assert "is already bad (exit 127): " in done.err and "no-such-program" in done.err
     assert "The shell could not run the command" in done.err
 
 
@@ -354,7 +354,7 @@ def test_verbose_shows_it_as_it_comes(coded: Coded) -> None:
     done = start(coded, "bisect", SESSION, "-v", "--run", f"echo looking; {CHECK}")
     out, err = done.communicate()
     assert (done.returncode, err) == (0, b"looking\n" * 5)
-    assert b"first bad one" in out
+    assert b"Turn 6 is the first bad turn." in out
 
 
 def start(coded: Coded, *arguments: str) -> subprocess.Popen[bytes]:

@@ -139,7 +139,7 @@ def test_what_cannot_be_answered(
 def test_a_cell_is_no_place_to_look_up_to(sessgit: Shell) -> None:
     sessgit.recorded(trials(sessgit.talk(), "+-"))
     done = sessgit("bisect", "5e55@1.2", "--cell-fails", "x")
-    assert (done.code, done.err.splitlines()[1]) == (2, "Hint: sessgit bisect 5e551011@1")
+    assert (done.code, done.err.splitlines()[1]) == (2, "Hint: `sessgit bisect 5e551011@1`")
 
 
 def test_a_fork_is_looked_at_as_a_whole(sessgit: Shell) -> None:

@@ -33,6 +33,7 @@ def filled(sessgit: Shell) -> Shell:
     (sessgit.store / "config.toml").write_text('[undo]\nkeep = ""\n')
     sessgit.recorded(sessgit.talk().turns("one", "two"), sessgit.talk(OTHER).turns("else"))
     sessgit.out("delete", OTHER, "--yes")
+    run_git(sessgit.store, "config", "core.compression", "0")  # what is random takes long, and no less room
     store, chance = Store(sessgit.store), random.Random(1)
     tree = store.write_folder({str(number): chance.randbytes(_OBJECTS) for number in range(_LOOSE)})
     store.repo.move("refs/tags/big", None, store.repo.write_commit(tree, [], "big", int(NOW)))

@@ -288,5 +288,5 @@ def test_tags_stand_beside_their_turns(sessgit: Shell) -> None:
 def test_a_cell_is_shown_and_not_logged(sessgit: Shell) -> None:
     sessgit.recorded(parser_rewrite(sessgit))
     done = sessgit("log", "5e55@1.2")
-    assert (done.code, done.err) == (2, "Error: log shows whole turns.\nHint: sessgit show 5e551011@1.2\n")
+    assert (done.code, done.err) == (2, "Error: log shows whole turns.\nHint: `sessgit show 5e551011@1.2`\n")
     assert sessgit("log", "5e55", "--graph", "--reverse").code == 2

@@ -28,6 +28,7 @@ LINES = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b""
 PEAKS = """
 import sys
 from pathlib import Path
+from sessgit import agents
 from sessgit.branch import restore
 from sessgit.history.fulltext_update import TurnTexts
 from sessgit.record.recording import record

@@ -214,10 +214,11 @@ def test_a_fork_of_the_head_in_the_log_of_the_branch(apart: Shell) -> None:
 
 
 def test_it_is_continued_as_a_fork_alone(apart: Shell) -> None:
-    for words in (("resume", MACHINE, "--print"), ("merge", SESSION, "--into", MACHINE)):
-        done = apart(*words)
-        assert (done.code, done.out) == (2, "")
-        assert "Hint: sessgit fork 5e551011.m-a0005003" in done.err
+    resumed, merged = apart("resume", MACHINE, "--print"), apart("merge", SESSION, "--into", MACHINE)
+    assert (resumed.code, resumed.out, merged.code, merged.out) == (2, "", 2, "")
+    hint = "`sessgit fork 5e551011.m-a0005003 --run` continues it as a conversation of its own."
+    assert resumed.err.endswith(f"\nHint: {hint}\n")
+    assert merged.err.endswith("\nHint: `sessgit fork 5e551011.m-a0005003` makes it a conversation.\n")
 
 
 def test_its_lines_have_an_id_of_their_own(apart: Shell) -> None:

@@ -166,7 +166,8 @@ def test_a_new_conversation(sessgit: Shell) -> None:
 
 
 def test_a_new_conversation_without_a_name(sessgit: Shell) -> None:
-    assert sessgit.out("merge", "e90c", "--into", "5e55", "--new").startswith("f0000001  turn 4 brought back")
+    done = sessgit.out("merge", "e90c", "--into", "5e55", "--new")
+    assert done.startswith("f0000001  added turn 4 from e90c55aa, a summary of 2 turns\n")
     assert_whole(sessgit, NEW)
 
 

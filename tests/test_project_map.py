@@ -171,7 +171,7 @@ def test_without_a_mapping_the_hint_names_it(sessgit: Shell, tmp_path: Path) -> 
     assert (done.code, done.err) == (
         4,
         f"Error: the project's folder is gone: {THERE}/shop.\n"
-        f"Hint: sessgit config project.map.{THERE}/shop DIR says which one stands for it here.\n",
+        f"Hint: map its folder to one here with `sessgit config project.map.{THERE}/shop DIR`.\n",
     )
 
 
@@ -214,7 +214,7 @@ def test_one_that_was_restored_for_its_missing_folder_first_stays_the_other_mach
     sessgit("log", "5e55")
     tip = run_git(sessgit.store, "rev-parse", SESSION)
     done = sessgit("restore", "5e55", "--project", ".")
-    assert f"~/shop stands for {THERE}/my shop here from now on." in done.err
+    assert done.err.startswith(f"{THERE}/my shop is mapped to ~/shop on this machine (undo: ")
     assert run_git(sessgit.store, "rev-parse", SESSION) == tip
 
 

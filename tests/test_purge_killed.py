@@ -17,6 +17,7 @@ from shell import NOW, Shell
 from sessgit.purge import purge as purges
 from sessgit.store import layout
 from sessgit.store.index import Index
+from sessgit.store.recorder import launch
 from sessgit.store.secrets import denylist
 from sessgit.store.store import Store
 
@@ -27,8 +28,12 @@ _STEPS = ("os.rename", "os.remove", "os.rmdir", "os.utime", "os.truncate", "shut
 
 
 @pytest.fixture
-def held(sessgit: Shell, tmp_path: Path) -> Path:
-    """A copy of a store with forks, rewinds, an archive, operations, packs, events and a log that hold the value."""
+def held(sessgit: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a store with forks, rewinds, an archive, operations, packs, events and a log that hold the value.
+
+    No command starts a recorder for the events: it would take them out of the next copy, which has fewer steps then.
+    """
+    monkeypatch.setattr(launch, "start_if_needed", lambda *_: None)
     told(sessgit)
     sessgit.out("fork", SESSION, "--at", "2", "--name", "by hand")
     sessgit.out("edit", SESSION, "--description", f"with {VALUE}")
@@ -81,7 +86,7 @@ def test_another_purge_brings_the_killed_one_to_its_end(sessgit: Shell, held: Pa
         is_known = bool(denylist.values(layout.StorePaths(sessgit.store)))
         done = sessgit("purge", "some other value", "--yes")
         assert done.code == 0, done
-        assert ("came to its end" in done.out) == is_known
+        assert (done.out.startswith("Finished an interrupted purge\n")) == is_known
         assert (holders(sessgit.store) == []) == is_known
         whole(sessgit)
         ended.add(is_known)
@@ -135,11 +140,9 @@ def _no_worse(sessgit: Shell) -> None:
 
 
 def _fresh(sessgit: Shell, held: Path) -> None:
-    """Put a copy of `held` in the place of the store. A recorder that a command started may still write into it."""
-    gone = sessgit.store.with_name(f"gone-{time.monotonic_ns()}")
-    sessgit.store.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
-    shutil.copytree(held, sessgit.store, symlinks=True, dirs_exist_ok=True)
+    """Put a copy of `held` in the place of the store."""
+    shutil.rmtree(sessgit.store)
+    shutil.copytree(held, sessgit.store, symlinks=True)
 
 
 def _killed(sessgit: Shell, held: Path, point: int) -> int:

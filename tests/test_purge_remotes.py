@@ -34,7 +34,7 @@ def conversation(made: Desks) -> Talk:
 def test_the_remote_is_named_and_a_pull_brings_nothing_back(two: Desks) -> None:
     done = two.here("purge", VALUE, "--yes")
     assert done.code == 0, done
-    assert "A remote holds it as well: origin." in done.out
+    assert "A remote holds it too: origin." in done.out
     after = refs(two.here.shell.store)
     for _ in range(2):
         pulled = two.here("pull")

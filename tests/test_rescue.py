@@ -80,14 +80,21 @@ def test_a_copy_that_is_named_has_it(held: Shell) -> None:
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--json",)])
 def test_a_copy_that_is_none_is_told(held: Shell, options: tuple[str, ...]) -> None:
     """And nothing is looked for without it."""
-    hint = "Hint: --from needs a copy of the conversation's transcript.\n"
+    hint = "--from needs a copy of the conversation's transcript."
     before = run_git(held.store, "for-each-ref")
     nowhere, folder = held.home / "typo.jsonl", held.project
-    done = held("repair", SESSION, "--from", str(nowhere), *options)
-    assert (done.code, done.out, done.err) == (4, "", f"Error: there is no file {nowhere}.\n{hint}")
-    done = held("repair", SESSION, "--from", str(folder), *options)
-    assert (done.code, done.out) == (1, "")
-    assert done.err == f"Error: cannot read {folder}: it is not a regular file.\n{hint}"
+    refusals = {
+        nowhere: (4, f"there is no file {nowhere}"),
+        folder: (1, f"cannot read {folder}: it is not a regular file"),
+    }
+    for path, (code, message) in refusals.items():
+        done = held("repair", SESSION, "--from", str(path), *options)
+        assert (done.code, done.err) == (code, f"Error: {message}.\nHint: {hint}\n")
+        if "--json" in options:
+            error = {"message": message, "hint": hint, "exit_code": code}
+            assert json.loads(done.out) == {"schema": "sessgit.error/v1", "error": error}
+        else:
+            assert done.out == ""
     assert run_git(held.store, "for-each-ref") == before
 
 

@@ -163,7 +163,7 @@ def test_resume_restores_first(sessgit: Shell, monkeypatch: pytest.MonkeyPatch, 
 
     monkeypatch.setattr(os, "execvp", execvp)
     done = sessgit("resume", "5e55")
-    assert done.err == f"The client had deleted it: ~/{path.relative_to(sessgit.home)} is back.\n"
+    assert done.err == f"The client had deleted it: ~/{path.relative_to(sessgit.home)} was restored.\n"
     assert ran == ["claude", ["claude", "--resume", SESSION], str(sessgit.project)]
     assert path.exists()
 

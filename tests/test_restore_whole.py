@@ -186,7 +186,7 @@ def test_what_is_no_file_is_left(sessgit: Shell, in_its_place: str, tmp_path: Pa
     plan = sessgit.config / "plans" / f"{PLAN}.md"
     plan.parent.mkdir(exist_ok=True)
     plan.symlink_to(tmp_path / "elsewhere") if in_its_place == "link" else plan.mkdir()
-    assert sessgit.out("restore", "5e55").splitlines()[3].endswith("holds something else: a plan.")
+    assert sessgit.out("restore", "5e55").splitlines()[3] == "Not overwritten, because the contents differ: a plan."
     assert not (tmp_path / "elsewhere").exists()
 
 

@@ -273,7 +273,7 @@ def test_a_conversation_of_the_client_there_and_back(parser: Shell, tmp_path: Pa
     assert sorted(index["cells"]) == sorted(
         path.rpartition("/")[2].removesuffix(".json") for path in files if "/cells/cell_" in path
     )
-    assert parser.out("export", "rlm", session, "--output", str(out)).startswith("written: ")
+    assert parser.out("export", "rlm", session, "--output", str(out)).startswith("Written: ")
     assert contents(out) == files
     assert parser.json("import", "--from", "rlm", str(out), "--dry-run")["refs"] == {}
     turns = run_git(parser.store, "rev-parse", f"refs/heads/{session}:turns")

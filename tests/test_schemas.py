@@ -135,7 +135,7 @@ def test_the_files_are_what_the_code_says() -> None:
         FOLDER.mkdir(exist_ok=True)
         for name, data in found.items():
             (FOLDER / f"{name}.schema.json").write_bytes(data)
-    there = {path.name.removesuffix(".schema.json"): path.read_bytes() for path in FOLDER.iterdir()}
+    there = {path.name.removesuffix(".schema.json"): path.read_bytes() for path in FOLDER.glob("*.schema.json")}
     assert there == found, "SESSGIT_TEST_WRITE_SCHEMAS=1 writes them anew"
 
 

@@ -355,7 +355,7 @@ def test_whoever_wrote_in_between_wins(tmp_path: Path, later: bytes | None, keep
     path.unlink()
     if later is not None:
         path.write_bytes(later)
-    with pytest.raises(ConflictError, match=r"settings\.json was"):
+    with pytest.raises(ConflictError, match=r"just changed .*settings\.json$|settings\.json was just removed"):
         hook_settings.replace(snapshot, {}, keep_empty=keep_empty)
     assert (path.read_bytes() if path.exists() else None) == later
     assert len(list(tmp_path.iterdir())) == (later is not None)
@@ -419,14 +419,14 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         hook_settings.read(path)
     path.unlink()
     path.symlink_to(path)
-    with pytest.raises(SessgitError, match="cannot be read"):
+    with pytest.raises(SessgitError, match="cannot read"):
         hook_settings.read(path)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "settings.json"
-    with pytest.raises(StoreError, match=r"settings\.json cannot be"):
+    with pytest.raises(StoreError, match=r"cannot write .*settings\.json"):
         change(path, {"a": 1})
 
 

@@ -371,7 +371,13 @@ def test_a_call_without_a_result(parser: Shell) -> None:
 def test_what_is_not_there(parser: Shell, address: str, code: int, said: str) -> None:
     for more in ((), ("--json",), ("--raw",)):
         done = parser("show", address, *more)
-        assert (done.code, done.out, done.err) == (code, "", f"Error: {said}\n")
+        assert (done.code, done.err) == (code, f"Error: {said}\n")
+        if "--json" in more:
+            message, _, hint = said.partition("\nHint: ")
+            error = {"message": message.removesuffix("."), "hint": hint, "exit_code": code}
+            assert json.loads(done.out) == {"schema": "sessgit.error/v1", "error": error}
+        else:
+            assert done.out == ""
 
 
 def test_a_cell_by_its_id(parser: Shell) -> None:

@@ -448,7 +448,7 @@ def test_turns_of_unknown_time(sessgit: Shell) -> None:
     line = {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"content": "when?"}, "sessionId": SESSION}
     sessgit.recorded(talk.raw(json.dumps(line).encode()))
     assert [row["key"] for row in sessgit.json("stats", "--by", "day")["rows"]] == [""]
-    assert sessgit.out("stats", "--by", "day").splitlines()[1].startswith("  (no day known) ")
+    assert sessgit.out("stats", "--by", "day").splitlines()[1].startswith("  (unknown day) ")
 
 
 # The law: all files' messages, each once

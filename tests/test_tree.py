@@ -261,7 +261,7 @@ def test_quiet_forks_and_single_ones_fold(family: Shell, monkeypatch: pytest.Mon
 ├─ f0000026  @4  nothing new yet                   0 of 4 turns    2m ago
 ├─ f0000027  @4  nothing new yet                   0 of 4 turns    1m ago
 ├─ f0000028  @4  nothing new yet                   0 of 4 turns  just now
-└─ … 31 more forks of turns 1.3 to 4: sessgit ls --forks-of aaaaaaaa
+└─ … 31 more forks at turns 1.3 to 4: sessgit ls --forks-of aaaaaaaa
 
 ● 00000001  “hello”                                      1 turn    3h ago  $0.11
 ● 00000002  “hello”                                      1 turn    3h ago  $0.11
@@ -278,7 +278,7 @@ def test_quiet_forks_and_single_ones_fold(family: Shell, monkeypatch: pytest.Mon
     assert sum(len(found["nodes"]) for found in family.json("tree")["families"]) == 102
     monkeypatch.setenv("COLUMNS", "60")
     assert family.out("tree").splitlines()[11:13] == [
-        "└─ … 31 more forks of turns 1.3 to 4",
+        "└─ … 31 more forks at turns 1.3 to 4",
         "     sessgit ls --forks-of aaaaaaaa",
     ]
 

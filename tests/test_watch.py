@@ -45,11 +45,11 @@ print(code, *sorted(loaded))
 class Watching:
     """A process that watches; `line()` waits for its next line."""
 
-    def __init__(self, *arguments: str, code: str = "") -> None:
+    def __init__(self, *arguments: str, code: str = "", place: str = "~/shop") -> None:
         command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "sessgit", "watch", *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.out, self.err = self._read(self.process.stdout), self._read(self.process.stderr)
-        assert "(watching ~/shop; Ctrl-C ends)" in self.remark()
+        assert self.remark() == f"(watching {place}; Ctrl-C ends)"
 
     def _read(self, stream: IO[str] | None) -> queue.Queue[str]:
         found: queue.Queue[str] = queue.Queue()
@@ -97,8 +97,8 @@ def starting() -> Iterator[Starts]:
     """What starts a watch; each is closed in the end."""
     started: list[Watching] = []
 
-    def start(*arguments: str, code: str = "") -> Watching:
-        started.append(Watching(*arguments, code=code))
+    def start(*arguments: str, code: str = "", place: str = "~/shop") -> Watching:
+        started.append(Watching(*arguments, code=code, place=place))
         return started[-1]
 
     yield start
@@ -203,7 +203,8 @@ def test_several_changes_come_in_the_order_in_which_they_were_made(sessgit: Shel
 
 
 def test_of_this_project_of_one_conversation_or_of_all(sessgit: Shell, watching: Starts) -> None:
-    here, one, every = watching("--json"), watching("--json", SESSION), watching("--json", "--all")
+    here, one = watching("--json"), watching("--json", SESSION, place="5e551011")
+    every = watching("--json", "--all", place="all projects")
     hooked(sessgit, sessgit.talk(OTHER, cwd="/elsewhere").turns("far"))
     assert every.event()["text"] == "far"
     hooked(sessgit, sessgit.talk("5e551011-0000-4000-8000-000000000003").turns("near"))
@@ -310,7 +311,7 @@ def test_what_cannot_be_watched(sessgit: Shell) -> None:
 
 
 def test_while_nothing_happens_nothing_large_is_loaded(sessgit: Shell, watching: Starts) -> None:
-    seen = watching(code=_ALONE)
+    seen = watching(code=_ALONE, place="all projects")
     time.sleep(3 * watch.INTERVAL)
     seen.process.send_signal(signal.SIGINT)
     assert seen.line() == "130"

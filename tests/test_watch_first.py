@@ -19,7 +19,7 @@ def watching(sessgit: Shell) -> Iterator[Starts]:
 
 
 def test_the_first_conversation_is_told(sessgit: Shell, watching: Starts) -> None:
-    seen, program = watching(), watching("--json", "--all")
+    seen, program = watching(), watching("--json", "--all", place="all projects")
     hooked(sessgit, sessgit.talk().turns("one"))
     line = seen.line()
     assert line[line.index("5e551011") :].startswith("5e551011@1     one ")

@@ -15,7 +15,7 @@ from plain import Keep
 from shell import Shell
 from transcripts import SESSION, Talk
 
-from sessgit.agents import reader
+from sessgit.agents.claude import lines as claude_lines
 from sessgit.agents.claude.writer import transcript
 from sessgit.agents.reader import opened
 from sessgit.branch import edit
@@ -163,7 +163,7 @@ def test_fork_20_costs_what_fork_3_did(keep: Keep, index: Index, monkeypatch: py
 
 def test_an_import_parses_each_line_of_a_family_twice(sessgit: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """To put parents first, and to record."""
-    lines = calls(monkeypatch, reader, "parse")
+    lines = calls(monkeypatch, claude_lines, "parse")
     talks = family_of(5)
     sessgit.recorded(*talks)
     every = sum(len(talk.lines) for talk in talks)
@@ -207,9 +207,9 @@ def test_a_fork_reads_each_line_once_and_its_first_recording_writes_none_anew(
 ) -> None:
     talk = sessgit.talk().turns(*map(str, range(20)))
     sessgit.recorded(talk)
-    read = calls(monkeypatch, transcript, "parse")
+    read = [calls(monkeypatch, module, "parse") for module in (transcript, claude_lines)]
     sessgit.out("fork", "5e55")
-    assert len(talk.lines) <= len(read) <= len(talk.lines) + 10
+    assert len(talk.lines) <= sum(map(len, read)) <= len(talk.lines) + 10
     monkeypatch.setattr(reassemble, "prefix", lambda *_: pytest.fail("it is there as it was written"))
     assert len(sessgit.json("log", "f000")["turns"]) == 20
 

@@ -224,11 +224,10 @@ class _OverError(Exception):
 
 
 def pack(store: Store, packs: Collection[str] = (), progress: Progress = unseen) -> str:
-    """Packs what is loose, and what came in as packs of these names, unless that is little; why that could not be done,
-    or ``""``."""
+    """Packs what is loose, and what came in as packs of these names; why that could not be done, or ``""``."""
     try:
         with locks.maintenance(store.beside, _LOCK_WAIT) as held:
-            if held and (schedule.is_due(store.path) or not schedule.is_small(store.path, packs)):
+            if held:
                 maintenance.pack_arrived(store.path, packs, held, progress)
     except StoreError as error:
         return f"{error}. {error.hint}".strip()

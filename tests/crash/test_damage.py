@@ -20,7 +20,7 @@ from transcripts import OTHER, SESSION
 from sessgit.store.layout import StorePaths
 
 READING = [
-    ("log", OTHER), ("show", OTHER), ("show", f"{OTHER}@1"), ("cells", OTHER), ("cell", f"{OTHER}@1.1"),
+    ("log", OTHER), ("show", OTHER), ("show", f"{OTHER}@1"), ("cells", OTHER), ("show", f"{OTHER}@1.1"),
     ("deps", f"{OTHER}@1.1"), ("diff", OTHER, THIRD), ("export", "json", OTHER), ("restore", OTHER, "--verify"),
     ("resume", "--print", OTHER), ("why", "x.py", OTHER), ("pad", OTHER),
 ]  # fmt: skip

@@ -9,7 +9,6 @@ pack a hundred objects costs some 30 ms of the processor, and a store comes to t
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -55,13 +54,6 @@ def is_due(store: Path) -> bool:
     if found.objects - left.objects >= MOST_OBJECTS or packs(store) >= MOST_PACKS:
         return True
     return found.size - left.size > max(_LEAST, _TIMES * _packed(store))
-
-
-def is_small(store: Path, names: Collection[str]) -> bool:
-    """Return whether the packs of these names may stay as they came: deltas would save less than a loose turn takes."""
-    folder = store / "objects" / "pack"
-    size = sum(path.stat().st_size for path in folder.glob("*.pack") if path.stem in names)
-    return size < _LEAST and packs(store) < MOST_PACKS
 
 
 def packs(store: Path) -> int:
