@@ -37,7 +37,7 @@ def test_it_begins_with_what_is_on_the_pad(world: World, kept: Kept) -> None:
     session, brief = noted(world, kept)
     world.model.clear()
     terminal = world.terminal("--resume", session, brief)
-    terminal.wait_for("Echo: We go on with")
+    terminal.wait_for("Echo: We continue")
     terminal.quit()
     sent = [said for said in world.model.conversation(session) if said]
     assert ("user", brief) in sent

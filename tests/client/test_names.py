@@ -40,7 +40,7 @@ def test_a_restored_conversation_is_listed_by_its_name(kept: Kept) -> None:
     kept.recorded(goes_on, 2)
     assert [turn["prompt"] for turn in kept.json("log", goes_on)["turns"]] == ["bash: echo one", "and on"]
     assert world.transcript(session).read_bytes().startswith(lines)
-    assert kept.json("show", session)["metadata"]["name"] == NAME
+    assert kept.json("show", session)["session"]["name"] == NAME
     if goes_on != session:
         assert kept.json("ls", "--forks-of", session)["sessions"][0]["id"] == goes_on
     kept.fsck()
